@@ -12,6 +12,7 @@ CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
     "controllers", "down", "reset", "image", "why", "trace", "schedule", "version",
     "status", "doctor", "log", "kubeconfig", "list", "snapshot", "fork", "testserver",
+    "service", "upgrade",
 )  # fmt: skip
 
 
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complete(words[1:], "kubectl" if is_kubectl else "sampan")
     if is_kubectl:
         return _client(words, "kubectl")
-    if verb in CLUSTER_VERBS or verb in ("", "-h", "--help"):
+    # `config` is the client's, but for the word that explains the cluster's own configuration.
+    is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
+    if is_ours or verb in ("", "-h", "--help"):
         from sampan.cmd import main as cluster
 
         return cluster.main(words)

@@ -12,7 +12,13 @@ from pathlib import Path
 
 from sampan.cmd.cluster import cluster_names
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import control_plane_flags, defaults, node_process_flags, up_flags
+from sampan.cmd.flags import (
+    control_plane_flags,
+    defaults,
+    machine_flags,
+    node_process_flags,
+    up_flags,
+)
 from sampan.cmd.flags.parser import parser_of_verbs
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
@@ -105,6 +111,8 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import image
 
             return image.run(given.action, given.data_dir, getattr(given, "file", ""))
+        case "service" | "upgrade" | "config":
+            return _keep(given)
         case "fork":
             from sampan.cmd.verbs import fork
 
@@ -192,6 +200,28 @@ def _snapshot(given: argparse.Namespace) -> int:
     )
 
 
+def _keep(given: argparse.Namespace) -> int:
+    """What surrounds a cluster on its machine."""
+    match given.verb:
+        case "service":
+            from sampan.cmd.verbs import service
+
+            machine_flags.check_up_flags(parser_of_verbs(), given.flags)
+            return service.run(
+                given.action, given.data_dir, given.flags, only_print=given.only_print
+            )
+        case "upgrade":
+            from sampan.cmd.verbs import upgrade
+
+            problems = machine_flags.problems_of(parser_of_verbs(), given.config)
+            return upgrade.run(given.data_dir, problems)
+        case _:
+            from sampan.cmd.verbs import config_explain
+
+            up = machine_flags.parser_of_up(parser_of_verbs())
+            return config_explain.run(up, given.setting, as_schema=given.schema)
+
+
 def _ask(given: argparse.Namespace) -> int:
     """Questions to a live cluster."""
     match given.verb:
@@ -232,7 +262,7 @@ def _look(given: argparse.Namespace) -> int:
         case "doctor":
             from sampan.cmd.verbs import doctor
 
-            return doctor.run(given.data_dir, given.port)
+            return doctor.run(given.data_dir, given.port, fix=given.fix)
         case "list":
             from sampan.cmd.verbs import list as clusters
 

@@ -144,6 +144,17 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
     return made + len(stale)
 
 
+def check_authorities(root: Path) -> int:
+    """How many there are; raises CannotStart where one, or the tokens' key, is damaged."""
+    pki, count = Pki(root), 0
+    for authority in _AUTHORITIES:
+        _check(pki.certificate(authority), x509.load_pem_x509_certificate)
+        _check(pki.key(authority), _load_key)
+        count += pki.certificate(authority).exists()
+    _check(pki.token_key, _load_key)
+    return count
+
+
 def _check(path: Path, load: Callable[[bytes], object]) -> None:
     """What everybody trusts is never made anew in silence. A key may be elsewhere."""
     if not path.exists():

@@ -20,7 +20,7 @@ def words(
     parser: argparse.ArgumentParser, given: list[str], environment: Mapping[str, str]
 ) -> list[str]:
     """The words of the file and the environment, to stand before those that were given."""
-    flags = _flags(parser)
+    flags = settings_of(parser)
     found: list[str] = []
     path = _config_path(given) or environment.get(f"{PREFIX}CONFIG", "")
     # `--config` of another kind (a scheduler's) is the verb's own affair.
@@ -37,7 +37,8 @@ def words(
     return found
 
 
-def _flags(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+def settings_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """By flag: what a file and the environment may say."""
     return {
         name: action
         for action in parser._actions

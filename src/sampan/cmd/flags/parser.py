@@ -7,7 +7,14 @@ import argparse
 import difflib
 from typing import NoReturn
 
-from sampan.cmd.flags import common, control_plane_flags, node_process_flags, up_flags, values
+from sampan.cmd.flags import (
+    common,
+    control_plane_flags,
+    machine_flags,
+    node_process_flags,
+    up_flags,
+    values,
+)
 from sampan.cmd.settings import DEFAULT_PORT
 from sampan.version import KUBERNETES_VERSION
 
@@ -62,6 +69,7 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     )  # fmt: skip
     _add_questions(verbs)
     _add_looks(verbs)
+    machine_flags.add_verbs(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")
     return parser
 
@@ -114,6 +122,7 @@ def _add_looks(verbs: common.Verbs) -> None:
     doctor.add_argument(
         "--port", type=values.port, default=DEFAULT_PORT, help="default: %(default)s"
     )
+    doctor.add_argument("--fix", action="store_true", help="do what can be done")
     log = common.verb(verbs, "log", "what a cluster in the background wrote")
     log.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
     log.add_argument("--tail", metavar="N", type=int, default=-1, help="only the last N lines")

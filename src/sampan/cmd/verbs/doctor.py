@@ -1,51 +1,68 @@
 """`sampan doctor`: is this machine fit for real containers, and what to do where it is not.
 
-Job: look at one thing after the other: ok, or a problem with its remedy.
-Invariant: looking changes nothing.
+Job: look at one thing after the other: ok, or a problem with its remedy; do it where asked.
+Invariant: looking changes nothing; --fix runs only the commands that it prints.
 """
 
 import os
 import platform
+import shlex
 import shutil
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sampan.cmd.cluster.checks import Check, check_lines
 from sampan.cmd.cluster.data_dir import DataDir, holder
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.clock import Clock, SystemClock
 
 OLDEST_KERNEL = (4, 19)
 LEAST_DISK_BYTES = 2 * 2**30
 CNI_FOLDERS = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
+KUBELET_PORT = 10250
+# A clock before this is wrong: certificates would not be valid yet.
+OLDEST_CLOCK = 1_767_225_600.0  # 2026-01-01
+REPAIR_SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    what: str
-    is_ok: bool
-    text: str
-    remedy: str = ""
-
-
-def run(data_dir: str, port: int) -> int:
-    findings = list(examine(data_dir, port))
-    width = max(len(finding.what) for finding in findings)
-    for finding in findings:
-        mark = "ok     " if finding.is_ok else "PROBLEM"
-        print(f"{mark}  {finding.what:<{width}}  {finding.text}")
-        if not finding.is_ok and finding.remedy:
-            print(f"         {'':<{width}}  → {finding.remedy}")
-    wrong = [finding for finding in findings if not finding.is_ok]
+def run(data_dir: str, port: int, *, fix: bool = False) -> int:
+    checks = list(examine(data_dir, port))
+    print("\n".join(check_lines(checks)))
+    if fix and any(check.repair for check in checks if not check.is_ok):
+        print()
+        repair(checks)
+        print()
+        checks = list(examine(data_dir, port))
+        print("\n".join(check_lines(checks)))
+    wrong = [check for check in checks if not check.is_ok]
     if wrong:
-        print(f"\n{len(wrong)} of {len(findings)} need attention", file=sys.stderr)
+        print(f"\n{len(wrong)} of {len(checks)} need attention", file=sys.stderr)
+        if not fix and any(check.repair for check in wrong):
+            print("`sampan doctor --fix` does what can be done", file=sys.stderr)
         print("without them: sampan up --runtime simulated", file=sys.stderr)
     return 1 if wrong else 0
 
 
-def examine(data_dir: str, port: int) -> Iterator[Finding]:
+def repair(checks: Sequence[Check]) -> None:
+    """What goes wrong is said, and the next one is done."""
+    for command in dict.fromkeys(check.repair for check in checks if not check.is_ok):
+        if not command:
+            continue
+        print(f"$ {shlex.join(command)}", flush=True)
+        try:
+            done = subprocess.run(command, timeout=REPAIR_SECONDS, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            print(f"sampan: {command[0]}: {error}", file=sys.stderr)
+            continue
+        if done.returncode:
+            print(f"sampan: it ended with {done.returncode}", file=sys.stderr)
+
+
+def examine(data_dir: str, port: int) -> Iterator[Check]:
     yield _root()
-    yield _kernel()
+    yield kernel(platform.release())
     yield _cgroups()
     for program, package in (
         ("containerd", "containerd"), ("runc", "runc"), ("nft", "nftables"), ("ip", "iproute2")
@@ -53,73 +70,104 @@ def examine(data_dir: str, port: int) -> Iterator[Finding]:
         yield _program(program, package)
     yield _cni()
     yield _port(port, data_dir)
+    yield _kubelet_port()
     yield _disk(data_dir)
+    yield clock(SystemClock())
     yield _forwarding()
 
 
-def _root() -> Finding:
+def _root() -> Check:
     is_root = os.geteuid() == 0
     text = "root" if is_root else f"uid {os.geteuid()}"
-    return Finding("user", is_root, text, "real containers need root: sudo sampan up")
+    return Check("user", is_root, text, "real containers need root: sudo sampan up")
 
 
-def _kernel() -> Finding:
-    release = platform.release()
+def kernel(release: str) -> Check:
     numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
     wanted = ".".join(map(str, OLDEST_KERNEL))
-    return Finding("kernel", numbers >= OLDEST_KERNEL, release, f"{wanted} or newer is needed")
+    remedy = f"{wanted} or newer is needed: upgrade the system, or sampan up --runtime simulated"
+    return Check("kernel", numbers >= OLDEST_KERNEL, release, remedy)
 
 
-def _cgroups() -> Finding:
+def _cgroups() -> Check:
     if Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        return Finding("cgroups", True, "version 2")
+        return Check("cgroups", True, "version 2")
     is_old = Path("/sys/fs/cgroup/memory").exists()
-    return Finding("cgroups", is_old, "version 1" if is_old else "none", "mount cgroup2")
+    return Check("cgroups", is_old, "version 1" if is_old else "none", "mount cgroup2")
 
 
-def _program(name: str, package: str) -> Finding:
-    path = shutil.which(name)
-    return Finding(name, bool(path), path or "not found", f"install it: apt install {package}")
+def _install(package: str) -> tuple[str, ...]:
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return ()
+    return ("apt-get", "install", "-y", "--no-install-recommends", package)
 
 
-def _cni() -> Finding:
+def _program(name: str, package: str) -> Check:
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin")
+    remedy = f"install it: apt install {package}"
+    return Check(name, bool(path), path or "not found", remedy, _install(package))
+
+
+def _cni() -> Check:
     from sampan.network.pods import pod_interfaces
 
     if pod_interfaces.is_possible():
-        return Finding("cni", True, "built in")
+        return Check("cni", True, "built in")
     for folder in CNI_FOLDERS:
         if (Path(folder) / "bridge").exists():
-            return Finding("cni", True, folder)
-    remedy = "install them: apt install containernetworking-plugins"
-    return Finding("cni", False, "no plugins found", remedy)
+            return Check("cni", True, folder)
+    package = "containernetworking-plugins"
+    return Check(
+        "cni", False, "no plugins found", f"install them: apt install {package}", _install(package)
+    )
 
 
-def _port(port: int, data_dir: str) -> Finding:
+def _is_free(address: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((address, port))
         except OSError:
-            pid = holder(DataDir(Path(data_dir).absolute())) if os.path.isdir(data_dir) else None
-            if pid:
-                return Finding("port", True, f"{port}: this cluster's own (process {pid})")
-            return Finding("port", False, f"{port} is taken", "choose another: sampan up --port 0")
-    return Finding("port", True, f"{port} is free")
+            return False
+    return True
 
 
-def _disk(data_dir: str) -> Finding:
+def _port(port: int, data_dir: str) -> Check:
+    if _is_free("127.0.0.1", port):
+        return Check("port", True, f"{port} is free")
+    pid = holder(DataDir(Path(data_dir).absolute())) if os.path.isdir(data_dir) else None
+    if pid:
+        return Check("port", True, f"{port}: this cluster's own (process {pid})")
+    return Check("port", False, f"{port} is taken", "choose another: sampan up --port 0")
+
+
+def _kubelet_port() -> Check:
+    if _is_free("0.0.0.0", KUBELET_PORT):
+        return Check("kubelet port", True, f"{KUBELET_PORT} is free")
+    return Check("kubelet port", True, f"{KUBELET_PORT} is taken: a node of sampan takes another")
+
+
+def _disk(data_dir: str) -> Check:
     folder = Path(data_dir).absolute()
-    while not folder.exists():
+    while not os.path.exists(folder):
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     text = f"{free / 2**30:.1f} GiB free in {folder}"
-    return Finding("disk", free >= LEAST_DISK_BYTES, text, "2 GiB are needed for images")
+    remedy = "2 GiB are needed for images: make room, or choose another --data-dir"
+    return Check("disk", free >= LEAST_DISK_BYTES, text, remedy)
 
 
-def _forwarding() -> Finding:
+def clock(source: Clock) -> Check:
+    from sampan.api.objects import time_text
+
+    now = source.now()
+    remedy = "certificates are not valid yet: set the clock (timedatectl set-ntp true)"
+    return Check("clock", now >= OLDEST_CLOCK, time_text(now), remedy)
+
+
+def _forwarding() -> Check:
     path = Path("/proc/sys/net/ipv4/ip_forward")
     is_on = path.exists() and path.read_text().strip() == "1"
     text = "on" if is_on else "off (sampan switches it on with the first node)"
-    return Finding(
-        "ip_forward", is_on or os.geteuid() == 0, text, "sysctl -w net.ipv4.ip_forward=1"
-    )
+    remedy = "sysctl -w net.ipv4.ip_forward=1"
+    return Check("ip_forward", is_on or os.geteuid() == 0, text, remedy, tuple(remedy.split()))

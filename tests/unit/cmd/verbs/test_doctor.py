@@ -2,16 +2,20 @@
 
 import socket
 
+import pytest
+
+from sampan.cmd.cluster.checks import Check
 from sampan.cmd.verbs import doctor
+from sampan.testing.manual_clock import ManualClock
 
 
 def test_every_problem_has_a_remedy(tmp_path, capsys):
-    findings = list(doctor.examine(str(tmp_path / "data"), 0))
-    assert len({finding.what for finding in findings}) == len(findings)
-    for finding in findings:
-        assert finding.is_ok or finding.remedy
+    checks = list(doctor.examine(str(tmp_path / "data"), 0))
+    assert len({check.what for check in checks}) == len(checks)
+    for check in checks:
+        assert check.is_ok or check.remedy
     assert doctor.run(str(tmp_path / "data"), 0) in (0, 1)
-    assert len(capsys.readouterr().out.splitlines()) >= len(findings)
+    assert len(capsys.readouterr().out.splitlines()) >= len(checks)
 
 
 def test_a_port_that_somebody_else_has_is_a_problem(tmp_path):
@@ -19,6 +23,36 @@ def test_a_port_that_somebody_else_has_is_a_problem(tmp_path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        [finding] = [one for one in doctor.examine(str(tmp_path), port) if one.what == "port"]
-    assert not finding.is_ok
-    assert "--port" in finding.remedy
+        [check] = [one for one in doctor.examine(str(tmp_path), port) if one.what == "port"]
+    assert not check.is_ok
+    assert "--port" in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("release", "is_ok"), [("3.10.0-1160.el7.x86_64", False), ("4.19.0", True), ("6.1.0-18", True)]
+)
+def test_an_old_kernel_is_a_problem(release, is_ok):
+    check = doctor.kernel(release)
+    assert check.is_ok == is_ok
+    assert "--runtime simulated" in check.remedy
+
+
+def test_a_clock_of_long_ago_is_a_problem():
+    assert not doctor.clock(ManualClock(1_000_000.0)).is_ok
+    assert doctor.clock(ManualClock(1_800_000_000.0)).is_ok
+
+
+def test_repairs_are_printed_done_once_and_survive_failures(tmp_path, capfd):
+    touch = ("touch", str(tmp_path / "file"))
+    doctor.repair([
+        Check("a", False, "", repair=touch), Check("b", False, "", repair=touch),
+        Check("c", True, "", repair=("touch", str(tmp_path / "never"))),
+        Check("d", False, "", repair=("no-such-program-here",)), Check("e", False, ""),
+        Check("f", False, "", repair=("false",)),
+    ])  # fmt: skip
+    said = capfd.readouterr()
+    assert said.out.count("$ touch") == 1
+    assert (tmp_path / "file").exists()
+    assert not (tmp_path / "never").exists()
+    assert "no-such-program-here" in said.err
+    assert "it ended with 1" in said.err

@@ -1,0 +1,82 @@
+"""`sampan upgrade`: may this version go on with a cluster's data?
+
+Job: check the format of the directory, the store, keys and certificates, and a configuration
+    file, before the cluster is started with another sampan.
+Invariant: looking changes nothing; the data is written only by `sampan up`.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+
+from sampan.cmd.cluster.checks import Check, check_lines
+from sampan.cmd.cluster.data_dir import FORMAT, DataDir, DataDirError, find_data_dir, holder
+from sampan.cmd.errors import CannotStart, reason_of
+from sampan.store.sqlite_file import SCHEMA_VERSION
+from sampan.version import VERSION
+
+BACKUP = "put it back from a backup"
+
+
+def run(data_dir: str, problems_of_config: Sequence[str]) -> int:
+    try:
+        data = find_data_dir(data_dir)
+    except DataDirError as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    checks = [*examine(data), *(Check("configuration", False, text) for text in problems_of_config)]
+    print("\n".join(check_lines(checks)))
+    if all(check.is_ok for check in checks):
+        print(f"\nsampan {VERSION} can go on with {data.root}")
+        return 0
+    print(f"\nsampan {VERSION} cannot go on with {data.root} as it is", file=sys.stderr)
+    return 1
+
+
+def examine(data: DataDir) -> Iterator[Check]:
+    last = str(data.record().get("version") or "unknown")
+    pid = holder(data)
+    running = f", running (process {pid}): it is restarted with `sampan down` and `sampan up`"
+    yield Check("version", True, f"{last} wrote it, this is {VERSION}{running if pid else ''}")
+    yield _format(data)
+    yield store(data)
+    yield _keys(data)
+
+
+def _format(data: DataDir) -> Check:
+    text = data.format_file.read_text().strip()
+    if not text.isdigit():
+        return Check("format", False, f"{data.format_file} is damaged", BACKUP)
+    remedy = "a newer sampan wrote it: install that one"
+    return Check("format", int(text) <= FORMAT, f"{text}, this version knows {FORMAT}", remedy)
+
+
+def store(data: DataDir) -> Check:
+    """Only of SQLite: what is elsewhere is not in the directory."""
+    if not data.store.exists():
+        return Check("store", True, "not on disk here")
+    try:
+        file = sqlite3.connect(f"file:{data.store}?mode=ro", uri=True, timeout=5)
+        try:
+            [version] = file.execute("PRAGMA user_version").fetchone()
+            [found] = file.execute("PRAGMA quick_check(1)").fetchone()
+        finally:
+            file.close()
+    except sqlite3.Error as error:
+        return Check("store", False, f"{data.store} cannot be read: {error}", BACKUP)
+    if found != "ok":
+        return Check("store", False, f"{data.store} is damaged: {found}", BACKUP)
+    remedy = "a newer sampan wrote it: install that one"
+    text = f"version {version}, this version knows {SCHEMA_VERSION}"
+    return Check("store", version <= SCHEMA_VERSION, text, remedy)
+
+
+def _keys(data: DataDir) -> Check:
+    from sampan.cmd.cluster.pki import check_authorities
+
+    try:
+        count = check_authorities(data.pki)
+    except (CannotStart, OSError) as error:
+        text = str(error) if isinstance(error, CannotStart) else reason_of(error)
+        return Check("keys", False, text)
+    return Check("keys", True, f"{count} authorities, as they should be")
