@@ -110,7 +110,8 @@ def _dispatch(given: argparse.Namespace) -> int:
         case "image":
             from sampan.cmd.verbs import image
 
-            return image.run(given.action, given.data_dir, getattr(given, "file", ""))
+            words = (getattr(given, name, "") for name in ("file", "target", "engine"))
+            return image.run(given.action, given.data_dir, *words)
         case "service" | "upgrade" | "config":
             return _keep(given)
         case "fork":

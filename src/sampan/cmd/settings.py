@@ -39,6 +39,7 @@ class NodeChoices:
     scenario: str = ""  # a file that says how simulated pods behave
     shutdown_seconds: float = 0.0  # how long pods may take when the node is stopped; 0: not so
     shutdown_critical_seconds: float = 0.0  # how much of it is kept for critical pods
+    registry_mirrors: tuple[tuple[str, str], ...] = ()  # registry, URL; several of one: in order
 
 
 @dataclass(frozen=True, slots=True)

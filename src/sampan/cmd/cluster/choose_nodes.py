@@ -25,6 +25,10 @@ def choose_nodes(
 ) -> Nodes:
     if settings.node.config and settings.runtime in ("simulated", "none"):
         raise CannotStart(f"{CONFIG_FLAG} is for a real node")
+    if settings.node.registry_mirrors and (
+        settings.cri_socket or settings.runtime in ("simulated", "none")
+    ):
+        raise CannotStart("--registry-mirror is for a node with sampan's own containerd")
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
         return SimulatedNodes(settings, identity, progress, clock, random.Random())

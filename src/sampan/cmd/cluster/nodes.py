@@ -351,6 +351,7 @@ class RealNode:
     def _private_containerd(self, conf_dir: Path, bin_dir: Path) -> "PrivateContainerd":
         from sampan.kubelet.containerd.process import PrivateContainerd
 
+        self._write_mirrors()
         return PrivateContainerd(
             self._data.root,
             cni_conf_dir=conf_dir,
@@ -360,6 +361,18 @@ class RealNode:
             cgroup_driver=self._cgroup_driver,
             came_back=self._look_for_stray_shims,
         )
+
+    def _write_mirrors(self) -> None:
+        from sampan.kubelet.containerd.config import ContainerdError, layout
+        from sampan.kubelet.containerd.registry_mirrors import write_mirrors
+
+        mirrors: dict[str, list[str]] = {}
+        for registry, url in self._settings.node.registry_mirrors:
+            mirrors.setdefault(registry, []).append(url)
+        try:
+            write_mirrors(layout(self._data.root).home / "certs.d", mirrors)
+        except ContainerdError as error:
+            raise CannotStart(str(error)) from error
 
     async def _start_interfaces(self, network: "PodNetwork") -> None:
         from sampan.network import cni, netlink

@@ -51,6 +51,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip
     add(BIN_DIR, metavar="DIR", default="", help="where those plugins are")
+    add("--registry-mirror", metavar="REGISTRY=URL", type=values.mirror, action="append",
+        default=[], help="pull the images of docker.io, say, from there first; may be given "
+        "again")  # fmt: skip
     add("--cgroup-driver", choices=("cgroupfs", "systemd", "none"), default="",
         help="who makes the pods' cgroups; none: pods have no limits of their own "
         "(default: as the runtime is set up)")  # fmt: skip
@@ -76,6 +79,7 @@ def choices(given: argparse.Namespace) -> dict[str, Any]:
         "shutdown_seconds": given.shutdown_grace_period,
         "shutdown_critical_seconds": given.shutdown_grace_period_critical_pods,
         "scenario": given.simulated_scenario,
+        "registry_mirrors": tuple(given.registry_mirror),
     }
 
 

@@ -81,6 +81,17 @@ def _add_image(verbs: common.Verbs) -> None:
     importing.add_argument("file", metavar="FILE", help="made by `docker save` or the like")
     common.data_dir(importing)
     common.data_dir(actions.add_parser("list", help="what is there"))
+    loading = actions.add_parser("load", help="take an image from Docker or podman of this machine")
+    loading.add_argument("file", metavar="IMAGE", help="its name there")
+    loading.add_argument("--from", dest="engine", choices=("docker", "podman"), default="",
+                         help="default: the first of them that is there")  # fmt: skip
+    pulling = actions.add_parser("pull", help="from its registry, as a pod would")
+    pulling.add_argument("file", metavar="IMAGE", help="its name")
+    saving = actions.add_parser("save", help="write an OCI archive that `import` reads")
+    saving.add_argument("file", metavar="IMAGE", help="its name, as `list` shows it")
+    saving.add_argument("-f", "--file", dest="target", metavar="FILE", required=True)
+    for parser in (loading, pulling, saving):
+        common.data_dir(parser)
     removing = actions.add_parser("rm", help="remove an image, with all of its names")
     removing.add_argument("file", metavar="IMAGE", help="a name or an id, as `list` shows it")
     common.data_dir(removing)

@@ -77,3 +77,11 @@ def network(text: str) -> str:
         return str(ipaddress.ip_network(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no range of addresses: {error}") from error
+
+
+def mirror(text: str) -> tuple[str, str]:
+    """`docker.io=https://mirror.example`."""
+    registry, equals, url = text.partition("=")
+    if not equals or not registry or "/" in registry or not url.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not REGISTRY=https://…")
+    return registry, url

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
+from sampan.cmd.verbs import image_transfer
 from sampan.core.clock import SystemClock
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts.runtime import Image, RuntimeFailure
@@ -20,18 +21,28 @@ class NoSuchImage(Exception):
     """Nothing of that name can be removed; the text says why."""
 
 
-def run(action: str, data_dir: str, file: str) -> int:
+def run(action: str, data_dir: str, name: str, target: str = "", engine: str = "") -> int:
+    """`target` is the file to save to, `engine` whom to load from."""
     try:
-        socket_path = _socket_of(find_data_dir(data_dir))
+        data = find_data_dir(data_dir)
+        socket_path = _socket_of(data)
         match action:
             case "import":
-                for name in asyncio.run(_import(socket_path, Path(file))):
-                    print(f"imported {name}")
+                _say_imported(asyncio.run(_import(socket_path, Path(name))), Path(name))
+            case "load":
+                _load(socket_path, name, engine)
+            case "pull":
+                full = image_transfer.pull(socket_path, data.root, name)
+                image = asyncio.run(_wait_for(socket_path, [full]))[0]
+                print(f"pulled {full} ({_size(image.size_bytes)})")
+            case "save":
+                size = image_transfer.save(socket_path, name, Path(target))
+                print(f"saved {name} to {target} ({_size(size)})")
             case "list":
                 _print_table(asyncio.run(_images(socket_path)))
             case "rm":
-                for name in asyncio.run(_remove(socket_path, file)):
-                    print(f"removed {name}")
+                for gone in asyncio.run(_remove(socket_path, name)):
+                    print(f"removed {gone}")
     except (DataDirError, ArchiveError, NoSuchImage, RuntimeFailure) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
@@ -52,20 +63,44 @@ def _socket_of(data: DataDir) -> str:
 
 async def _import(socket_path: str, path: Path) -> list[str]:
     """The names, once the node's runtime knows them: a pod may use them right away."""
+    names = await import_archive(socket_path, path)
+    await _wait_for(socket_path, names)
+    return names
+
+
+async def _wait_for(socket_path: str, names: Sequence[str]) -> list[Image]:
+    """The images, once the runtime shows them; it hears of them by events of its own."""
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
     clock = SystemClock()
-    names = await import_archive(socket_path, path)
     runtime = CriRuntime(socket_path, clock)
-    deadline = clock.monotonic() + CONNECT_SECONDS
+    deadline, found = clock.monotonic() + CONNECT_SECONDS, []
     try:
         for name in names:
-            # The runtime hears of it by an event of its own, some milliseconds later.
-            while await runtime.image(name) is None and clock.monotonic() < deadline:
+            while (image := await runtime.image(name)) is None:
+                if clock.monotonic() > deadline:
+                    raise ArchiveError(f"{name} is there, but the runtime does not show it")
                 await clock.sleep(0.005)
+            found.append(image)
     finally:
         await runtime.close()
-    return names
+    return found
+
+
+def _say_imported(names: Sequence[str], path: Path) -> None:
+    size = _size(path.stat().st_size)
+    for name in names:
+        print(f"imported {name} ({size})")
+        if name.endswith(":latest"):
+            print("  its tag is latest: pods need imagePullPolicy IfNotPresent, or it is pulled")
+
+
+def _load(socket_path: str, name: str, wanted: str) -> None:
+    engine = image_transfer.engine(wanted)
+    with image_transfer.scratch() as folder:
+        path = image_transfer.save_from(engine, name, Path(folder))
+        print(f"{engine} has {name} ({_size(path.stat().st_size)})", flush=True)
+        _say_imported(asyncio.run(_import(socket_path, path)), path)
 
 
 async def _images(socket_path: str) -> list[Image]:

@@ -1,0 +1,43 @@
+"""Registries that images come from in place of others, as containerd reads them.
+
+Job: REGISTRY → URLs become hosts.toml files in the directory where containerd looks.
+Invariant: a file that a person wrote is neither changed nor removed: ours carry a mark.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sampan.kubelet.containerd.config import ContainerdError
+
+MARK = "# written by sampan (--registry-mirror); it is removed when the flag is\n"
+FILE = "hosts.toml"
+# Images of docker.io are served under another name.
+_SERVERS = {"docker.io": "https://registry-1.docker.io"}
+
+
+def write_mirrors(folder: Path, mirrors: Mapping[str, Sequence[str]]) -> None:
+    """What was written for earlier mirrors goes; raises ContainerdError where a person's file is in
+    the way."""
+    for path in sorted(folder.glob(f"*/{FILE}")):
+        if path.parent.name not in mirrors and path.read_text().startswith(MARK):
+            path.unlink()
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()
+    for registry, urls in mirrors.items():
+        path = folder / registry / FILE
+        if path.exists() and not path.read_text().startswith(MARK):
+            raise ContainerdError(
+                f"{path} was written by somebody else: leave --registry-mirror out for {registry}, "
+                "or remove the file"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(hosts_toml(registry, urls))
+
+
+def hosts_toml(registry: str, urls: Sequence[str]) -> str:
+    """The mirrors in their order; the registry itself comes last."""
+    lines = [f"server = {json.dumps(_SERVERS.get(registry, f'https://{registry}'))}"]
+    for url in urls:
+        lines += ["", f"[host.{json.dumps(url)}]", '  capabilities = ["pull", "resolve"]']
+    return MARK + "\n".join(lines) + "\n"
