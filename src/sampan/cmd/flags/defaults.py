@@ -96,10 +96,13 @@ def _words(name: str, action: argparse.Action, value: Any, where: str) -> list[s
         if text not in ("true", "false", "1", "0", ""):
             raise CannotStart(f"{where}: {name} is a switch: true or false, not {value!r}")
         return [name] if text in ("true", "1") else []
+    if isinstance(value, dict):
+        value = [f"{key}={item}" for key, item in value.items()]
+    if isinstance(action, argparse._AppendAction):  # given once for each
+        items = value if isinstance(value, list) else str(value).split(",")
+        return [f"{name}={item}" for item in items]
     if isinstance(value, list):
         value = ",".join(str(item) for item in value)
-    if isinstance(value, dict):
-        value = ",".join(f"{key}={item}" for key, item in value.items())
     if isinstance(value, bool):
         value = "true" if value else "false"
     return [f"{name}={value}"]

@@ -56,3 +56,12 @@ def test_the_configuration_of_a_scheduler_is_its_own(tmp_path, monkeypatch):
     path = written(tmp_path, "kind: KubeSchedulerConfiguration\nprofiles: []\n")
     given = parsed(["scheduler", "--config", path], {"SAMPAN_KUBECONFIG": "k"}, monkeypatch)
     assert (given.scheduler_config, given.kubeconfig) == (path, "k")
+
+
+def test_what_may_be_given_again_is_a_list(tmp_path, monkeypatch):
+    path = written(tmp_path, "with: [a.yaml, b.yaml]\nregistryMirror: {docker.io: 'https://m'}\n")
+    given = parsed(["up", "--config", path], {}, monkeypatch)
+    assert given.manifests_to_apply == ["a.yaml", "b.yaml"]
+    assert given.registry_mirror == [("docker.io", "https://m")]
+    given = parsed(["up"], {"SAMPAN_WITH": "a.yaml,b.yaml"}, monkeypatch)
+    assert given.manifests_to_apply == ["a.yaml", "b.yaml"]
