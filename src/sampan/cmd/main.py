@@ -205,19 +205,19 @@ def _keep(given: argparse.Namespace) -> int:
     """What surrounds a cluster on its machine."""
     match given.verb:
         case "service":
-            from sampan.cmd.verbs import service
+            from sampan.cmd.verbs.machine import service
 
             machine_flags.check_up_flags(parser_of_verbs(), given.flags)
             return service.run(
                 given.action, given.data_dir, given.flags, only_print=given.only_print
             )
         case "upgrade":
-            from sampan.cmd.verbs import upgrade
+            from sampan.cmd.verbs.machine import upgrade
 
             problems = machine_flags.problems_of(parser_of_verbs(), given.config)
             return upgrade.run(given.data_dir, problems)
         case _:
-            from sampan.cmd.verbs import config_explain
+            from sampan.cmd.verbs.machine import config_explain
 
             up = machine_flags.parser_of_up(parser_of_verbs())
             return config_explain.run(up, given.setting, as_schema=given.schema)
@@ -261,15 +261,15 @@ def _look(given: argparse.Namespace) -> int:
 
             return status.run(given.data_dir, as_json=given.output == "json")
         case "doctor":
-            from sampan.cmd.verbs import doctor
+            from sampan.cmd.verbs.machine import doctor
 
             return doctor.run(given.data_dir, given.port, fix=given.fix)
         case "list":
-            from sampan.cmd.verbs import list as clusters
+            from sampan.cmd.verbs.machine import list as clusters
 
             return clusters.run(as_json=given.output == "json")
         case "log":
-            from sampan.cmd.verbs import log
+            from sampan.cmd.verbs.machine import log
 
             return log.run(given.data_dir, follow=given.follow, lines=given.tail)
         case _:

@@ -15,6 +15,7 @@ from sampan.store.contract import StoreError
 
 APPLICATION_ID = 0x53414D50  # "SAMP" in the file's header
 SCHEMA_VERSION = 1
+EXAMINE_SECONDS = 5.0
 _MAGIC = b"SQLite format 3\0"
 
 _SCHEMA = """
@@ -172,6 +173,20 @@ def _check_header(path: Path) -> None:
             f"{path} has store version {version}, this sampan knows {SCHEMA_VERSION}: "
             "use the newer sampan that wrote it"
         )
+
+
+def examine(path: Path) -> int:
+    """The version of the store in a file that is not opened for work; raises as opening would."""
+    _check_header(path)
+    try:
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=EXAMINE_SECONDS)
+        try:
+            _check_content(path, connection)
+            return int(connection.execute("PRAGMA user_version").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise DamagedFile(_damage(path, str(error))) from error
 
 
 def _check_content(path: Path, connection: sqlite3.Connection) -> None:

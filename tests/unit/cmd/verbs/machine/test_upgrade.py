@@ -1,4 +1,4 @@
-"""cmd/verbs/upgrade.py: what this version can go on with."""
+"""cmd/verbs/machine/upgrade.py: what this version can go on with."""
 
 import sqlite3
 
@@ -6,14 +6,16 @@ from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.flags import machine_flags
 from sampan.cmd.flags.parser import parser_of_verbs
-from sampan.cmd.verbs import upgrade
+from sampan.cmd.verbs.machine import upgrade
 from sampan.core.clock import SystemClock
+from sampan.store.sqlite_file import APPLICATION_ID
 
 
 def cluster(path, version=1):
     data = open_data_dir(str(path))
     pki.ensure(data.pki, pki.component_leaves(), SystemClock())
     with sqlite3.connect(data.store) as file:
+        file.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         file.execute(f"PRAGMA user_version = {version}")
         file.execute("CREATE TABLE t (a)")
     file.close()
@@ -38,7 +40,7 @@ def test_what_is_newer_or_damaged_is_named(tmp_path, capsys):
     assert upgrade.run(str(data.root), ["typo.yaml: nodez is no setting"]) == 1
     said = capsys.readouterr().out
     assert said.count("PROBLEM") == 4
-    assert "install that one" in said
+    assert "use the newer sampan that wrote it" in said
     assert "ca.key is damaged" in said
     data.store.write_text("no database " * 100)
     assert not upgrade.store(data).is_ok

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sampan.cmd.cluster.checks import Check, check_lines
 from sampan.cmd.cluster.data_dir import DataDir, holder
+from sampan.cmd.verbs.machine.checks import Check, check_lines
 from sampan.core.clock import Clock, SystemClock
 
 OLDEST_KERNEL = (4, 19)

@@ -1,7 +1,7 @@
-"""cmd/verbs/log.py: the log of a cluster in the background."""
+"""cmd/verbs/machine/log.py: the log of a cluster in the background."""
 
 from sampan.cmd.cluster.data_dir import open_data_dir
-from sampan.cmd.verbs import log
+from sampan.cmd.verbs.machine import log
 
 
 def test_the_last_lines_are_shown(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""cmd/verbs/config_explain.py: every flag of `up` is a setting that is explained."""
+"""cmd/verbs/machine/config_explain.py: every flag of `up` is a setting that is explained."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""cmd/verbs/service.py: the unit, and what is done with it."""
+"""cmd/verbs/machine/service.py: the unit, and what is done with it."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from sampan.cmd import main
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.verbs import service
+from sampan.cmd.verbs.machine import service
 
 
 def test_the_unit_starts_the_cluster_with_its_flags(capsys, tmp_path):

@@ -1,11 +1,11 @@
-"""cmd/verbs/doctor.py: each finding is ok, or says what to do."""
+"""cmd/verbs/machine/doctor.py: each finding is ok, or says what to do."""
 
 import socket
 
 import pytest
 
-from sampan.cmd.cluster.checks import Check
-from sampan.cmd.verbs import doctor
+from sampan.cmd.verbs.machine import doctor
+from sampan.cmd.verbs.machine.checks import Check
 from sampan.testing.manual_clock import ManualClock
 
 

@@ -1,11 +1,11 @@
-"""cmd/verbs/list.py: the clusters of this user."""
+"""cmd/verbs/machine/list.py: the clusters of this user."""
 
 import json
 
 import pytest
 
 from sampan.cmd.cluster.data_dir import Lock, open_data_dir
-from sampan.cmd.verbs import list as clusters
+from sampan.cmd.verbs.machine import list as clusters
 
 
 @pytest.fixture

@@ -5,14 +5,15 @@ Job: check the format of the directory, the store, keys and certificates, and a 
 Invariant: looking changes nothing; the data is written only by `sampan up`.
 """
 
-import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 
-from sampan.cmd.cluster.checks import Check, check_lines
 from sampan.cmd.cluster.data_dir import FORMAT, DataDir, DataDirError, find_data_dir, holder
 from sampan.cmd.errors import CannotStart, reason_of
+from sampan.cmd.verbs.machine.checks import Check, check_lines
+from sampan.store.contract import StoreError
 from sampan.store.sqlite_file import SCHEMA_VERSION
+from sampan.store.sqlite_file import examine as examine_store
 from sampan.version import VERSION
 
 BACKUP = "put it back from a backup"
@@ -56,19 +57,10 @@ def store(data: DataDir) -> Check:
     if not data.store.exists():
         return Check("store", True, "not on disk here")
     try:
-        file = sqlite3.connect(f"file:{data.store}?mode=ro", uri=True, timeout=5)
-        try:
-            [version] = file.execute("PRAGMA user_version").fetchone()
-            [found] = file.execute("PRAGMA quick_check(1)").fetchone()
-        finally:
-            file.close()
-    except sqlite3.Error as error:
-        return Check("store", False, f"{data.store} cannot be read: {error}", BACKUP)
-    if found != "ok":
-        return Check("store", False, f"{data.store} is damaged: {found}", BACKUP)
-    remedy = "a newer sampan wrote it: install that one"
-    text = f"version {version}, this version knows {SCHEMA_VERSION}"
-    return Check("store", version <= SCHEMA_VERSION, text, remedy)
+        version = examine_store(data.store)
+    except StoreError as error:
+        return Check("store", False, str(error))
+    return Check("store", True, f"version {version}, this version knows {SCHEMA_VERSION}")
 
 
 def _keys(data: DataDir) -> Check:
