@@ -11,6 +11,7 @@ from sampan.cmd.flags.security import SecurityChoices
 from sampan.core.fast_dataclass import dataclass
 
 NetworkMode = Literal["auto", "host-gw", "vxlan", "none"]
+StubDomain = tuple[str, tuple[tuple[str, int], ...]]  # a domain, its name servers and their ports
 CniChoice = Literal["builtin", "reference"]
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"
@@ -69,6 +70,7 @@ class UpSettings:
     network: NetworkMode = "auto"  # how pods reach those of other nodes
     cni: CniChoice = "builtin"  # who makes pods' interfaces
     ranges: Ranges = Ranges()
+    stub_domains: tuple[StubDomain, ...] = ()
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
     tracing: bool = True  # every step of an object's way is remembered, for `sampan trace`

@@ -12,7 +12,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
-from sampan.cmd.settings import NodeChoices
+from sampan.cmd.settings import NodeChoices, StubDomain
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -41,6 +41,7 @@ class NodeNetworkSettings:
     name_servers: tuple[str, ...] = ()  # the machine's own
     families: tuple[str, ...] = ("ip",)
     overlay: "OverlaySettings | None" = None
+    stub_domains: tuple[StubDomain, ...] = ()  # names in them have name servers of their own
 
 
 class NodeNetwork:
@@ -122,7 +123,7 @@ class NodeNetwork:
         servers = tuple((server, PORT) for server in settings.name_servers)
         chosen = DnsSettings(
             settings.gateway, settings.cluster_domain, settings.dns_address,
-            ForwardSettings(servers),
+            ForwardSettings(servers, dict(settings.stub_domains)),
         )  # fmt: skip
         dns = ClusterDns(chosen, informers, self._clock, metrics, random.Random())
         try:

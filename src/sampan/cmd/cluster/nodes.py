@@ -414,6 +414,7 @@ class RealNode:
             CLUSTER_DOMAIN,
             dns_address(self._ranges),
             machine.host_dns().servers,
+            stub_domains=self._settings.stub_domains,
             overlay=OverlaySettings(
                 self._identity.name, self._identity.address, network.subnet, network.bridge,
                 str(self._data.root), self._settings.network,

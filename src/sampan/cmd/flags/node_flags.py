@@ -47,6 +47,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"of pods; each node gets a /24 of it (default: {CLUSTER_CIDR})")  # fmt: skip
     add("--service-cidr", metavar="CIDR", type=values.network, default=None,
         help=f"of Services (default: {SERVICE_CIDR})")  # fmt: skip
+    add("--dns-stub-domain", metavar="DOMAIN=ADDRESS[:PORT],…", type=values.stub_domain,
+        action="append", default=[],
+        help="names in it are asked of these name servers; may be given again")  # fmt: skip
     add(CONFIG, metavar="FILE", default="",
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip

@@ -103,6 +103,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             network=given.network,
             cni=given.cni,
             ranges=node_flags.ranges(given),
+            stub_domains=tuple(given.dns_stub_domain),
             node=choices,
         ),
         kubeconfig=given.kubeconfig,

@@ -97,6 +97,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         network=given.network,
         cni=given.cni,
         ranges=node_flags.ranges(given),
+        stub_domains=tuple(given.dns_stub_domain),
         node=NodeChoices(
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),

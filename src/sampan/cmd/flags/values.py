@@ -72,6 +72,26 @@ def port_range(text: str) -> tuple[int, int]:
     return port(first), port(last)
 
 
+def stub_domain(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """DOMAIN=SERVER[:PORT],… with IPv6 in brackets where a port follows."""
+    domain, equals, servers = text.partition("=")
+    found = tuple(_name_server(each) for each in names(servers))
+    if not equals or not domain.strip(".") or not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not DOMAIN=ADDRESS[:PORT],…")
+    return domain.strip(".").lower(), found
+
+
+def _name_server(text: str) -> tuple[str, int]:
+    address, number = text, "53"
+    if text.startswith("[") or text.count(":") == 1:
+        address, _, rest = text.rpartition(":")
+        address, number = (text, "53") if text.endswith("]") else (address, rest)
+    try:
+        return str(ipaddress.ip_address(address.strip("[]"))), port(number)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no name server: {error}") from error
+
+
 def network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
