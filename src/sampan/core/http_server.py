@@ -115,6 +115,9 @@ class Server:
         if not self.connections and self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 
+    def now(self) -> float:
+        return self._clock.now()
+
     def date_line(self, now: float) -> str:
         """`now` is the loop's; the text is made once a second, not once an answer."""
         if now >= self._date_until:
@@ -197,6 +200,7 @@ class _Connection(asyncio.Protocol):
         "_timer",
         "_timer_at",
         "_transport",
+        "_trusted_until",
         "_waiter",
         "_writable",
     )
@@ -213,6 +217,7 @@ class _Connection(asyncio.Protocol):
         self._asking: asyncio.Task[None] | None = None
         self._buffered = 0  # bytes that are accounted for
         self._idle_deadline = self._part_deadline = math.inf
+        self._trusted_until = math.inf  # the client's certificate may end before the connection
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
 
@@ -226,6 +231,8 @@ class _Connection(asyncio.Protocol):
         certificate = None if ssl_object is None else ssl_object.getpeercert(binary_form=True)
         peer = transport.get_extra_info("peername")
         remote = str(peer[0]) if peer else ""
+        if certificate:
+            self._trusted_until = ssl.cert_time_to_seconds(ssl_object.getpeercert()["notAfter"])
         self._reader = RequestReader(self._limits, remote, certificate)
         self._server.connections.add(self)
         if not self._server.clients.came(remote):
@@ -339,6 +346,9 @@ class _Connection(asyncio.Protocol):
     async def _answer(self, item: Arrived) -> bool:
         """Whether the connection goes on."""
         self._answering = item
+        if self._trusted_until < math.inf and self._server.now() > self._trusted_until:
+            self._refuse(Refusal(401, "the client certificate has expired"))
+            return False
         reply = await self._server.handler(item.request)
         if type(reply) is Response:
             keep_alive = item.keep_alive and not self._server.stopping

@@ -1,7 +1,8 @@
 """Logs: a constant sentence plus fields, one line each, on standard error.
 
 Job: `get_logger(__name__).info("pod terminated", pod=key, took_seconds=took)`.
-Invariant: one event is one line; a value with spaces or quotes is quoted.
+Invariant: one event is one line; a value with spaces, quotes or what is not printed is quoted, and
+    written so that it moves no cursor and begins no line.
 """
 
 import logging
@@ -36,7 +37,7 @@ class Logger:
         """A failure that nobody expected: the line, and the traceback below it."""
         self._write(logging.ERROR, sentence, {**fields, "error": error})
         for line in "".join(traceback.format_exception(error)).splitlines():
-            self._logger.error("  %s", line)
+            self._logger.error("  %s", _printable(line))
 
     def _write(self, level: int, sentence: str, fields: dict[str, object]) -> None:
         pairs = "".join(f" {name}={_text(value)}" for name, value in fields.items())
@@ -71,7 +72,13 @@ def _text(value: object) -> str:
     if isinstance(value, BaseException):
         value = f"{type(value).__name__}: {value}"
     text = str(value)
-    if not text or any(character in ' "\n=' for character in text):
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        return f'"{escaped}"'
-    return text
+    if text and text.isprintable() and not any(character in ' "=' for character in text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_printable(escaped)}"'
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -9,6 +9,7 @@ import pytest
 import uvloop
 
 from sampan.core import tls
+from sampan.core.clock import SystemClock
 from sampan.core.http import Connection, Handler, Limits, Request, Response, Stream, Upgrade
 from sampan.core.http_server import Clients, Server
 from sampan.testing.parts.certificates import Authority
@@ -624,6 +625,47 @@ def test_the_verified_client_certificate_reaches_the_handler(run, tmp_path):
         await server.stop(1.0)
 
     run(story())
+
+
+@LOOPS
+def test_a_certificate_that_ends_ends_its_connection(run, tmp_path):
+    """[A1] also on a connection that was made in time"""
+    authority = Authority(tmp_path)
+    ours, theirs = authority.issue("server"), authority.issue("alice")
+    clock = Calendar()
+    context = tls.client_context(
+        ca_path=authority.ca_path, cert_path=theirs.cert_path, key_path=theirs.key_path
+    )
+
+    async def handler(_request: Request) -> Response:
+        return Response(200, PLAIN, b"hello")
+
+    async def story():
+        served = tls.server_context(ours.cert_path, ours.key_path, authority.ca_path)
+        server = Server(handler, ssl_context=served, clock=clock)
+        port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname="localhost"
+        )
+        client = Client(reader, writer)
+        client.send(GET)
+        assert await client.answer() == (200, b"hello")
+        clock.at = 4_800_000_000.0  # in 2122
+        client.send(GET)
+        assert (await client.answer())[0] == 401
+        client.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        await server.stop(1.0)
+
+    run(story())
+
+
+class Calendar(SystemClock):
+    at = 0.0
+
+    def now(self) -> float:
+        return self.at or super().now()
 
 
 async def sent(port: int, *parts: bytes) -> bytes:

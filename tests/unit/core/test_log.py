@@ -29,6 +29,13 @@ def test_a_value_with_a_line_break_stays_on_its_line(lines):
     assert lines()[0].endswith(r'odd value="one\ntwo \"three\""')
 
 
+def test_what_is_not_printed_moves_no_cursor(lines):
+    """A name in a request must not write a line of its own, nor hide one."""
+    log.get_logger("sampan.x").warning("odd", value="a\rE 12:00\x1b[2K\u2028b\x85é")
+    assert len(lines()) == 1
+    assert lines()[0].endswith(r'odd value="a\rE 12:00\x1b[2K\u2028b\x85é"')
+
+
 def test_what_is_below_the_level_is_not_written(lines):
     log.get_logger("sampan.x").debug("quiet")
     assert lines() == []

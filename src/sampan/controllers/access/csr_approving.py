@@ -4,7 +4,8 @@ Job: approve a node's request for a client certificate, if whoever asks may ask 
     its own server, if it is for that node's name and addresses only. (Upstream leaves the second to
     the administrator: sampan's API server trusts no kubelet without.)
 Invariant: nothing else is approved here; a client certificate only after a review.
-Invariant: no node gets a certificate for an address that another node has, too.
+Invariant: no node gets a certificate for an address that another node has, too, nor for a name or
+    an address of a Service: with one of the Service `kubernetes` it would be the API server.
 """
 
 import ipaddress
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from cryptography import x509
 
-from sampan.api.objects import Obj, name_of, time_text
+from sampan.api.objects import Obj, name_of, spec_of, time_text
 from sampan.api.resources import NODES, by_kind
 from sampan.api.rules.conditions import condition_of
 from sampan.controllers.access import csr_requests as requests
@@ -22,6 +23,10 @@ from sampan.controllers.controller import Controller, View, own_key
 _found = by_kind("authorization.k8s.io/v1", "SubjectAccessReview")
 assert _found is not None
 REVIEWS = _found
+_cidrs = by_kind("networking.k8s.io/v1", "ServiceCIDR")
+assert _cidrs is not None
+SERVICE_CIDRS = _cidrs
+_SERVER_NAMES = ("kubernetes", "kubernetes.default", "localhost")  # and what ends as a Service's
 LOOK_AGAIN_SECONDS = 30.0  # a binding may be missing still
 NODE_SECONDS = 1.0  # a node says where it is soon after it has asked
 _MESSAGES = {
@@ -38,7 +43,7 @@ def csr_approving_controller() -> Controller:
         aliases=("csrapproving",),
         wakes={requests.REQUESTS: own_key},
         planned=_plan_key,
-        indices={NODES: {}},
+        indices={NODES: {}, SERVICE_CIDRS: {}},
         workers=2,
     )
 
@@ -86,7 +91,7 @@ def approval(csr: Obj, subresource: str, now: float) -> Obj:
     )
 
 
-def serving_verdict(csr: Obj, nodes: Sequence[Obj]) -> str:
+def serving_verdict(csr: Obj, nodes: Sequence[Obj], service_cidrs: Sequence[str] = ()) -> str:
     """`approve`, `wait` (the node has not said yet where it is), or empty: not our affair."""
     spec = csr.get("spec") or {}
     if requests.certificate_of(csr) or spec.get("signerName") != requests.KUBELET_SERVING:
@@ -104,10 +109,22 @@ def serving_verdict(csr: Obj, nodes: Sequence[Obj]) -> str:
     own = [node for node in nodes if f"system:node:{name_of(node)}" == name]
     others = [node for node in nodes if f"system:node:{name_of(node)}" != name]
     asked = _names(request)
+    if any(_is_of_a_service(each, service_cidrs) for each in asked):
+        return ""
     if asked & {each for node in others for each in _addresses(node)}:
         return ""
     mine = {each for node in own for each in (name_of(node), *_addresses(node))}
     return "approve" if own and asked <= mine else "wait"
+
+
+def _is_of_a_service(text: str, service_cidrs: Sequence[str]) -> bool:
+    """A node names its own addresses, and whoever joins chooses its name."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        name = text.lower().rstrip(".")
+        return name in _SERVER_NAMES or name.endswith((".svc", ".cluster.local"))
+    return any(address in ipaddress.ip_network(cidr, strict=False) for cidr in service_cidrs)
 
 
 def _names(request: x509.CertificateSigningRequest) -> set[str]:
@@ -131,7 +148,14 @@ def _spell(text: str) -> str:
 
 async def _plan_key(view: View, key: str) -> Plan:
     csr = view.cache(requests.REQUESTS).get(key)
-    verdict = serving_verdict(csr, list(view.cache(NODES).all())) if csr is not None else ""
+    verdict = ""
+    if csr is not None:
+        cidrs = [
+            str(cidr)
+            for each in view.cache(SERVICE_CIDRS).all()
+            for cidr in spec_of(each).get("cidrs") or ()
+        ]
+        verdict = serving_verdict(csr, list(view.cache(NODES).all()), cidrs)
     if csr is not None and verdict == "approve":
         return Plan([Update(requests.REQUESTS, approval(csr, "serving", view.now), "approval")])
     if verdict == "wait":

@@ -103,7 +103,8 @@ def _below(name: str, base: str) -> str:
 
 
 def _stays_below(place: Path, into: Path) -> bool:
-    return os.path.abspath(place).startswith(os.path.abspath(into))
+    whole, base = os.path.abspath(place), os.path.abspath(into)
+    return whole == base or whole.startswith(os.path.join(base, ""))
 
 
 def _write_member(
