@@ -12,7 +12,7 @@ REQUESTS ?= 20000
 twice = $(PYTEST) -q $(1) $(2) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-network proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-network bench-testkit proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ bench-nodes: setup-test ## 1000 simulated nodes and 50000 pods in one process: r
 
 bench-network: setup-test ## rules, names, and what a Service costs a connection, in a network namespace; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.network
+
+bench-testkit: setup-test ## clusters for tests: ready, memory, virtual time, forks, what is left; appends to docs/bench.csv
+	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.testkit
 
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos

@@ -7,7 +7,7 @@ import pytest
 
 from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sampan.testing.parts.certificates import Authority
 from sampan.testing.parts.processes import Program
 from sampan.testing.parts.sampan_process import environment, sampan_command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def free_port() -> int:

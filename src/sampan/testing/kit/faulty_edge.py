@@ -25,6 +25,7 @@ class FaultyEdge:
         self._handler, self._clock = handler, clock
         self._chosen: FaultChoices | None = None
         self._asked: Counter[Asked] = Counter()
+        self.streams = 0  # open: clients who watch
         self.injected: Counter[str] = Counter()
         self.last: deque[str] = deque(maxlen=REMEMBERED)
 
@@ -37,6 +38,21 @@ class FaultyEdge:
             self.last.clear()
 
     async def __call__(self, request: Request) -> Reply:
+        reply = await self._reply(request)
+        if isinstance(reply, Stream):
+            return Stream(reply.status, reply.headers, self._counted(reply.chunks))
+        return reply
+
+    async def _counted(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        self.streams += 1
+        try:
+            async with _closing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            self.streams -= 1
+
+    async def _reply(self, request: Request) -> Reply:
         client = request.headers.get("user-agent", "")
         if self._chosen is None or client == MANAGER:
             return await self._handler(request)

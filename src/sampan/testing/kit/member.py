@@ -103,7 +103,7 @@ class Member:
     def _awaits_outside(self) -> bool:
         """Clients who watch were told of something since the clock last moved."""
         before, self._revision = self._revision, self._plane.store.revision
-        return self._plane.connections() > 0 and before != self._revision
+        return self._plane.edge.streams > 0 and before != self._revision
 
 
 def take_place(directory: Path, logs_of: Path | None = None) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.cli.objects.discovery import ApiResource
-from sampan.client.blocking import BlockingClient
+from sampan.client.blocking import JSON, BlockingClient
 from sampan.testing.kit.kind_finder import KindFinder, UnknownKind
 from sampan.testing.kit.manifests import Manifest, documents
 from sampan.testing.kit.pacing import ClusterClock
 
 MANAGER = "sampan-test"
 APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
 DEFINITION_SECONDS = 10.0  # until a kind is served whose definition is there
 ObjectList = list[Obj]  # `list` is a verb below
 
@@ -31,7 +32,7 @@ class Objects:
 
     def create(self, obj: Obj, namespace: str = "default") -> Obj:
         kind = self.kinds.of(obj)
-        return self._api.json("POST", kind.path(namespace_of(obj) or namespace), body=obj)
+        return self._write("POST", kind.path(namespace_of(obj) or namespace), body=obj)
 
     def get(self, what: str, name: str = "", *, namespace: str = "default") -> Obj:
         """`get("pod/web")`, `get("pod", "web")`. Raises NotFound."""
@@ -62,14 +63,12 @@ class Objects:
         """A merge patch."""
         kind, name = self.target(what, "")
         path = kind.path(namespace, name, "status" if status else "")
-        return self._api.json(
-            "PATCH", path, body=patch, content_type="application/merge-patch+json"
-        )
+        return self._write("PATCH", path, body=patch, content_type=MERGE)
 
     def delete(self, what: str, name: str = "", *, namespace: str = "default") -> None:
         """Returns when the server has heard of it; `wait_for(…, "deleted")` waits for the rest."""
         kind, name = self.target(what, name)
-        self._api.json("DELETE", kind.path(namespace, name))
+        self._write("DELETE", kind.path(namespace, name))
 
     def events(
         self, about: str = "", *, namespace: str = "default", reason: str = ""
@@ -88,10 +87,23 @@ class Objects:
         kind = self._kind_of(obj)
         where = namespace_of(obj) or namespace
         if not (obj.get("metadata") or {}).get("name"):
-            return self._api.json("POST", kind.path(where), body=obj)
+            return self._write("POST", kind.path(where), body=obj)
         query = {"fieldManager": MANAGER, "force": "true"}
         path = kind.path(where, name_of(obj))
-        return self._api.json("PATCH", path, query, body=obj, content_type=APPLY)
+        return self._write("PATCH", path, query, body=obj, content_type=APPLY)
+
+    def _write(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str] | None = None,
+        *,
+        body: Obj | None = None,
+        content_type: str = JSON,
+    ) -> Obj:
+        answer = self._api.json(method, path, query, body=body, content_type=content_type)
+        self._clock.settle_virtually()
+        return answer
 
     def _kind_of(self, obj: Obj) -> ApiResource:
         """Perhaps of a kind whose definition was applied a moment ago."""

@@ -38,6 +38,12 @@ class ClusterClock:
             raise ValueError("this cluster's time is real: ask for clock='virtual'")
         self._control.ask("advance", None, duration=seconds_of(duration))
 
+    def settle_virtually(self) -> None:
+        """After a write, where a history has to repeat itself: what follows from it is done before
+        the next one arrives, however long that takes."""
+        if self._virtual:
+            self._control.ask("settle")
+
     def settle(self) -> None:
         self._control.ask("settle")
 

@@ -135,9 +135,6 @@ class Plane:
         self._http = None
         self.nodes.forget_servers()
 
-    def connections(self) -> int:
-        return 0 if self._http is None else len(self._http.connections)
-
     def admin(self) -> Client:
         return InProcessClient(self.server.as_user(User("sampan-test", (MASTERS,))))
 
@@ -163,6 +160,7 @@ class Plane:
             ca_bundle_pem=self._pki.ca.read_text(),
             client_ca_pem=self._pki.ca.read_bytes(),
             bootstrap_tokens=True,
+            watch_bookmark_seconds=3600.0 if self._spec.virtual else 60.0,
             kubelet_place=self.nodes.place_of,
             kubelet_tls=lambda: client_context(
                 ca_path=self._pki.ca,

@@ -1,0 +1,158 @@
+"""The test kit's figures: clusters per second, their memory, virtual time, forks, what is left."""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+from sampan.testing import cluster
+from sampan.testing.kit.launcher import launcher
+
+from .record import append, print_row
+
+CLUSTERS = 1000
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        },
+    },
+}
+TESTS = """
+    import pytest
+
+    @pytest.mark.parametrize("number", range(100))
+    def test_it(sampan, number):
+        sampan.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
+        assert sampan.get("cm/c")["metadata"]["name"] == "c"
+"""
+
+
+def ready():
+    took = []
+    began = time.perf_counter()
+    with cluster():
+        first = time.perf_counter() - began
+    for _ in range(100):
+        began = time.perf_counter()
+        with cluster():
+            took.append((time.perf_counter() - began) * 1000)
+    cuts = statistics.quantiles(took, n=100)
+    found = {"first test cluster, s": first}
+    return found | {"test cluster ready p50, ms": cuts[49], "test cluster ready p99, ms": cuts[98]}
+
+
+def memory():
+    def own(pid):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return sum(map(int, re.findall(r"^Private_\w+: +(\d+)", text, re.M))) / 1024
+
+    with cluster() as c:
+        c.get("cm/kube-root-ca.crt")
+        asked = own(c.pid)
+        c.apply(DEPLOYMENT)
+        c.assert_ready("deploy/web")
+        return {
+            "memory of a test cluster that was asked, MiB": asked,
+            "memory of a test cluster with a Deployment, MiB": own(c.pid),
+        }
+
+
+def hundred_tests():
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "test_it.py").write_text(textwrap.dedent(TESTS))
+        source = str(Path(__file__).parents[2] / "src")
+        words = ["-p", "sampan.testing.pytest_plugin", "-p", "no:cacheprovider", "-q", "-n", "2"]
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            cwd=directory, check=True, env={**os.environ, "PYTHONPATH": source}, timeout=300,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        return {"100 tests each with its cluster, 2 workers, s": time.perf_counter() - began}
+
+
+def week():
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    crons = [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": f"c{number}"},
+            "spec": {
+                "schedule": f"{number % 60} {number % 24} * * *",
+                "jobTemplate": {"spec": {"template": {"spec": pod}}},
+            },
+        }
+        for number in range(100)
+    ]
+    with cluster(clock="virtual") as c:
+        c.apply(crons)
+        began = time.perf_counter()
+        c.clock.advance("7d")
+        took = time.perf_counter() - began
+        done = [cron["status"].get("lastSuccessfulTime") for cron in c.list("cronjobs")]
+        assert None not in done
+    return {"a virtual week with 100 daily cronjobs, s": took}
+
+
+def forks():
+    with cluster(nodes=0) as c:
+        for number in range(10_000):
+            meta = {"name": f"c{number}"}
+            c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+        took = []
+        for _ in range(5):
+            began = time.perf_counter()
+            with c.fork() as other:
+                took.append((time.perf_counter() - began) * 1000)
+                assert len(other.list("cm")) == 10_001
+    return {"fork of a cluster with 10000 objects p50, ms": statistics.median(took)}
+
+
+def left():
+    """After a thousand clusters: files, descriptors, processes."""
+    base = launcher().base
+
+    def there():
+        mine = [path for path in Path("/proc").glob("[0-9]*/cmdline") if is_of(path, base)]
+        return len(mine), len(os.listdir("/proc/self/fd")), len(list(base.iterdir()))
+
+    with cluster():
+        pass
+    before = there()
+    for _ in range(CLUSTERS):
+        with cluster() as c:
+            c.get("cm/kube-root-ca.crt")
+    return {f"left after {CLUSTERS} test clusters": sum(there()) - sum(before)}
+
+
+def is_of(path, base):
+    try:
+        return str(base).encode() in path.read_bytes()
+    except OSError:
+        return False
+
+
+def main():
+    row = {}
+    for part in (ready, memory, hundred_tests, week, forks, left):
+        row |= part()
+        print(part.__name__, flush=True)
+    print_row(row)
+    append(row)
+
+
+if __name__ == "__main__":
+    main()
