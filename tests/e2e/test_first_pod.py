@@ -26,10 +26,10 @@ def test_hello_runs_answers_and_ends_without_any_download(cluster):
     try:
         sampan("wait", "--for=condition=Ready", "pod/hello", "--timeout=60s")
         address = sampan("get", "pod", "hello", "-o", "jsonpath={.status.podIP}")
-        eventually(lambda: "listening" in sampan("logs", "hello"))
+        eventually(lambda: "listening" in sampan("logs", "hello"), 60.0)
         with urllib.request.urlopen(f"http://{address}:8080/", timeout=30) as answer:
             assert answer.read() == b"hello from sampan\n"
-        eventually(lambda: "answered a request" in sampan("logs", "hello"))
+        eventually(lambda: "answered a request" in sampan("logs", "hello"), 60.0)
     finally:
         # It heeds SIGTERM: nobody waits for the end of its grace period.
         sampan("delete", "pod", "hello")

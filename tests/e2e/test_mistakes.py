@@ -301,7 +301,7 @@ def test_ctrl_c_at_each_stage_leaves_quietly(tmp_path, stage, number):
             stderr=file, env=environment(), stdin=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            eventually(lambda: stage in output.read_text() or process.poll() is not None)
+            eventually(lambda: stage in output.read_text() or process.poll() is not None, 60.0)
             process.send_signal(number)
             # Before the handlers are there, SIGTERM does what it does to any program.
             assert process.wait(60) in (0, 130, -signal.SIGTERM)

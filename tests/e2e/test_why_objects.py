@@ -59,7 +59,7 @@ def test_each_kind_is_told_what_keeps_it(own_cluster):
         return done.stdout + done.stderr
 
     def says(what, *texts):
-        eventually(lambda: all(text in why(what) for text in texts))
+        eventually(lambda: all(text in why(what) for text in texts), 60.0)
 
     says("deploy/web", "0 of 2 replicas are ready", "exceeded quota", "raise the ResourceQuota")
     says("deployments.apps/web", "Pending", "sampan why pod/web-")

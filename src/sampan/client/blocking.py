@@ -178,8 +178,11 @@ class BlockingClient:
 
     def _no_answer(self, error: HttpFailure) -> NoAnswer:
         why = str(error)
-        if why == "EOF" and self.connection.pair is not None:
-            why = "EOF (it may refuse our certificate: of another cluster, or expired?)"
+        # After the handshake a server that does not take our certificate only closes: as an end, a
+        # reset or an alert, whichever comes first.
+        is_closed = any(text in why.lower() for text in ("eof", "reset", "broken pipe", "alert"))
+        if is_closed and self.connection.pair is not None:
+            why += " (it may refuse our certificate: of another cluster, or expired?)"
         return NoAnswer(self.server, why, refused=error.refused)
 
     def _context(self) -> Any:

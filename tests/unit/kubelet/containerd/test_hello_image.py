@@ -45,13 +45,14 @@ def test_it_answers_and_ends_as_the_first_process_of_a_pid_namespace(tmp_path, n
         stdout=output,
     )  # fmt: skip
     try:
-        eventually(lambda: hello_image.STARTED in (tmp_path / "out").read_bytes())
+        eventually(lambda: hello_image.STARTED in (tmp_path / "out").read_bytes(), 60.0)
         inner = subprocess.run(
             ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
         ).stdout.strip()
         for _ in range(3):
             assert ask(inner).endswith(hello_image.GREETING)
-        assert (tmp_path / "out").read_bytes().count(hello_image.ANSWERED) == 3
+        # It says so after it has answered.
+        eventually(lambda: (tmp_path / "out").read_bytes().count(hello_image.ANSWERED) == 3, 60.0)
         subprocess.run(["kill", f"-{int(number)}", inner], check=True)
         assert process.wait(60) == 0
     finally:
