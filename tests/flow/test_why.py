@@ -63,18 +63,18 @@ def test_a_user_is_told_why_and_what_to_do(tmp_path, capsys):
     """[X2]"""
     with served_api(Schema.load(), tmp_path) as served:
         asyncio.run(made(served.admin))
-        assert why.run("pod/large", "default", str(served.admin)) == 0
+        assert why.run("pod/large", "default", str(served.admin), as_json=False) == 0
         said = capsys.readouterr().out
         assert "0/1 nodes are available: 1 Insufficient cpu." in said
         assert "lower cpu request to 2" in said
-        assert why.run("pod/broken", "default", str(served.admin)) == 0
+        assert why.run("pod/broken", "default", str(served.admin), as_json=False) == 0
         said = capsys.readouterr().out
         assert "pod default/broken is on n and is not Ready." in said
         assert 'container c   ImagePullBackOff   Failed to pull image "web:9": 401' in said
         assert "imagePullSecrets" in said
-        assert why.run("pod/none", "default", str(served.admin)) == 1
+        assert why.run("pod/none", "default", str(served.admin), as_json=False) == 1
         assert 'pods "none" not found' in capsys.readouterr().err
-        assert why.run("pod/large", "default", str(served.nobody)) == 1
+        assert why.run("pod/large", "default", str(served.nobody), as_json=False) == 1
         assert "forbidden" in capsys.readouterr().err
         wanted = tmp_path / "pods.yaml"
         wanted.write_text("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n")
