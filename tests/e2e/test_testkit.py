@@ -228,6 +228,8 @@ def test_a_cluster_begins_with_what_another_one_saved(tmp_path):
 def test_what_is_not_as_expected_is_said_with_its_reason():
     with cluster(nodes=0) as c:
         c.apply(POD)
+        c.assert_event("FailedScheduling", "pod/p", timeout=120)
+        c.wait_for("pod/p", "PodScheduled=False", timeout=120)
         with pytest.raises(NotAsExpected) as failure:
             c.assert_ready("pod/p", timeout=1)
         text = str(failure.value)
@@ -394,18 +396,18 @@ def test_an_operator_in_chaos():
                 item.get("data") == {"done": "yes"} for item in c.list("cm", labels="wanted")
             )
 
-        how = Chaos(seconds=3, rate=0.3)
+        how = Chaos(seconds=3, rate=0.3, peace_seconds=200)
         assert (
             chaos(c, [sys.executable, "-c", OPERATOR], {"all done": all_done}, seed=5, how=how) == 5
         )
-        lazy = [sys.executable, "-c", "import time; print('asleep', flush=True); time.sleep(1000)"]
+        lazy = ["sh", "-c", "echo asleep; exec sleep 1000"]
         c.apply(wanted[:1])
         c.patch("cm/n0", {"data": None})
-        brief = Chaos(seconds=1, restarts=False, peace_seconds=0.5)
+        brief = Chaos(seconds=5, restarts=False, peace_seconds=0.5)
         with pytest.raises(NotAsExpected, match=r"all done\nseed=6(.|\n)*asleep"):
             chaos(c, lazy, {"all done": all_done}, seed=6, how=brief)
         with pytest.raises(NotAsExpected, match="it ended with 3"):
-            chaos(c, [sys.executable, "-c", "raise SystemExit(3)"], {}, seed=6, how=brief)
+            chaos(c, ["sh", "-c", "exit 3"], {}, seed=6, how=brief)
 
 
 class ATestCase(unittest.TestCase):

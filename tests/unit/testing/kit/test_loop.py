@@ -4,6 +4,8 @@ import asyncio
 import os
 import time
 
+import pytest
+
 from sampan.testing.kit.loop import KitLoop
 
 
@@ -97,6 +99,7 @@ async def story_of_real_time():
     assert ready == [1]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # others' threads are not its concern
 def test_a_forked_loop_goes_on_by_itself():
     """Its timers and tasks go on in both; what is done in one is not done in the other."""
     there, here = os.pipe()
