@@ -243,7 +243,7 @@ def test_an_address_outlives_the_agent_and_goes_with_its_interface(tmp_path):
         await here.plugin.stop()
         code, said = await here.call("ADD", "c3", second)
         assert (code, said["code"]) == (1, 11)
-        interfaces.unplug(interfaces.host_interface_name("c2", "eth0"))
+        interfaces.unplug(interfaces.host_interface_name(here.network.bridge, "c2", "eth0"))
         here.plugin = PodInterfaces(cni.interface_settings(here.data_dir, here.network))
         await here.plugin.start()
         assert here.plugin._attachments.taken() == {stays}

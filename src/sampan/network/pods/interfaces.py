@@ -65,9 +65,10 @@ class Cable:
     mtu: int = 0  # 0: as the kernel likes
 
 
-def host_interface_name(container: str, interface: str) -> str:
-    """Known without being told."""
-    return "veth" + hashlib.sha256(f"{container}/{interface}".encode()).hexdigest()[:8]
+def host_interface_name(bridge: str, container: str, interface: str) -> str:
+    """Known without being told, and another one on each of a machine's bridges."""
+    told = f"{bridge}/{container}/{interface}"
+    return "veth" + hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 def hardware_address(addresses: Sequence[str]) -> bytes:

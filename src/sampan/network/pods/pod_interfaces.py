@@ -213,7 +213,7 @@ class PodInterfaces:
         attachment = Attachment(
             call.container,
             call.interface,
-            interfaces.host_interface_name(call.container, call.interface),
+            self._host_interface(call),
             tuple(self._next_addresses()),
             call.ports,
         )
@@ -238,6 +238,10 @@ class PodInterfaces:
             found.append(f"{address}/{network.prefixlen}")
         return found
 
+    def _host_interface(self, call: PluginCall) -> str:
+        bridge = self._settings.bridge
+        return interfaces.host_interface_name(bridge, call.container, call.interface)
+
     def _cable(self, attachment: Attachment, namespace: str) -> Cable:
         return Cable(
             self._settings.bridge, attachment.host_interface, attachment.interface, namespace,
@@ -259,7 +263,7 @@ class PodInterfaces:
         attachment = self._attachments.get((call.container, call.interface))
         if attachment is None:
             # Made by an earlier installation, or never.
-            name = interfaces.host_interface_name(call.container, call.interface)
+            name = self._host_interface(call)
             if interfaces.is_there(name):
                 await self._in_thread(functools.partial(interfaces.unplug, name))
             return

@@ -2,10 +2,11 @@ from sampan.network.pods.interfaces import hardware_address, hardware_text, host
 
 
 def test_the_node_s_end_has_a_name_that_is_known_without_being_told():
-    names = {host_interface_name(container, "eth0") for container in ("a", "b", "c")}
+    names = {host_interface_name("br", container, "eth0") for container in ("a", "b", "c")}
     assert len(names) == 3
-    assert host_interface_name("a", "eth0") in names
-    assert host_interface_name("a", "net1") not in names
+    assert host_interface_name("br", "a", "eth0") in names
+    assert host_interface_name("br", "a", "net1") not in names
+    assert host_interface_name("other", "a", "eth0") not in names
     assert all(len(name) <= 15 for name in names)
 
 
