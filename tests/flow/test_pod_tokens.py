@@ -78,3 +78,49 @@ def test_extending_can_be_switched_off():
         assert (lasts, told, warns) == (DEFAULT, DEFAULT, None)
 
     with_server(test, token_extend=False)
+
+
+def test_a_node_gets_tokens_for_whom_its_pods_want_them_and_for_nobody_else():
+    """An attack: a kubelet asks for a token of its pod's account with which to enter elsewhere."""
+
+    async def test(api, _reference):
+        await api.made("/api/v1/nodes", {"metadata": {"name": "n1"}})
+        wanted = {"serviceAccountToken": {"path": "t", "audience": "vault"}}
+        volumes = [
+            {"name": "t", "projected": {"sources": [wanted]}},
+            {"name": "c", "csi": {"driver": "driver.example.com"}},
+        ]
+        requests = [{"audience": "driver"}]
+        driver = {"metadata": {"name": "driver.example.com"}, "spec": {"tokenRequests": requests}}
+        await api.made("/apis/storage.k8s.io/v1/csidrivers", driver)
+        body = pod("own", nodeName="n1", serviceAccountName="default", volumes=volumes)
+        uid = (await api.made("/api/v1/namespaces/default/pods", body))["metadata"]["uid"]
+        reference = {"kind": "Pod", "apiVersion": "v1", "name": "own", "uid": uid}
+
+        async def asked(*audiences):
+            spec = {"audiences": list(audiences), "boundObjectRef": reference}
+            return await api.send(
+                "POST", TOKEN, {"spec": spec}, user="system:node:n1", group="system:nodes"
+            )
+
+        assert [(await asked(each)).status for each in ("vault", "driver")] == [201, 201]
+        refused = await asked("elsewhere")
+        assert refused.status == 403
+        assert refused.message == (
+            'serviceaccounts "default" is forbidden: audience "elsewhere" not found in pod spec '
+            "volume, system:node:n1 is not authorized to request tokens for this audience"
+        )
+        assert (await asked("vault", "driver")).message.endswith(
+            "node may only request 0 or 1 audiences"
+        )
+        rbac, group = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
+        rule = {"verbs": ["request-serviceaccounts-token-audience"], "apiGroups": [""],
+                "resources": ["elsewhere"]}  # fmt: skip
+        await api.made(f"{rbac}/clusterroles", {"metadata": {"name": "a"}, "rules": [rule]})
+        nodes = {"kind": "Group", "apiGroup": group, "name": "system:nodes"}
+        role = {"apiGroup": group, "kind": "ClusterRole", "name": "a"}
+        bound = {"metadata": {"name": "a"}, "roleRef": role, "subjects": [nodes]}
+        await api.made(f"{rbac}/clusterrolebindings", bound)
+        assert (await asked("elsewhere")).status == 201
+
+    with_server(test)

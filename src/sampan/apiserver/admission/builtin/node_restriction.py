@@ -4,9 +4,18 @@ Job: refuse a node's writes to other nodes, to pods that are not its, to labels 
     likewise those of its part for local volumes, by the Node that its token is bound to.
 """
 
-from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, labels_of, meta_of, name_of, spec_of, status_of
-from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
+from collections.abc import Awaitable
+
+from sampan.api.errors import ApiError, forbidden, value_text
+from sampan.api.objects import Obj, labels_of, meta_of, name_of, namespace_of, spec_of, status_of
+from sampan.api.resources import (
+    LEASES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    by_plural,
+)
 from sampan.api.rules import pods
 from sampan.api.rules.account_token import (
     NODE_ACCOUNTS,
@@ -16,6 +25,7 @@ from sampan.api.rules.account_token import (
 from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.node import node_of
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -36,41 +46,65 @@ _CLAIM_STATUSES = {
 _KUBELET_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _VOLUMES_USER = f"system:serviceaccount:{NODE_ACCOUNTS_NAMESPACE}:{VOLUMES_ACCOUNT}"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
+# Of a ClusterRole: the audience is its resource (ServiceAccountNodeAudienceRestriction).
+AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 _csi_nodes = by_plural("storage.k8s.io", "v1", "csinodes")
 _slices = by_plural("resource.k8s.io", "v1", "resourceslices")
+_found = by_plural("storage.k8s.io", "v1", "csidrivers")
+assert _found is not None
+_csi_drivers = _found
 
 
 def plugin(parts: PluginParts) -> Steps:
     find = parts.registry.find
 
-    def validate(attributes: Attributes) -> None:
-        node = node_of(attributes.user)
-        if node is None:
-            if attributes.user.name == _VOLUMES_USER:
-                _volume(attributes)
-            return
-        if not node:
-            raise _refusal(
-                attributes, f"could not determine node from user {attributes.user.name!r}"
-            )
+    async def check_audience(attributes: Attributes, audience: str) -> None:
+        user = attributes.user
+        asked = Asked(
+            user, AUDIENCE_VERB, "", audience, "", attributes.namespace, attributes.name
+        )  # fmt: skip
+        if not (await parts.authorization.decide(asked))[0]:
+            raise _refusal(attributes, f"audience {value_text(audience)} not found in pod spec "
+                           f"volume, {user.name} is not authorized to request tokens for this "
+                           "audience")  # fmt: skip
+
+    def validate(attributes: Attributes) -> Awaitable[None] | None:
         resource = attributes.resource
-        if resource is PODS:
-            _pod(attributes, node, find)
-        elif resource is NODES:
-            _node(attributes, node)
-        elif resource is PERSISTENT_VOLUME_CLAIMS:
-            _claim(attributes)
-        elif resource.plural == "serviceaccounts" and attributes.subresource == "token":
-            _token(attributes, node, find)
-        elif resource is LEASES:
-            _lease(attributes, node)
-        elif resource is _csi_nodes and attributes.name != node:
-            raise _refusal(attributes, "can only access CSINode with the same name as the "
-                                       "requesting node")  # fmt: skip
-        elif resource is _slices:
-            _slice(attributes, node)
+        if (
+            node_of(attributes.user)
+            and resource.plural == "serviceaccounts"
+            and attributes.subresource == "token"
+        ):
+            audience = _token(attributes, node_of(attributes.user) or "", find)
+            return None if audience is None else check_audience(attributes, audience)
+        _check(attributes, find)
+        return None
 
     return Steps(validate=validate)
+
+
+def _check(attributes: Attributes, find: Find) -> None:
+    node = node_of(attributes.user)
+    if node is None:
+        if attributes.user.name == _VOLUMES_USER:
+            _volume(attributes)
+        return
+    if not node:
+        raise _refusal(attributes, f"could not determine node from user {attributes.user.name!r}")
+    resource = attributes.resource
+    if resource is PODS:
+        _pod(attributes, node, find)
+    elif resource is NODES:
+        _node(attributes, node)
+    elif resource is PERSISTENT_VOLUME_CLAIMS:
+        _claim(attributes)
+    elif resource is LEASES:
+        _lease(attributes, node)
+    elif resource is _csi_nodes and attributes.name != node:
+        raise _refusal(attributes, "can only access CSINode with the same name as the "
+                                   "requesting node")  # fmt: skip
+    elif resource is _slices:
+        _slice(attributes, node)
 
 
 def _refusal(attributes: Attributes, why: str) -> ApiError:
@@ -210,12 +244,13 @@ def _claim(attributes: Attributes) -> None:
         raise _refusal(attributes, "is not allowed to update fields other than status")
 
 
-def _token(attributes: Attributes, node: str, find: Find) -> None:
+def _token(attributes: Attributes, node: str, find: Find) -> str | None:
+    """The audience that nothing of the pod asks for; None: it is asked for."""
     spec = spec_of(attributes.obj or {})
     reference = spec.get("boundObjectRef") or {}
     if attributes.namespace == NODE_ACCOUNTS_NAMESPACE and attributes.name in NODE_ACCOUNTS:
         _own_token(attributes, node, spec)
-        return
+        return None
     if reference.get("kind") != "Pod" or reference.get("apiVersion") not in ("v1", None, ""):
         raise _refusal(attributes, f'node "{node}" can only create tokens for individual service '
                                    "accounts bound to a pod")  # fmt: skip
@@ -231,6 +266,37 @@ def _token(attributes: Attributes, node: str, find: Find) -> None:
     if (pod.get("spec") or {}).get("serviceAccountName") != attributes.name:
         raise _refusal(attributes, f'node "{node}" can only create tokens for the service account '
                                    "of the pod")  # fmt: skip
+    return _unasked_audience(attributes, spec.get("audiences") or [""], _audiences(pod, find))
+
+
+def _unasked_audience(attributes: Attributes, asked: list[str], wanted: set[str]) -> str | None:
+    if len(asked) > 1:
+        raise _refusal(attributes, "node may only request 0 or 1 audiences")
+    return None if asked[0] in wanted else str(asked[0])
+
+
+def _audiences(pod: Obj, find: Find) -> set[str]:
+    """For whom the pod's volumes want tokens: its projections, and the drivers of its volumes."""
+    found: set[str] = set()
+    for volume in spec_of(pod).get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if source.get("serviceAccountToken") is not None:
+                found.add(source["serviceAccountToken"].get("audience") or "")
+    for name in _drivers(pod, find):
+        driver = find(_csi_drivers, "", name) or {}
+        found |= {each.get("audience") or "" for each in spec_of(driver).get("tokenRequests") or ()}
+    return found
+
+
+def _drivers(pod: Obj, find: Find) -> set[str]:
+    inline = {
+        (volume.get("csi") or {}).get("driver") for volume in spec_of(pod).get("volumes") or ()
+    }
+    for claim_name in pods.claim_names(pod):
+        claim = find(PERSISTENT_VOLUME_CLAIMS, namespace_of(pod), claim_name) or {}
+        volume = find(PERSISTENT_VOLUMES, "", spec_of(claim).get("volumeName") or "") or {}
+        inline.add((spec_of(volume).get("csi") or {}).get("driver"))
+    return {str(driver) for driver in inline if driver}
 
 
 def _own_token(attributes: Attributes, node: str, spec: Obj) -> None:
