@@ -22,7 +22,6 @@ RECORDED = Path(__file__).parent / "recorded" / "api_server_v1.35.8_creates.json
 CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]
 # Ours on purpose (docs/compatibility.md): upstream drops these fields in silence, because their
 # features are off; here stop signals work, and the node refuses a clusterTrustBundle by name.
-# A warning of our own says that there is no aggregation.
 KEPT = (
     "pod_details.yaml: a signal to stop by",
     "pod_details.yaml: a signal for a system that nobody named",

@@ -54,7 +54,7 @@ class Program:
         self.process.wait()
 
 
-def eventually(check: Callable[[], object], seconds: float = 30.0, every: float = 0.05) -> object:
+def eventually(check: Callable[[], object], seconds: float = 60.0, every: float = 0.05) -> object:
     """The first truthy answer of `check`; asks again until then, for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
