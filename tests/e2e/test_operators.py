@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 
 import kr8s
 import pytest
@@ -15,6 +16,8 @@ from kubernetes.dynamic.exceptions import NotFoundError, UnprocessibleEntityErro
 from lightkube import Client, KubeConfig
 from lightkube.generic_resource import create_namespaced_resource
 
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.parts.kubectl import KubectlFailure
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess
 
@@ -120,22 +123,31 @@ OPERATOR = textwrap.dedent(
 )
 
 
-@pytest.fixture
-def operator(control_plane, tmp_path):
-    defined(control_plane, "sails", "Sail")
-    source = tmp_path / "operator.py"
-    source.write_text(OPERATOR)
-    said = tmp_path / "operator.out"
+@contextmanager
+def kopf_run(control_plane, folder, text):
+    """The file in which everything that it says can be read."""
+    source, said = folder / "operator.py", folder / "operator.out"
+    source.write_text(text)
     with said.open("wb") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "kopf", "run", "--standalone", "-A", str(source)],
             stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
             env={"KUBECONFIG": str(control_plane.kubeconfig), "PATH": "/usr/bin:/bin"},
         )  # fmt: skip
-    yield said
-    process.terminate()
-    assert process.wait(20) == 0, said.read_text()
+    try:
+        yield said
+    finally:
+        process.terminate()
+        code = process.wait(60)
+    assert code == 0, said.read_text()
     assert "Traceback" not in said.read_text()
+
+
+@pytest.fixture
+def operator(control_plane, tmp_path):
+    defined(control_plane, "sails", "Sail")
+    with kopf_run(control_plane, tmp_path, OPERATOR) as said:
+        yield said
 
 
 def test_a_kopf_operator_of_a_custom_kind(operator, control_plane):
@@ -155,6 +167,57 @@ def test_a_kopf_operator_of_a_custom_kind(operator, control_plane):
     kubectl("delete", "sail", "one")
     eventually(lambda: "GONE one" in operator.read_text())
     assert not kubectl.exists("sail", "one")
+
+
+ADMISSION = textwrap.dedent(
+    """
+    import kopf
+
+    @kopf.on.startup()
+    def settings(settings, **_):
+        settings.admission.managed = "auto.judge.example"
+        settings.admission.server = kopf.WebhookServer(
+            addr="127.0.0.1", host="127.0.0.1", cafile="CA", certfile="CERT", pkeyfile="KEY"
+        )
+
+    @kopf.on.mutate("judge.example", "v1", "booms")
+    def painted(spec, patch, **_):
+        if spec["size"] > 5:
+            patch.spec["colour"] = "blue"
+
+    @kopf.on.validate("judge.example", "v1", "booms")
+    def checked(spec, warnings, **_):
+        if spec["size"] == 8:
+            raise kopf.AdmissionError("eight is unlucky", code=400)
+        warnings.append(f"a boom of {spec['size']}")
+    """
+)
+
+
+def has_webhooks(kubectl, resource):
+    try:
+        return kubectl.get(resource, "auto.judge.example").get("webhooks")
+    except KubectlFailure:
+        return None  # it comes with the operator
+
+
+def test_admission_by_kopfs_own_server(control_plane, tmp_path):
+    """It writes its webhook configurations itself, and is asked from then on."""
+    kubectl, authority = control_plane.kubectl, Authority(tmp_path)
+    pair = authority.issue("webhook")
+    text = ADMISSION.replace("CA", str(authority.ca_path)).replace("CERT", str(pair.cert_path))
+    defined(control_plane, "booms", "Boom")
+    with kopf_run(control_plane, tmp_path, text.replace("KEY", str(pair.key_path))):
+        for kind in ("mutating", "validating"):
+            resource = f"{kind}webhookconfigurations"
+            eventually(lambda one=resource: has_webhooks(kubectl, one))
+        make = ("create", "-f", "-")
+        kubectl(*make, stdin=json.dumps(widget("Boom", "b6", size=6)))
+        assert kubectl.get("boom", "b6")["spec"] == {"size": 6, "colour": "blue"}
+        told = kubectl.fails(*make, stdin=json.dumps(widget("Boom", "b8", size=8)))
+        assert "eight is unlucky" in told
+        assert not kubectl.exists("boom", "b8")
+        kubectl("delete", "boom", "b6")
 
 
 def test_kubectl_knows_a_custom_kind(control_plane):

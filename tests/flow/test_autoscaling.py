@@ -1,6 +1,14 @@
 """An autoscaler on the real API: the target's scale, conditions, events."""
 
-from sampan.api.resources import DEPLOYMENTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS
+from sampan.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    NODES,
+    PODS,
+    Resource,
+)
 from sampan.testing.worlds.control_plane import story
 
 with_autoscaler = story(["horizontal-pod-autoscaler-controller", "deployment", "replicaset"])
@@ -108,6 +116,65 @@ async def test_two_autoscalers_of_the_same_pods_are_told_and_do_nothing(plane):
     await plane.client.delete(HORIZONTAL_POD_AUTOSCALERS, "default", "twin")
     await plane.settled(seconds=20)
     assert (await conditions(plane))["ScalingActive"] == "FailedGetResourceMetric"
+
+
+FLEETS = Resource("example.com", "v1", "Fleet", "fleets")
+FLEET_DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "fleets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "fleets", "kind": "Fleet"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+                "subresources": {
+                    "scale": {
+                        "specReplicasPath": ".spec.ships",
+                        "statusReplicasPath": ".status.ships",
+                        "labelSelectorPath": ".status.selector",
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+@with_autoscaler
+async def test_a_custom_kind_is_scaled_by_its_scale_subresource(plane):
+    """Whatever its fields are called."""
+    await plane.client.create(CUSTOM_RESOURCE_DEFINITIONS, FLEET_DEFINITION)
+    await plane.settled()
+    fleet = {
+        "apiVersion": "example.com/v1",
+        "kind": "Fleet",
+        "metadata": {"name": "north", "namespace": "default"},
+        "spec": {"ships": 1},
+        "status": {"ships": 1, "selector": "app=fleet"},
+    }
+    await plane.client.create(FLEETS, fleet)
+    target = {"apiVersion": "example.com/v1", "kind": "Fleet", "name": "north"}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 3, "maxReplicas": 5},
+    }
+    await plane.client.create(HORIZONTAL_POD_AUTOSCALERS, autoscaler)
+    await plane.settled()
+    assert (await plane.client.get(FLEETS, "default", "north"))["spec"] == {"ships": 3}
+    assert (await conditions(plane))["AbleToScale"] == "SucceededRescale"
 
 
 @with_autoscaler
