@@ -42,6 +42,7 @@ from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.side_thread import SideThread
 from sampan.core.tasks import Tasks
 from sampan.scheduler.binding.api_call_limiter import Calls
 from sampan.scheduler.binding.bind import GATED, GATED_MESSAGE, UNSCHEDULABLE
@@ -112,6 +113,7 @@ class Scheduler:
         """Everything that is known comes from the API, so a new run starts with nothing."""
         client, clock = self._client, self._clock
         self._tasks = Tasks("scheduler")
+        self._side = SideThread("devices")
         self._wake = asyncio.Event()
         self._alarm = Alarm(clock, self._tasks, self._wake.set)
         self._calls = Calls(self._tasks, self._wake.set)
@@ -167,6 +169,7 @@ class Scheduler:
         finally:
             await informers.stop()
             await self._tasks.stop()
+            self._side.close()
 
     # What the API says.
 
@@ -349,6 +352,8 @@ class Scheduler:
 
     async def _decide(self, pod: Obj, row: PodInfo) -> Decision:
         plugins = self._plugins[row.scheduler]
+        if row.shape.devices:
+            await self._search_devices(row)
         answers: list[Answer] = []
         for plugin, _ in plugins:
             why = plugin.pre_filter(pod)
@@ -365,6 +370,14 @@ class Scheduler:
         first = nominations.node_of(row.uid)
         extra = Extra(pod, plugins, answers) if plugins or answers else None
         return batches.decide(row.shape, self._rng, expected, first, extra)
+
+    async def _search_devices(self, row: PodInfo) -> None:
+        """Expressions of claims may take long: then they are not asked on the loop."""
+        nodes, needs = self._cache.snapshot(), row.shape.devices
+        if nodes.devices.beforehand(needs, nodes.namespaces) is not None:
+            return  # nothing is asked of devices
+        if not nodes.devices.search_at_once(needs, nodes):
+            await self._side.run(nodes.devices.search(needs, nodes))
 
     def _not_decided(self, pod: Obj, row: PodInfo, error: Exception, started: float) -> None:
         now = self._clock.monotonic()

@@ -5,7 +5,9 @@ Job: a pod's claims → for each node an allocation or the reason why there is n
 Owner: Columns.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +22,10 @@ from sampan.scheduler.model.arrays import BoolArray, NodeLabels
 from sampan.scheduler.model.device_needs import DeviceNeeds
 
 if TYPE_CHECKING:
+    from sampan.api.cel.language.cost import Budget
     from sampan.scheduler.devices.device_selectors import Selectors
 
+STEPS_AT_ONCE = 50_000  # of expressions, for one pod: some 10 ms
 NOT_ALL = "cannot allocate all claims"
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 NOT_HERE = "resourceclaim not available on the node"
@@ -46,6 +50,7 @@ class DeviceAllocation:
         self.devices = Devices()
         self._pools: Pools | None = None
         self._selectors: Selectors | None = None
+        self._budget: Budget | None = None  # of expressions, where somebody is in a hurry
         self._known: tuple[int, NodeLabels, DeviceNeeds, Found] | None = None
 
     def put_slice(self, key: str, written: Obj | None) -> None:
@@ -72,6 +77,35 @@ class DeviceAllocation:
             if claim.allocation is None and (why := self._wrong(claim, labels)):
                 return why
         return None
+
+    def search_at_once(self, needs: DeviceNeeds, nodes: NodeLabels) -> bool:
+        """Whether it was short; else `search` does it, beside the loop."""
+        from sampan.api.cel.language.cost import Budget
+        from sampan.scheduler.devices.device_selectors import TakesLong
+
+        self._budget = Budget(STEPS_AT_ONCE)
+        try:
+            self.found(needs, nodes)
+        except TakesLong:
+            return False
+        finally:
+            self._budget = None
+        return True
+
+    def search(self, needs: DeviceNeeds, nodes: NodeLabels) -> Callable[[], None]:
+        """Asks all that `found` will ask, of copies: the answers are remembered."""
+        claims, classes = self._without(needs), dict(self.devices.classes)
+        in_use, matches = frozenset(self.devices.in_use()), self._matches()
+        pools = self._node_pools()
+        reached = [pools.reached(local, near) for local, near in pools.by_node(nodes)]
+
+        def ask() -> None:
+            with contextlib.suppress(CannotAllocate):  # said when `found` meets it again
+                search = Search(claims, classes, in_use, matches)
+                for those in reached:
+                    search.allocated(those)
+
+        return ask
 
     def found(self, needs: DeviceNeeds, nodes: NodeLabels) -> Found:
         known = self._known
@@ -136,11 +170,10 @@ class DeviceAllocation:
             search = Search(claims, self.devices.classes, self.devices.in_use(), self._matches())
         except CannotAllocate as error:
             return Found(available, allocated, (), ((everybody, str(error)),))
-        if self._pools is None:
-            self._pools = Pools(self.devices.slices.values())
-        for (local, near), indices in self._pools.by_node(nodes).items():
+        pools = self._node_pools()
+        for (local, near), indices in pools.by_node(nodes).items():
             try:
-                picked = search.allocated(self._pools.reached(local, near))
+                picked = search.allocated(pools.reached(local, near))
             except CannotAllocate as error:
                 problems.append((tuple(indices), str(error)))
                 continue
@@ -149,13 +182,18 @@ class DeviceAllocation:
                 by_node.append((tuple(indices), picked))
         return Found(available, allocated, tuple(by_node), tuple(problems))
 
+    def _node_pools(self) -> Pools:
+        if self._pools is None:
+            self._pools = Pools(self.devices.slices.values())
+        return self._pools
+
     def _matches(self) -> Matches:
         # The language of selectors is loaded with the first claim.
         from sampan.scheduler.devices.device_selectors import Selectors
 
         if self._selectors is None:
             self._selectors = Selectors()
-        return self._selectors.match
+        return partial(self._selectors.match, budget=self._budget)
 
     def _written(self, claim: DeviceClaim, devices: Sequence[Picked], node: str) -> Obj:
         allocation: Obj = {"devices": {"results": [_result(device) for device in devices]}}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sampan.scheduler.devices.devices import Device
 
 if TYPE_CHECKING:
+    from sampan.api.cel.language.cost import Budget
     from sampan.api.cel.language.environment import Environment
     from sampan.api.cel.program import Program
 
@@ -21,11 +22,15 @@ class BadSelector(Exception):
     """It cannot be compiled, or has no answer for a device."""
 
 
+class TakesLong(Exception):
+    """More than the caller wants to wait for."""
+
+
 class Selectors:
     def __init__(self) -> None:
         self._environment: Environment | None = None
         self._programs: dict[str, Program] = {}
-        self._answers: dict[tuple[str, int], bool] = {}
+        self._answers: dict[tuple[str, int], bool | BadSelector] = {}
         self._asked: dict[int, tuple[Device, Mapping[str, object]]] = {}  # keeps them alive
 
     def forget(self) -> None:
@@ -33,25 +38,36 @@ class Selectors:
         self._answers.clear()
         self._asked.clear()
 
-    def match(self, device: Device, expression: str) -> bool:
+    def match(self, device: Device, expression: str, budget: "Budget | None" = None) -> bool:
+        """Raises BadSelector; TakesLong where the budget is used up. Also beside the loop: what two
+        threads find out is the same."""
         key = (expression, id(device))
         found = self._answers.get(key)
         if found is None:
             if len(self._answers) >= MOST_ANSWERS:
                 self.forget()
-            found = self._answers[key] = self._evaluate(device, expression)
+            try:
+                found = self._evaluate(device, expression, budget)
+            except BadSelector as error:
+                found = error
+            self._answers[key] = found
+        if isinstance(found, BadSelector):
+            raise found
         return found
 
-    def _evaluate(self, device: Device, expression: str) -> bool:
+    def _evaluate(self, device: Device, expression: str, budget: "Budget | None") -> bool:
         # The language is large, and most clusters have no devices.
         from sampan.api.cel.language.errors import CostExceeded, EvaluationError
 
         program = self._program(expression)
-        if id(device) not in self._asked:
-            self._asked[id(device)] = (device, self._values(device))
+        known = self._asked.get(id(device))
+        if known is None:
+            known = self._asked[id(device)] = (device, self._values(device))
         try:
-            answer = program.evaluate({"device": self._asked[id(device)][1]})
+            answer = program.evaluate({"device": known[1]}, budget)
         except (EvaluationError, CostExceeded) as error:
+            if isinstance(error, CostExceeded) and budget is not None and budget.left <= 0:
+                raise TakesLong from error
             raise BadSelector(f"CEL runtime error: {error}") from error
         if not isinstance(answer, bool):
             raise BadSelector("CEL runtime error: the expression is not of type bool")

@@ -264,3 +264,19 @@ def test_a_promise_holds_its_devices_until_the_api_has_its_word():
     assert elsewhere(row, cache.snapshot()) is None
     devices.put_claim("default/c", None)
     assert DYNAMIC_RESOURCES.mask(other, cache.snapshot()).any()
+
+
+def test_long_selectors_are_asked_beside_the_loop_and_their_answers_are_remembered():
+    many = str(list(range(40)))
+    long = f"{many}.all(a, {many}.all(b, {many}.all(c, a + b + c >= 0)))"
+    claim = resource_claim("c", [{"name": "r", "exactly": device_request("", long)}])
+    slices = [resource_slice("s", [device("d0"), device("d1")], nodeName="n0")]
+    cache = world(NODES, slices, [claim])
+    nodes, needs = cache.snapshot(), pod_info_of(pod_with("c")).shape.devices
+    assert not nodes.devices.search_at_once(needs, nodes)
+    nodes.devices.search(needs, nodes)()
+    assert nodes.devices.search_at_once(needs, nodes)
+    found = nodes.devices.found(needs, nodes)
+    assert [row.name for row, here in zip(nodes.rows, found.allocated, strict=True) if here] == [
+        "n0"
+    ]

@@ -1,6 +1,7 @@
 import pytest
 
-from sampan.scheduler.devices.device_selectors import BadSelector, Selectors
+from sampan.api.cel.language.cost import Budget
+from sampan.scheduler.devices.device_selectors import BadSelector, Selectors, TakesLong
 from sampan.scheduler.devices.devices import slice_of
 from sampan.testing.generators.device_objects import DRIVER, device, resource_slice
 
@@ -50,4 +51,25 @@ def test_a_device_is_asked_once():
     assert selectors.match(one, "true")
     selectors._programs.clear()
     assert selectors.match(one, "true")
+    assert not selectors._programs
+
+
+MANY = str(list(range(50)))
+LONG = f"{MANY}.all(a, {MANY}.all(b, {MANY}.all(c, a + b + c >= 0)))"
+
+
+def test_who_is_in_a_hurry_is_told_that_it_takes_long_and_finds_the_answer_later():
+    selectors, one = Selectors(), made()
+    with pytest.raises(TakesLong):
+        selectors.match(one, LONG, Budget(50_000))
+    assert selectors.match(one, LONG)
+    assert selectors.match(one, LONG, Budget(50_000))
+
+
+def test_what_has_no_answer_is_found_out_once():
+    selectors, one = Selectors(), made()
+    for _ in range(2):
+        with pytest.raises(BadSelector, match="no such key: nothing"):
+            selectors.match(one, f'device.attributes["{DRIVER}"].nothing == 1')
+        selectors._programs.clear()
     assert not selectors._programs
