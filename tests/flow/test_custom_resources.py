@@ -14,7 +14,7 @@ from sampan.core.http import Request, Response, Stream
 from sampan.core.http_server import Server
 from sampan.core.tls import server_context
 from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, client_certificate
+from sampan.testing.generators.api_requests import MERGE, api_server, client_certificate
 from sampan.testing.parts.certificates import Authority
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -297,6 +297,83 @@ def test_who_waits_for_a_webhook_that_hangs_waits_alone(tmp_path):
         assert waiting.result().obj["spec"] == {"length": 3}
 
     with_webhook(tmp_path, story)
+
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+V2_ONLY = {
+    "operations": ["CREATE", "UPDATE"],
+    "apiGroups": ["example.com"],
+    "apiVersions": ["v2"],
+    "resources": ["boats"],
+}
+
+
+class Shortener(ConversionWebhook):
+    """Converts, and as an admission webhook makes every boat shorter that it is shown."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.shown = []
+
+    async def _answer(self, request: Request) -> Response:
+        body = orjson.loads(request.body)
+        if body["kind"] != "AdmissionReview":
+            return await super()._answer(request)
+        asked = body["request"]
+        self.shown.append((asked["kind"]["version"], asked["object"]["apiVersion"]))
+        length = asked["object"]["spec"]["length"]
+        patch = [{"op": "replace", "path": "/spec/length", "value": length - 1}]
+        said = {
+            **{field: body[field] for field in ("kind", "apiVersion")},
+            "response": {
+                "uid": asked["uid"],
+                "allowed": True,
+                "patchType": "JSONPatch",
+                "patch": b64encode(orjson.dumps(patch)).decode(),
+            },
+        }
+        return Response(200, (("content-type", "application/json"),), orjson.dumps(said))
+
+
+@pytest.mark.slow
+def test_admission_by_an_equivalent_version_sees_what_the_conversion_webhook_makes(tmp_path):
+    async def story():
+        webhook = Shortener(tmp_path)
+        async with (
+            webhook.serving() as conversion,
+            api_server(Schema.load(), clock=SystemClock()) as api,
+        ):
+            await served(api, "v1", "v2", conversion=conversion)
+            hook = {
+                "name": "short.example.com",
+                "rules": [V2_ONLY],
+                "clientConfig": conversion["webhook"]["clientConfig"],
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+            }
+            hooks = {"metadata": {"name": "short"}, "webhooks": [hook]}
+            await api.made(f"{ADMISSION}/mutatingwebhookconfigurations", hooks)
+            spec = {
+                "matchConstraints": {"resourceRules": [V2_ONLY]},
+                "validations": [{"expression": "object.spec.length < 5", "message": "too long"}],
+            }
+            policies = f"{ADMISSION}/validatingadmissionpolicies"
+            await api.made(policies, {"metadata": {"name": "short"}, "spec": spec})
+            binding = {"policyName": "short", "validationActions": ["Deny"]}
+            bindings = f"{policies[:-3]}ybindings"
+            await api.made(bindings, {"metadata": {"name": "short"}, "spec": binding})
+            made = await api.made(path(), boat("a", size=4))
+            assert made["spec"] == {"size": 3}
+            assert made["apiVersion"] == "example.com/v1"
+            assert webhook.shown == [("v2", "example.com/v2")]
+            refused = await api.post(path(), boat("b", size=9))
+            assert refused.status == 422
+            assert "too long" in refused.message
+            changed = await api.patch(path(name="a"), {"spec": {"size": 9}}, MERGE)
+            assert changed.status == 422
+            assert (await api.get(path("v2", "a"))).obj["spec"] == {"length": 3}
+
+    asyncio.run(story())
 
 
 @pytest.mark.slow

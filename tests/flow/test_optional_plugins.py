@@ -244,7 +244,7 @@ def test_who_publishes_a_signers_roots_may_attest_for_it():
         return (Decision.ALLOW if good else Decision.NO_OPINION), ""
 
     def judged(signer, old=None):
-        parts = PluginParts(None, Authorization([only]), *[None] * 10)
+        parts = PluginParts(None, Authorization([only]), *[None] * 11)
         step = cluster_trust_bundle_attest.plugin(parts).validate
         new = {"spec": {"signerName": signer}}
         operation = UPDATE if old else CREATE

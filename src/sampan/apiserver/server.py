@@ -128,9 +128,11 @@ class ApiServer:
         self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)
         may = self._modes.authorization(settings.authorizers())
         callers = self._named_callers = ConfiguredCallers(resolver(registry.find, registry.find_in))
+        conversions = Conversions(callers, lambda: new_uid(rng), SideThread("writes"))
         self._plugins = PluginParts(
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
             self._make_namespace, metrics, clock, rng, schema, SideThread("expressions"), callers,
+            conversions,
         )  # fmt: skip
         self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
@@ -171,13 +173,13 @@ class ApiServer:
         return self._encrypted
 
     def _parts(self, schema: Schema, may: Authorization) -> Parts:
-        settings, clock, side = self._settings, self._clock, SideThread("writes")
+        settings, clock = self._settings, self._clock
         return Parts(
             registry=self._registry,
             schema=schema,
             strategies=Strategies(settings, self._stateful_strategies()),
             ownership=Ownership(schema, self._kinds),
-            conversions=Conversions(self._named_callers, lambda: new_uid(self._rng), side),
+            conversions=self._plugins.conversions,
             authentication=Authentication(
                 self._authenticators,
                 settings.token_audiences,
@@ -190,7 +192,7 @@ class ApiServer:
             settings=settings,
             clock=clock,
             rng=self._rng,
-            side=side,
+            side=self._plugins.conversions.side,
             traces=self._metrics.traces,
         )
 

@@ -13,6 +13,7 @@ from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
+from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.clock import Clock
@@ -48,6 +49,7 @@ class Aid:
     authorization: Authorization
     clock: Clock
     side: SideThread
+    conversions: Conversions
     share: LoopShare = field(default_factory=LoopShare)
 
     async def compile(self, text_bytes: int, step: Callable[[], T]) -> T:
@@ -69,10 +71,11 @@ class PluginParts:
     schema: Schema
     side: SideThread  # for expressions that take long
     callers: ConfiguredCallers
+    conversions: Conversions
     # What a plugin opened is closed with the server.
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     share: LoopShare = field(default_factory=LoopShare)
 
     @property
     def aid(self) -> Aid:
-        return Aid(self.authorization, self.clock, self.side, self.share)
+        return Aid(self.authorization, self.clock, self.side, self.conversions, self.share)

@@ -40,7 +40,7 @@ class Conversions:
     def __init__(
         self, callers: ConfiguredCallers, new_uid: Callable[[], str], side: SideThread
     ) -> None:
-        self._callers, self._new_uid, self._side = callers, new_uid, side
+        self._callers, self._new_uid, self.side = callers, new_uid, side
 
     async def prepare(self, resource: Resource, items: Sequence[Item]) -> None:
         """After this every item can be shown as the resource's version has it. Raises Failure."""
@@ -53,7 +53,7 @@ class Conversions:
             weight += custom.schema_bytes
         if weight > LARGE_BYTES:
             # After a restart or a change of the definition, each is pruned and defaulted anew.
-            await self._side.run(lambda: [_is_known(resource, item) for item in waiting])
+            await self.side.run(lambda: [_is_known(resource, item) for item in waiting])
         if custom.family.webhook is None:
             return
         missing: dict[str, list[Item]] = {}
@@ -95,6 +95,14 @@ class Conversions:
                 found = await self._ask([wanted.obj], wanted.custom)
                 wanted.custom.family.learn(wanted, found[0])
         raise Failure("conversion webhook answered, and what it was asked for is still not known")
+
+    async def when_known(self, step: Callable[[], T]) -> T:
+        """The same of a step that waits for nobody. Raises Failure."""
+
+        async def done() -> T:
+            return step()
+
+        return await self.with_forms(done)
 
     async def _convert(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
         """By the webhook; then pruned and with the defaults of the version."""

@@ -55,6 +55,7 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
     parts = PluginParts(
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
         LoopClock(), random.Random(1), published_schema(), SideThread("test"), None,
+        None,
     )  # fmt: skip
     chain = Admission(chosen_plugins(parts))
     namespace = "team" if resource.namespaced else ""

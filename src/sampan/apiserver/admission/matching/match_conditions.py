@@ -112,7 +112,8 @@ class HookConditions:
         asked = PolicyRequest(attributes, self._find, self._aid)
         labels = ("webhook", str(hook.get("name") or ""), attributes.operation, kind)
         conditions = await self._of(hook.get("matchConditions") or [])
-        return await self._metrics.measured(labels, conditions, asked, asked.variables(matched))
+        given = await asked.variables(matched)
+        return await self._metrics.measured(labels, conditions, asked, given)
 
     async def _of(self, conditions: list[Obj]) -> tuple[Expression, ...]:
         key = tuple(str(condition.get("expression")) for condition in conditions)

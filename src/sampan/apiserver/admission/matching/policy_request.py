@@ -67,9 +67,11 @@ class PolicyRequest:
         self._answers: dict[Question, Answer] = {}
         self._is_large: bool | None = None
 
-    def variables(self, matched: Matched) -> dict[str, Value]:
+    async def variables(self, matched: Matched) -> dict[str, Value]:
         """With the objects in the version of the rule that matched; as they are at this moment."""
-        request = request_of(self.attributes, matched, "")
+        request = await self._aid.conversions.when_known(
+            lambda: request_of(self.attributes, matched, "")
+        )
         del request["uid"]
         obj, old = request.pop("object"), request.pop("oldObject")
         authorizer = Authorizer(from_answers(self._answers))

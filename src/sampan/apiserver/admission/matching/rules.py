@@ -37,9 +37,7 @@ def match_rules(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) 
         return None
     for other in _equivalents(attributes.resource):
         if any(_rule_matches(rule, attributes, other) for rule in rules):
-            custom = custom_of(other)
-            by_webhook = custom is not None and custom.family.webhook is not None
-            return Matched(attributes.resource if by_webhook else other)
+            return Matched(other)
     return None
 
 
@@ -48,7 +46,7 @@ def is_excluded(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) 
 
 
 def as_matched(found: Matched, attributes: Attributes, obj: Obj | None) -> Obj | None:
-    """The object in the version of the rule."""
+    """The object in the version of the rule. Raises FormWanted."""
     if obj is None or found.resource is attributes.resource:
         return obj
     if found.resource.custom is not None:
@@ -57,11 +55,19 @@ def as_matched(found: Matched, attributes: Attributes, obj: Obj | None) -> Obj |
 
 
 def shown_object(resource: Resource, obj: Obj) -> Obj:
-    """A stored object in the version of a resource; as it is where only a webhook could tell."""
+    """A stored object in the version of a resource. Raises FormWanted where only a webhook can
+    tell."""
     custom = custom_of(resource)
     if custom is None:
         return convert.from_stored(resource, obj)
-    return custom.shown(obj) or obj
+    shown = custom.shown(obj)
+    if shown is not None:
+        return shown
+    form = custom.defaulted(custom.family.converted(obj, custom.version))
+    fields = (obj.get("metadata") or {}).get("managedFields")
+    if fields is None:
+        return form
+    return {**form, "metadata": {**form["metadata"], "managedFields": fields}}
 
 
 def namespace_matches(selector: Obj | None, attributes: Attributes, find: Find) -> bool:

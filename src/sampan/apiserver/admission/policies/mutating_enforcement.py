@@ -6,6 +6,7 @@ Invariant: when others have changed the object, only policies that asked for it 
 """
 
 from collections.abc import Awaitable, Mapping
+from functools import partial
 
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.cel.evaluation import OutOfBudget, Result, result_of, with_variables_of
@@ -103,7 +104,9 @@ class Enforcement:
                 continue
             try:
                 namespace = asked.attributes.namespace
-                parameters = self._policies.parameters(policy, binding, namespace)
+                parameters = await self._aid.conversions.when_known(
+                    partial(self._policies.parameters, policy, binding, namespace)
+                )
             except Misconfigured as error:
                 _note(policy, binding, f"failed to configure binding: {error}", refusals)
                 continue
@@ -147,7 +150,7 @@ class Enforcement:
         if not conditions:
             return True
         labels = ("MutatingAdmissionPolicy", policy.name, asked.attributes.operation, "admit")
-        given = {**asked.variables(matched), "params": params}
+        given = {**await asked.variables(matched), "params": params}
         try:
             return await self._conditions.measured(labels, conditions, asked, given)
         except ConditionsFailed as error:
@@ -164,21 +167,25 @@ class Enforcement:
     ) -> bool:
         """Raises Failed. Changes the object in place: the chain holds the same one."""
         attributes = asked.attributes
-        given = {**asked.variables(matched), "params": params}
+        given = {**await asked.variables(matched), "params": params}
         result = await asked.decided(
             lambda interrupt: _evaluate(policy, expression, given, interrupt)
         )
         if result.error:
             raise Failed(result.error, "invalid_error" if result.compiles else "compile_error")
-        before = as_matched(matched, attributes, attributes.obj)
-        assert before is not None
-        assert attributes.obj is not None
-        try:
-            if expression.path.endswith("applyConfiguration.expression"):
+        applies = expression.path.endswith("applyConfiguration.expression")
+
+        def change() -> bool:
+            before = as_matched(matched, attributes, attributes.obj)
+            assert before is not None
+            if applies:
                 new = apply_patch(self._fields, before, result.value)
             else:
                 new = patch_object(before, result.value)
             return new != before and put_changed(self._schema, attributes, matched, new)
+
+        try:
+            return await self._aid.conversions.when_known(change)
         except NotHandled as error:
             raise Failed(words_of(error)) from error
         except (Unpatchable, EvaluationError) as error:

@@ -97,14 +97,17 @@ class Enforcement:
     ) -> list[tuple[Policy, Obj | None, Decision]]:
         attributes = asked.attributes
         try:
-            parameters = self._policies.parameters(policy, binding, attributes.namespace)
+            parameters = await self._aid.conversions.when_known(
+                lambda: self._policies.parameters(policy, binding, attributes.namespace)
+            )
         except Misconfigured as error:
             found = failed(policy, f"failed to configure binding: {error}")
             return [(policy, binding, found)] if found.denies else []
         refusals: list[tuple[Policy, Obj | None, Decision]] = []
         for parameter in parameters:
             began = self._clock.monotonic()
-            said = await self._say(policy, {**asked.variables(matched), "params": parameter}, asked)
+            given = {**await asked.variables(matched), "params": parameter}
+            said = await self._say(policy, given, asked)
             took = self._clock.monotonic() - began
             done = [
                 *self._decide(policy, binding, said, attributes, took),

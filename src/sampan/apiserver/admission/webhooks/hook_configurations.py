@@ -51,7 +51,7 @@ def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
     inner = HookParts(
         registry.find, registry.find_all, parts.callers, _conditions(parts),
         HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
-        parts.schema,
+        parts.schema, parts.conversions,
     )  # fmt: skip
     hooks = Webhooks(resource, inner)
     follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)

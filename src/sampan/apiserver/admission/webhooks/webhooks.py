@@ -8,6 +8,7 @@ Invariant: a hook that fails counts by its failure policy; it never hangs a requ
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import orjson
 
@@ -22,6 +23,7 @@ from sampan.apiserver.admission.matching import rules
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.matching.changed_object import put_changed, words_of
 from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
+from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.fast_dataclass import dataclass
@@ -61,6 +63,7 @@ class HookParts:
     metrics: HookMetrics
     new_uid: Callable[[], str]
     schema: Schema
+    conversions: Conversions
 
 
 class Webhooks:
@@ -71,6 +74,7 @@ class Webhooks:
         self._resource, self._find, self._find_all = resource, parts.find, parts.find_all
         self._callers, self._conditions = parts.callers, parts.conditions
         self._metrics, self._new_uid, self.schema = parts.metrics, parts.new_uid, parts.schema
+        self.conversions = parts.conversions
         self._hooks: list[Hook] | None = None
 
     def changed(self) -> None:
@@ -159,10 +163,11 @@ class Webhooks:
         version = next((item for item in offered if item in _VERSIONS), None)
         if version is None:
             raise CallFailed(f"webhook does not accept known AdmissionReview versions: {offered}")
+        request = await self.conversions.when_known(lambda: request_of(attributes, matched, uid))
         review = {
             "kind": "AdmissionReview",
             "apiVersion": f"admission.k8s.io/{version}",
-            "request": request_of(attributes, matched, uid),
+            "request": request,
         }
         timeout = float(hook.spec.get("timeoutSeconds") or 10)
         config = hook.spec.get("clientConfig") or {}
@@ -215,8 +220,10 @@ async def _round(
     for index, (hook, matched) in enumerate(concerned):
         response = await hooks.ask(hook, matched, attributes)
         patched = response is not None and response.get("patch") and attributes.obj is not None
-        if patched and response is not None and _patch(hooks.schema, matched, attributes, response):
-            changed_at.append(index)
+        if patched and response is not None:
+            patch = partial(_patch, hooks.schema, matched, attributes, response)
+            if await hooks.conversions.when_known(patch):
+                changed_at.append(index)
     return changed_at
 
 

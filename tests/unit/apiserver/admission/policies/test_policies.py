@@ -10,6 +10,7 @@ from sampan.api.kinds import Kinds
 from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
 from sampan.apiserver.admission.parts import Aid
 from sampan.apiserver.admission.policies.policies import Policies, unknown_kind
+from sampan.apiserver.extension.conversion import Conversions
 from sampan.core.clock import SystemClock
 from sampan.core.side_thread import SideThread
 
@@ -45,7 +46,8 @@ def test_a_policy_is_compiled_once_and_again_only_when_it_is_another_one():
     )
     objects.of[VALIDATING_ADMISSION_POLICIES] = [policy("b"), policy("a", "1 == 1"), policy("c")]
     objects.of[VALIDATING_POLICY_BINDINGS] = [binding("x", "b"), binding("y", "a")]
-    aid = Aid(None, SystemClock(), SideThread("test"))
+    side = SideThread("test")
+    aid = Aid(None, SystemClock(), side, Conversions(None, str, side))
 
     def bound():
         return asyncio.run(policies.compile(aid))
@@ -80,7 +82,8 @@ def test_large_policies_are_compiled_beside_the_loop_and_once_for_all_who_wait()
     )
     objects.of[VALIDATING_ADMISSION_POLICIES] = [policy("a", f"{' ' * 2000}true")]
     objects.of[VALIDATING_POLICY_BINDINGS] = [binding("x", "a")]
-    aid = Aid(None, SystemClock(), SideThread("test"))
+    side = SideThread("test")
+    aid = Aid(None, SystemClock(), side, Conversions(None, str, side))
 
     async def main():
         return await asyncio.gather(*(policies.compile(aid) for _ in range(5)))  # noqa: TID251
