@@ -18,7 +18,7 @@ import pytest
 
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing.parts.kubectl import client_minor
+from sampan.testing.parts.kubectl import Kubectl, client_minor
 from sampan.testing.parts.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
@@ -289,6 +289,15 @@ STORIES = {
 }
 
 
+# Without one, whoever writes an Ingress is warned; the original says nothing.
+INGRESS_CLASS = """
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: x}
+spec: {controller: example.com/ingress}
+"""
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     minor = client_minor()
@@ -296,6 +305,8 @@ def served(tmp_path_factory):
         pytest.skip(f"the texts are those of kubectl 1.{RECORDED_MINOR}, this is 1.{minor}")
     settings = ApiServerSettings(ca_bundle_pem="CERTIFICATE\n", mount_service_account_tokens=True)
     with served_api(Schema.load(), tmp_path_factory.mktemp("served"), settings) as api:
+        home = tmp_path_factory.mktemp("home")
+        Kubectl(api.admin, home)("apply", "-f", "-", stdin=INGRESS_CLASS)
         yield api
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from sampan.testing.parts.kubectl import KubectlFailure
 from tests.e2e.tasks.objects import WEB, WEB_NEXT, template, workload
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
@@ -71,10 +72,21 @@ def test_create_replace_and_delete_from_files(reader, folder):
     path = written(folder, deployment())
     reader("create", "-f", path)
     assert "AlreadyExists" in reader.fails("create", "-f", path)
-    reader("replace", "-f", written(folder, deployment(replicas=3)))
+    # kubectl reads before it writes: what the controller wrote in between is a conflict.
+    reader.sees(lambda: was_replaced(reader, written(folder, deployment(replicas=3))))
     assert reader.field("deployment nginx-deployment", ".spec.replicas") == "3"
     assert "nginx-deployment" in reader("get", "-f", path, "-o", "yaml")
     reader("delete", "-f", path)
+
+
+def was_replaced(reader, path):
+    try:
+        reader("replace", "-f", path)
+    except KubectlFailure as failure:
+        if "Conflict" not in failure.stderr:
+            raise
+        return False
+    return True
 
 
 @page(f"{MANAGE}/update-api-object-kubectl-patch")
