@@ -88,7 +88,8 @@ def _custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -
     if kind != custom.kind:
         why = invalid_value("kind", kind, f"must be {custom.kind}")
         raise invalid(kind, custom.group, name_of(body), [why])
-    found = custom.decoded(body)
+    # What came over the wire was read for this call alone, and a create reads it once.
+    found = custom.decoded(body, is_ours=call.verb == "create" and call.size > 0)
     unknown = [f'unknown field "{item}"' for item in found.unknown]
     _judge(call, custom.api_version, kind, [*call.problems, *unknown], warnings)
     return found.obj

@@ -86,3 +86,12 @@ def test_a_decoded_object_shares_nothing_with_what_came_in():
         assert list(obj) == list(body)
         obj["spec"]["a"].append("y")
         assert body["spec"] == {"a": ["x"]}
+
+
+def test_what_nobody_else_has_is_not_copied_but_for_its_metadata():
+    version = kind({"a": {"type": "array", "items": {"type": "string"}}}).storage
+    body = {**HEAD, "spec": {"a": ["x"]}}
+    obj = version.decoded(body, is_ours=True).obj
+    assert obj == body
+    assert obj["spec"] is body["spec"]
+    assert obj["metadata"] is not body["metadata"]
