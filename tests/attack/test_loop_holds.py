@@ -5,7 +5,6 @@ stretch without a pause is what everybody else had to wait.
 """
 
 import asyncio
-import gc
 
 import pytest
 
@@ -14,7 +13,7 @@ from sampan.testing.generators.api_requests import JSON_PATCH, MERGE, STRATEGIC,
 from sampan.testing.parts.loop_holds import loop_holds
 from sampan.testing.worlds.control_plane import published_schema
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(300)]
 
 MOST_SECONDS = 0.05
 NS = "/api/v1/namespaces/default"
@@ -118,17 +117,6 @@ INPUTS = {
     "an object of 20 000 keys as YAML":
         ("GET", f"{NS}/configmaps/there", None, {"accept": "application/yaml"}),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _settled_memory():
-    """Collecting the garbage of a whole test run is nobody's request."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    yield
-    gc.enable()
-    gc.unfreeze()
 
 
 def assert_free(measure):

@@ -1,7 +1,6 @@
 """Thousands of objects that belong together: nobody holds the loop, and nothing of them stays."""
 
 import asyncio
-import gc
 
 import pytest
 
@@ -14,22 +13,11 @@ from sampan.testing.generators.api_requests import api_server
 from sampan.testing.parts.loop_holds import loop_holds
 from sampan.testing.worlds.control_plane import ControlPlane, published_schema
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(600)]
 
 MOST_SECONDS = 0.05
 OWNED, DEFINED = 10_000, 1_000
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-@pytest.fixture(autouse=True)
-def _settled_memory():
-    """Collecting the garbage of a whole test run is nobody's request."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    yield
-    gc.enable()
-    gc.unfreeze()
 
 
 def config_map(name, *owners):

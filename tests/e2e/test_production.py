@@ -68,7 +68,6 @@ class Machine:
             ("/usr/local/bin", f"{self.files}/bin"),
             ("/var/lib/", f"{self.files}/"),
             ("/var/backups", f"{self._root}/backups"),  # carried from machine to machine
-            ("/root/shared.tar", f"{self._root}/shared.tar"),  # as this
         ):
             text = text.replace(path, here)
         return text

@@ -4,11 +4,9 @@ Job: kubeconfig → client; lead while the lease is ours, wait for it while it i
 Invariant: of several such processes at most one works; who lost the lease stands in line again.
 """
 
-import asyncio
 import os
 import random
 import socket
-import sys
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +16,7 @@ from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.client.rest import RestClient, connect
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster.component_server import ComponentServer
-from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.process import run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ComponentSettings, ElectionChoices
@@ -47,19 +45,12 @@ class Duty(Protocol):
 def run(settings: ComponentSettings, duty: Duty, progress: Progress) -> int:
     log.set_up(settings.log_level)
     process = ComponentProcess(settings, duty, progress, SystemClock())
-
-    def started() -> None:
-        progress.say("waiting for the lease" if process.elects else "working")
-        if settings.ready_file:
-            Path(settings.ready_file).write_text("ready\n")
-
-    try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(run_until_signal(process, progress, started))
-    except CannotStart as error:
-        print(f"sampan: {error}", file=sys.stderr, flush=True)
-        return 1
-    return 0
+    return run_alone(
+        process,
+        progress,
+        settings.ready_file,
+        lambda: "waiting for the lease" if process.elects else "working",
+    )
 
 
 class ComponentProcess:

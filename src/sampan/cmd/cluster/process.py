@@ -10,11 +10,14 @@ import ctypes
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.service_manager import notify
+from sampan.cmd.errors import CannotStart
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
@@ -28,6 +31,26 @@ class Parts(Protocol):
 
     def hurry(self) -> None:
         """The user asked twice: give containers no more time."""
+
+
+def run_alone(
+    parts: Parts, progress: Progress, ready_file: str, ready_sentence: Callable[[], str]
+) -> int:
+    """A component as a process of its own; the exit code. What keeps it from starting is one
+    sentence on standard error."""
+
+    def started() -> None:
+        progress.say(ready_sentence())
+        if ready_file:
+            Path(ready_file).write_text("ready\n")
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(run_until_signal(parts, progress, started))
+    except CannotStart as error:
+        print(f"sampan: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
 
 
 async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from sampan.api.schema.published import Schema
+from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.errors import CannotStart
@@ -50,7 +51,11 @@ class ServedApi:
         sockets: Sequence[socket.socket],
         tls: ssl.SSLContext,
     ) -> ApiServer:
-        server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
+        """Raises CannotStart."""
+        try:
+            server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
+        except UnknownPlugin as error:
+            raise CannotStart(str(error)) from error
         await server.start()
         self._server = server
         self._undo.push_async_callback(server.stop)

@@ -5,19 +5,17 @@ Invariant: it makes no authority and no token key: servers of one cluster share 
 Invariant: several of them on one etcd are one API: each is in the endpoints of `kubernetes`.
 """
 
-import asyncio
 import socket
 import ssl
 import sys
 from pathlib import Path
 
-from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names
-from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.process import run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import ServedApi, listening_socket
 from sampan.cmd.errors import CannotStart
@@ -27,29 +25,20 @@ from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
 
 
 def run(settings: ApiServerProcessSettings) -> int:
     log.set_up(settings.log_level)
     progress = Progress(sys.stdout, SystemClock())
-
-    def started() -> None:
-        progress.say(f"ready in {progress.elapsed_seconds():.2f} s")
-        if settings.ready_file:
-            Path(settings.ready_file).write_text("ready\n")
-
-    async def serve() -> None:
-        process = ApiServerProcess(settings, progress, SystemClock())
-        await run_until_signal(process, progress, started)
-
-    try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(serve())
-    except (CannotStart, UnknownPlugin) as error:
-        print(f"sampan: {error}", file=sys.stderr, flush=True)
-        return 1
-    return 0
+    process = ApiServerProcess(settings, progress, SystemClock())
+    return run_alone(
+        process,
+        progress,
+        settings.ready_file,
+        lambda: f"ready in {progress.elapsed_seconds():.2f} s",
+    )
 
 
 class ApiServerProcess:
@@ -57,7 +46,7 @@ class ApiServerProcess:
         self, settings: ApiServerProcessSettings, progress: Progress, clock: Clock
     ) -> None:
         self._settings, self._progress, self._clock = settings, progress, clock
-        self._metrics = Metrics()
+        self._metrics = Metrics(Traces(clock))
         self._tasks = Tasks("apiserver")
         self._api = ServedApi(clock, self._metrics)
         self.port = 0

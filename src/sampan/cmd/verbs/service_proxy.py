@@ -4,7 +4,6 @@ Job: settings → client, informers, ServiceProxy; start and stop them.
 Invariant: the rules stay when it ends; `nft delete table ip sampan-proxy` removes them.
 """
 
-import asyncio
 import ipaddress
 import os
 import sys
@@ -14,7 +13,7 @@ from sampan.client import kubeconfig
 from sampan.client.informer import Informers
 from sampan.client.rest import RestClient, connect
 from sampan.cmd.cluster import machine
-from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.process import run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ProxyProcessSettings
@@ -29,22 +28,13 @@ TABLE = "sampan-proxy"
 def run(settings: ProxyProcessSettings) -> int:
     log.set_up(settings.log_level)
     progress = Progress(sys.stdout, SystemClock())
-
-    def started() -> None:
-        progress.say(f"ready in {progress.elapsed_seconds():.2f} s")
-        if settings.ready_file:
-            Path(settings.ready_file).write_text("ready\n")
-
-    async def serve() -> None:
-        await run_until_signal(ProxyProcess(settings, SystemClock()), progress, started)
-
-    try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(serve())
-    except CannotStart as error:
-        print(f"sampan: {error}", file=sys.stderr)
-        return 1
-    return 0
+    process = ProxyProcess(settings, SystemClock())
+    return run_alone(
+        process,
+        progress,
+        settings.ready_file,
+        lambda: f"ready in {progress.elapsed_seconds():.2f} s",
+    )
 
 
 class ProxyProcess:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from sampan.api.errors import ApiError
-from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.client.kubeconfig import KubeconfigError
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.cluster_names import name_of_directory
@@ -51,7 +50,7 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data, progress, ready_fd))
-    except (CannotStart, DataDirError, KubeconfigError, UnknownPlugin) as error:
+    except (CannotStart, DataDirError, KubeconfigError) as error:
         return _fail(" ".join(str(error).split()), ready_fd)
     except ApiError as error:
         return _fail(f"the cluster's own objects cannot be stored: {error}", ready_fd)
