@@ -123,6 +123,10 @@ class BuildPy(build_py):
     def run(self) -> None:
         write_definitions()
         super().run()
+        if not self.editable_mode:
+            # The lesson of `sampan tour` is ARCHITECTURE.md's own text.
+            document = Path(__file__).parent / "ARCHITECTURE.md"
+            self.copy_file(str(document), f"{self.build_lib}/sampan/cmd/tour/{document.name}")
 
 
 if __name__ == "__main__":

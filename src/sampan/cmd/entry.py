@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
-    "controllers", "down", "reset", "image", "why", "trace", "schedule", "version",
+    "controllers", "down", "reset", "image", "why", "trace", "tour", "schedule", "version",
     "status", "doctor", "log", "kubeconfig", "list", "snapshot", "fork", "testserver",
     "service", "upgrade",
 )  # fmt: skip

@@ -126,7 +126,7 @@ def _dispatch(given: argparse.Namespace) -> int:
             return _snapshot(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
-        case "why" | "trace" | "schedule":
+        case "why" | "trace" | "schedule" | "tour":
             return _ask(given)
         case "version":
             print(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION}, {GIT_VERSION})")
@@ -242,6 +242,13 @@ def _ask(given: argparse.Namespace) -> int:
                     given.everything,
                 )
             )  # fmt: skip
+        case "tour":
+            from sampan.cmd.verbs import tour
+
+            image = {"image": given.image} if given.image else {}
+            return tour.run(
+                tour.Asked(given.namespace, given.kubeconfig, pause=given.pause, **image)
+            )
         case _:
             from sampan.cmd.verbs import schedule
 

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.server import ApiServer
@@ -26,6 +27,13 @@ from sampan.store.contract import Store, StoreError
 from sampan.store.open import open_store
 
 HTTP_GRACE_SECONDS = 2.0
+LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
+
+
+def _lesson(rest: str) -> Obj | None:
+    from sampan.cmd.tour.lesson import lesson_object  # nobody waits for it with a start
+
+    return lesson_object(rest)
 
 
 class ServedApi:
@@ -56,6 +64,7 @@ class ServedApi:
             server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
         except UnknownPlugin as error:
             raise CannotStart(str(error)) from error
+        server.add_document(LESSON_PATH, _lesson)
         await server.start()
         self._server = server
         self._undo.push_async_callback(server.stop)

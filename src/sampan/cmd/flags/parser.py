@@ -173,7 +173,12 @@ def _add_questions(verbs: common.Verbs) -> None:
     schedule.add_argument(
         "--cluster", metavar="FILE", default="", help="a saved cluster instead of the live one"
     )
-    for item in (why, trace, schedule):
+    text = "the way of one pod, step by step: what happens, who does it, what the original does"
+    tour = verbs.add_parser("tour", help=text, description=text)
+    tour.add_argument("--no-pause", dest="pause", action="store_false",
+                      help="all steps at once, without waiting for Enter")  # fmt: skip
+    tour.add_argument("--image", default="", help="of the pod (default: the pause image)")
+    for item in (why, trace, schedule, tour):
         item.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
         item.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
         common.cluster_name(item)
