@@ -27,6 +27,7 @@ spec:
   template:
     metadata: {labels: {app: twin}}
     spec:
+      terminationGracePeriodSeconds: 0
       containers: [{name: c, image: "localhost/test/busybox:1", command: [sleep, "3600"]}]
 """
 SCRIPT = (
@@ -71,6 +72,8 @@ MASKS = (
     (r"[0-9a-f]{8}-[0-9a-f-]{27}", "UID"),
     (r'resourceVersion: "\d+"', "resourceVersion: N"),
     (r"\b\d+(s|m|m\d+s)\b", "AGE"),
+    # sampan applies server-side: it leaves no annotation behind.
+    (r"\n *kubectl.kubernetes.io/last-applied-configuration: \|\n.*", ""),
     (r" from NS namespace", ""),  # kubectl says so since 1.33
     (r" +", " "),
 )  # fmt: skip

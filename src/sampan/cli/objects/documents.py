@@ -17,7 +17,9 @@ def documents(content: bytes, source: str) -> list[Any]:
         try:
             return _json_documents(text)
         except ValueError as error:
-            raise CliError(f"error parsing {source}: {_json_complaint(text, error)}") from error
+            if "\n---" not in text:  # else several documents of YAML, the first of them in braces
+                complaint = _json_complaint(text, error)
+                raise CliError(f"error parsing {source}: {complaint}") from error
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

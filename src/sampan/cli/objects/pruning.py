@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from sampan.api.objects import Obj, labels_of
 from sampan.api.rules.selectors import parse_label_selector
 from sampan.cli import common_flags
+from sampan.cli.common_flags import DryRun
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
-from sampan.cli.objects import applying, selection
+from sampan.cli.objects import applying, selection, server_side
+from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.objects.selection import Info
 from sampan.cli.session import Session
 
@@ -47,37 +49,51 @@ def kinds(allowlist: list[str]) -> list[tuple[str, str]]:
     return found
 
 
-def candidates(session: Session, values: Values, done: list[Info]) -> Iterator[Info]:
-    allowlist = values["prune-allowlist"]
-    if not allowlist and session.namespace_is_given:
-        session.klog("W", "prune.go:71", DEPRECATED)
-    kept = {(info.resource.kind, info.namespace, info.name) for info in done}
-    namespaces = {info.namespace for info in done if info.namespace} or {session.namespace}
-    query = {"labelSelector": values.text("selector")} if values["selector"] else {}
-    for api_version, kind in kinds(allowlist):
-        resource = session.discovery.of_kind(api_version, kind)
-        if resource is None:
-            if allowlist:
+class Pruning:
+    def __init__(self, session: Session, values: Values, done: list[Info], applier: str) -> None:
+        """`applier`: what this manager applied on the server counts as applied, too."""
+        self._session, self._done, self._applier = session, done, applier
+        self._allowlist = values["prune-allowlist"]
+        self._selector = values.text("selector")
+
+    def prune(self, strategy: DryRun) -> Iterator[str]:
+        """Deletes, and yields what is to be said."""
+        for info in self.candidates():
+            if strategy != "client":
+                body: Obj = {
+                    "kind": "DeleteOptions",
+                    "apiVersion": "v1",
+                    "propagationPolicy": "Background",
+                }
+                if strategy == "server":
+                    body["dryRun"] = ["All"]
+                self._session.api.json("DELETE", info.path, body=body)
+            yield f"{info.label} pruned{common_flags.suffix(strategy)}"
+
+    def candidates(self) -> Iterator[Info]:
+        if not self._allowlist and self._session.namespace_is_given:
+            self._session.klog("W", "prune.go:71", DEPRECATED)
+        kept = {(info.resource.kind, info.namespace, info.name) for info in self._done}
+        named = {info.namespace for info in self._done if info.namespace}
+        namespaces = sorted(named or {self._session.namespace})
+        for resource in self._resources():
+            for namespace in namespaces if resource.namespaced else [""]:
+                for info in self._applied(resource, namespace):
+                    if (resource.kind, info.namespace, info.name) not in kept:
+                        yield info
+
+    def _resources(self) -> Iterator[ApiResource]:
+        for api_version, kind in kinds(self._allowlist):
+            resource = self._session.discovery.of_kind(api_version, kind)
+            if resource is not None:
+                yield resource
+            elif self._allowlist:
                 raise CliError(f'no matches for kind "{kind}" in version "{api_version}"')
-            continue
-        for namespace in sorted(namespaces) if resource.namespaced else [""]:
-            for obj in selection.list_objects(session, resource, namespace, query):
-                info = selection.info_of(resource, obj, namespace)
-                if applying.last_applied_of(obj) is None:
-                    continue
-                if (kind, info.namespace, info.name) not in kept:
-                    yield info
 
-
-def prune(session: Session, values: Values, done: list[Info], strategy: str) -> Iterator[str]:
-    for info in candidates(session, values, done):
-        if strategy != "client":
-            body: Obj = {
-                "kind": "DeleteOptions",
-                "apiVersion": "v1",
-                "propagationPolicy": "Background",
-            }
-            if strategy == "server":
-                body["dryRun"] = ["All"]
-            session.api.json("DELETE", info.path, body=body)
-        yield f"{info.label} pruned{common_flags.suffix(strategy)}"  # type: ignore[arg-type]
+    def _applied(self, resource: ApiResource, namespace: str) -> Iterator[Info]:
+        query = {"labelSelector": self._selector} if self._selector else {}
+        for obj in selection.list_objects(self._session, resource, namespace, query):
+            if applying.last_applied_of(obj) is not None or (
+                self._applier and server_side.is_applied(obj, self._applier)
+            ):
+                yield selection.info_of(resource, obj, namespace)

@@ -1,22 +1,23 @@
-"""`apply`: objects as files say, client-side (three-way) or server-side; --prune.
+"""`apply`: objects as files say, server-side or client-side (three-way); --prune.
 
 Job: create or patch each object, say what happened; then remove what the files no longer have.
+Invariant: called as kubectl it is client-side unless told otherwise; called as sampan it is
+server-side unless a flag asks for what only the client can do (docs/decisions/0025).
 """
-
-import json
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
-from sampan.cli.common_flags import switch
+from sampan.cli.common_flags import DryRun, switch
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import applying, manifests, pruning, selection, writing
+from sampan.cli.objects import applying, manifests, pruning, selection, server_side, writing
 from sampan.cli.objects.selection import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 from sampan.cli.verbs.basic.create import source_error, structural_check
+from sampan.cli.verbs.change import last_applied
 
 MISSING = (
     "resource {what} is missing the kubectl.kubernetes.io/last-applied-configuration annotation "
@@ -24,19 +25,7 @@ MISSING = (
     "declaratively by either kubectl create --save-config or kubectl apply. The missing annotation "
     "will be patched automatically."
 )
-CONFLICT_ADVICE = """
-Please review the fields above--they currently have other managers. Here
-are the ways you can resolve this warning:
-* If you intend to manage all of these fields, please re-run the apply
-  command with the `--force-conflicts` flag.
-* If you do not intend to manage all of the fields, please edit your
-  manifest to remove references to the fields that should keep their
-  current managers.
-* You may co-own fields by updating your manifest to match the existing
-  value; in this case, you'll become the manager if the other manager(s)
-  stop managing the field (remove it from their configuration).
-See https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts"""
-IMMUTABLE = "field is immutable"
+DELETING = "Detected changes to resource {name} which is currently being deleted."
 
 
 def run(session: Session, values: Values) -> None:
@@ -45,11 +34,10 @@ def run(session: Session, values: Values) -> None:
         raise UsageError(f"Unexpected args: [{' '.join(values.arguments)}]")
     manifests.require(values)
     validation = common_flags.validation(values)
-    _check(values, strategy)
-    printer = ObjectPrinter(values)
+    _check(session, values, strategy)
+    application = Application(session, values, strategy, validation)
     check = structural_check if validation != "Ignore" else None
     failures: list[Exception] = []
-    done: list[Info] = []
     count = 0
     for found in selection.from_files(session, values, check=check):
         if isinstance(found, Exception):
@@ -59,22 +47,21 @@ def run(session: Session, values: Values) -> None:
             continue
         count += 1
         try:
-            _apply(session, values, found, strategy, printer, validation)
-            done.append(found)
+            application.apply(found)
         except (CliError, ApiError) as error:
             failures.append(error)
     if not count and not failures:
         raise CliError("no objects passed to apply")
+    application.print_objects()
     if values["prune"] and not failures:
-        for line in pruning.prune(session, values, done, strategy):
-            if printer.format == "":
-                session.print(line)
+        application.prune()
     if failures:
         raise Several(failures)
 
 
-def _check(values: Values, strategy: str) -> None:
-    if values["force-conflicts"] and not values["server-side"]:
+def _check(session: Session, values: Values, strategy: DryRun) -> None:
+    on_server = server_side.is_wanted(session, values, strategy)
+    if values["force-conflicts"] and not on_server:
         raise CliError("--force-conflicts only works with --server-side")
     if strategy == "client" and values["server-side"]:
         raise CliError(
@@ -84,7 +71,8 @@ def _check(values: Values, strategy: str) -> None:
     if values["server-side"] and values["force"]:
         raise CliError("--force cannot be used with --server-side")
     if values["prune"]:
-        if values["server-side"]:
+        # kubectl finds what it applied by an annotation that only client-side apply leaves.
+        if values["server-side"] and session.program == "kubectl":
             raise CliError(
                 "--prune is in alpha and doesn't currently work on objects created by server-side "
                 "apply"
@@ -101,45 +89,119 @@ def _check(values: Values, strategy: str) -> None:
         pruning.kinds(values["prune-allowlist"])
 
 
-def _apply(
-    session: Session,
-    values: Values,
-    info: Info,
-    strategy: str,
-    printer: ObjectPrinter,
-    validation: str,
-) -> None:
-    if not info.name:
-        prefix = (info.obj.get("metadata") or {}).get("generateName") or ""
-        raise CliError(f"from {prefix}: cannot use generate name with apply")
-    manager = values.text("field-manager")
-    if values["server-side"]:
-        _server_side(session, values, info, strategy, printer, validation)
-        return
-    query = writing.options(
-        dry_run=strategy, manager=manager or "kubectl-client-side-apply", validation=validation
-    )
-    modified = writing.with_last_applied(info.obj)
-    live = applying.current(session, info)
-    if live is None:
-        _create(session, info, modified, strategy, printer, query)
-        return
-    if applying.last_applied_of(live) is None:
-        session.warn(MISSING.format(what=f"{info.resource.plural}/{info.name}"))
-    if strategy == "client":
-        patch, _ = applying.patch_for(info, modified, live)
-        _say(session, printer, info, _merge(live, modified), bool(patch), strategy)
-        return
-    try:
-        obj, _ = applying.send(session, info, modified, live, query)
-    except ApiError as error:
-        if not (values["force"] and error.reason in ("Invalid", "Conflict")):
-            raise
-        obj = _replace(session, values, info, modified, query)
-    changed = live["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion")
-    if strategy == "server":
-        changed = _content(obj) != _content(live)
-    _say(session, printer, info, obj, changed, strategy)
+class Application:
+    """One call of apply: the same flags for every object."""
+
+    def __init__(self, session: Session, values: Values, strategy: DryRun, validation: str) -> None:
+        self._session, self._values, self._strategy = session, values, strategy
+        self._printer = ObjectPrinter(values)
+        self._on_server = server_side.is_wanted(session, values, strategy)
+        default = server_side.MANAGER if self._on_server else "kubectl-client-side-apply"
+        self._manager = values.text("field-manager") or default
+        self._query = writing.options(
+            dry_run=strategy,
+            manager=self._manager,
+            validation=validation,
+            force=bool(values["force-conflicts"]) if self._on_server else None,
+        )
+        self._done: list[Info] = []
+        self._objects: list[Obj] = []  # for -o yaml and the like: all of them at the end
+
+    def apply(self, info: Info) -> None:
+        if not info.name:
+            prefix = (info.obj.get("metadata") or {}).get("generateName") or ""
+            raise CliError(f"from {prefix}: cannot use generate name with apply")
+        if self._values["server-side"]:
+            obj = server_side.send(self._session, info, self._query)
+            self._say(info, obj, "serverside-applied")
+        elif self._on_server:
+            live = applying.current(self._session, info)
+            obj = server_side.send(self._session, info, self._query)
+            self._say(info, obj, self._word(live, obj))
+        else:
+            self._on_client(info)
+        self._done.append(info)
+
+    def prune(self) -> None:
+        applier = self._manager if self._session.program != "kubectl" else ""
+        pruned = pruning.Pruning(self._session, self._values, self._done, applier)
+        for line in pruned.prune(self._strategy):
+            if self._printer.format == "":
+                self._session.print(line)
+
+    def print_objects(self) -> None:
+        if not self._objects:
+            return
+        whole = self._objects[0]
+        if len(self._objects) > 1:
+            whole = {
+                "apiVersion": "v1", "items": self._objects, "kind": "List", "metadata": {},
+            }  # fmt: skip
+        self._session.write(self._printer.text(whole))
+
+    def _on_client(self, info: Info) -> None:
+        modified = writing.with_last_applied(info.obj)
+        live = applying.current(self._session, info)
+        if live is None:
+            self._say(info, self._create(info, modified), "created")
+            return
+        if self._strategy == "client":
+            patch, _ = applying.patch_for(info, modified, live)
+            self._warn_of_missing(info, live)
+            self._say(info, _merge(live, modified), "configured" if patch else "unchanged")
+            return
+        self._warn_of_missing(info, live)
+        try:
+            obj, _ = applying.send(self._session, info, modified, live, self._query)
+        except ApiError as error:
+            if not (self._values["force"] and error.reason in ("Invalid", "Conflict")):
+                raise
+            obj = self._replace(info, modified)
+        self._say(info, obj, self._word(live, obj))
+
+    def _warn_of_missing(self, info: Info, live: Obj) -> None:
+        if applying.last_applied_of(live) is None:
+            self._session.warn(MISSING.format(what=f"{info.resource.plural}/{info.name}"))
+
+    def _word(self, live: Obj | None, obj: Obj) -> str:
+        if live is None:
+            return "created"
+        if self._strategy == "server":
+            return "configured" if _content(obj) != _content(live) else "unchanged"
+        before, after = (one["metadata"].get("resourceVersion") for one in (live, obj))
+        return "configured" if before != after else "unchanged"
+
+    def _say(self, info: Info, obj: Obj, word: str) -> None:
+        if (obj.get("metadata") or {}).get("deletionTimestamp"):
+            self._session.warn(DELETING.format(name=info.name))
+        if self._printer.format == "name":
+            self._session.write(self._printer.text(obj, info.label))
+        elif self._printer.format:
+            self._objects.append(obj)
+        else:
+            suffix = common_flags.suffix(self._strategy)
+            self._session.print(f"{info.label} {word}{suffix}")
+
+    def _create(self, info: Info, modified: Obj) -> Obj:
+        if self._strategy == "client":
+            return dict(modified)
+        meta = {k: v for k, v in modified["metadata"].items() if k != "resourceVersion"}
+        body = {**modified, "metadata": meta}
+        try:
+            return writing.create(self._session, info.resource, info.namespace, body, self._query)
+        except ApiError as error:
+            raise source_error("creating", info.source, error) from error
+
+    def _replace(self, info: Info, modified: Obj) -> Obj:
+        """--force: delete, wait, create again."""
+        from sampan.cli.objects import waiting
+
+        body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if self._values["grace-period"] >= 0:
+            body["gracePeriodSeconds"] = self._values["grace-period"]
+        self._session.api.json("DELETE", info.path, body=body)
+        waiting.until_gone(self._session, info, "", self._values["timeout"] or 60.0)
+        return writing.create(self._session, info.resource, info.namespace, modified, self._query)
 
 
 def _content(obj: Obj) -> Obj:
@@ -156,141 +218,6 @@ def _merge(live: Obj, modified: Obj) -> Obj:
 
     found: Obj = merged_value(live, modified)
     return found
-
-
-def _say(
-    session: Session, printer: ObjectPrinter, info: Info, obj: Obj, changed: bool, strategy: str
-) -> None:
-    if printer.format:
-        session.write(printer.text(obj, info.label))
-        return
-    word = "configured" if changed else "unchanged"
-    session.print(f"{info.label} {word}{common_flags.suffix(strategy)}")  # type: ignore[arg-type]
-
-
-def _create(
-    session: Session,
-    info: Info,
-    modified: Obj,
-    strategy: str,
-    printer: ObjectPrinter,
-    query: dict[str, str],
-) -> None:
-    obj = dict(modified)
-    if strategy != "client":
-        body = {
-            **obj,
-            "metadata": {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"},
-        }
-        try:
-            obj = writing.create(session, info.resource, info.namespace, body, query)
-        except ApiError as error:
-            raise source_error("creating", info.source, error) from error
-    if printer.format:
-        session.write(printer.text(obj, info.label))
-    else:
-        session.print(f"{info.label} created{common_flags.suffix(strategy)}")  # type: ignore[arg-type]
-
-
-def _replace(
-    session: Session, values: Values, info: Info, modified: Obj, query: dict[str, str]
-) -> Obj:
-    """--force: delete, wait, create again."""
-    from sampan.cli.objects import waiting
-
-    body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
-    if values["grace-period"] >= 0:
-        body["gracePeriodSeconds"] = values["grace-period"]
-    session.api.json("DELETE", info.path, body=body)
-    waiting.until_gone(session, info, "", values["timeout"] or 60.0)
-    return writing.create(session, info.resource, info.namespace, modified, query)
-
-
-def _server_side(
-    session: Session,
-    values: Values,
-    info: Info,
-    strategy: str,
-    printer: ObjectPrinter,
-    validation: str,
-) -> None:
-    query = writing.options(
-        dry_run=strategy,
-        manager=values.text("field-manager") or "kubectl",
-        validation=validation,
-        force=bool(values["force-conflicts"]),
-    )
-    try:
-        obj = writing.patch(session, info.path, info.obj, "apply", query)
-    except ApiError as error:
-        if error.reason == "Conflict" and error.message.startswith("Apply failed"):
-            raise CliError(error.message + CONFLICT_ADVICE) from error
-        raise
-    if printer.format:
-        session.write(printer.text(obj, info.label))
-    else:
-        word = f"serverside-applied{common_flags.suffix(strategy)}"  # type: ignore[arg-type]
-        session.print(f"{info.label} {word}")
-
-
-# --- the annotation by itself
-
-
-def view(session: Session, values: Values) -> None:
-    form = values.text("output") or "yaml"
-    if form not in ("yaml", "json"):
-        raise UsageError(
-            f"Unexpected -o output mode: {form}, the flag 'output' must be one of yaml|json"
-        )
-    for found in selection.live(session, values, values.arguments, all_objects=bool(values["all"])):
-        if isinstance(found, Exception):
-            raise Several([found])
-        applied = applying.last_applied_of(found.obj)
-        if applied is None:
-            continue
-        if form == "json":
-            session.print(json.dumps(applied, indent=2, sort_keys=True, ensure_ascii=False))
-        else:
-            from sampan.cli.printers.yaml_text import to_yaml
-
-            session.write(to_yaml(applied))
-
-
-def set_annotation(session: Session, values: Values) -> None:
-    strategy = common_flags.dry_run(session, values)
-    if not manifests.has_files(values):
-        raise CliError(selection.NOTHING_GIVEN)
-    printer = ObjectPrinter(values)
-    for found in selection.from_files(session, values):
-        if isinstance(found, Exception):
-            raise found
-        live = applying.current(session, found)
-        if live is None:
-            raise CliError(f"no last-applied-configuration: {found.label} does not exist")
-        from sampan.cli.printers.json_text import compact
-
-        text = compact(found.obj, ordered=False) + "\n"
-        before = (live["metadata"].get("annotations") or {}).get(writing.LAST_APPLIED)
-        if before is None and not values["create-annotation"]:
-            raise CliError(
-                f"no last-applied-configuration annotation found on resource: {found.name}, to "
-                "create the annotation, run the command with --create-annotation"
-            )
-        if before == text:
-            session.print(f"set-last-applied {found.name}: no changes required.")
-            continue
-        patch = {"metadata": {"annotations": {writing.LAST_APPLIED: text}}}
-        obj = live
-        if strategy != "client":
-            query = writing.options(dry_run=strategy)
-            obj = writing.patch(session, found.path, patch, "merge", query)
-        _say(session, printer, found, obj, True, strategy)
-
-
-def edit_annotation(session: Session, values: Values) -> None:
-    if not values.arguments and not manifests.has_files(values):
-        raise CliError(selection.NOTHING_GIVEN)
-    raise CliError("edit-last-applied is not supported: use apply set-last-applied -f FILE")
 
 
 APPLY = Command(
@@ -315,20 +242,20 @@ APPLY = Command(
         switch("overwrite", "Resolve conflicts by the file's values.", default=True),
         switch("prune", "Delete objects that apply made before and the files no longer have."),
         Flag("prune-allowlist", "array", [], "Kinds to prune, <group/version/kind>."),
-        switch("server-side", "Apply runs in the server instead of the client."),
+        switch("server-side", server_side.USAGE),
         Flag("timeout", "duration", 0.0, "How long to wait for a delete with --force."),
         switch("wait", "Wait for deletions."),
     ),
     (
         Command("edit-last-applied", "apply edit-last-applied (RESOURCE/NAME | -f FILENAME) [options]",
-                "Edit latest last-applied-configuration annotations", edit_annotation,
+                "Edit latest last-applied-configuration annotations", last_applied.edit,
                 (*PRINT_FLAGS, *common_flags.FILES)),
         Command("set-last-applied", "apply set-last-applied -f FILENAME [options]",
-                "Set the last-applied-configuration annotation to match the contents of a file", set_annotation,
+                "Set the last-applied-configuration annotation to match the contents of a file", last_applied.set_annotation,
                 (*PRINT_FLAGS, *common_flags.FILES, common_flags.DRY_RUN,
                  switch("create-annotation", "Create the annotation where there is none."))),
         Command("view-last-applied", "apply view-last-applied (TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME) [options]",
-                "View the latest last-applied-configuration annotations", view,
+                "View the latest last-applied-configuration annotations", last_applied.view,
                 (*common_flags.FILES, common_flags.SELECTOR, switch("all", "All objects of the kind."),
                  Flag("output", short="o", default="yaml", usage="yaml or json."))),
     ),

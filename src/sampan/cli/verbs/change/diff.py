@@ -16,7 +16,7 @@ from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Quiet, UsageError
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import applying, manifests, pruning, selection, writing
+from sampan.cli.objects import applying, manifests, pruning, selection, server_side, writing
 from sampan.cli.objects.selection import Info
 from sampan.cli.output import without_managed_fields
 from sampan.cli.printers.yaml_text import to_yaml
@@ -61,17 +61,21 @@ def _diff(session: Session, values: Values) -> int:
             after = _would_be(session, values, found, before)
             _write(values, found, before, after, Path(live), Path(merged))
         if values["prune"]:
-            for info in pruning.candidates(session, values, done):
+            applier = server_side.MANAGER if session.program != "kubectl" else ""
+            for info in pruning.Pruning(session, values, done, applier).candidates():
                 name = _file_name(info)
                 (Path(live) / name).write_text(to_yaml(info.obj))
         return _comparable(session, live, merged)
 
 
 def _would_be(session: Session, values: Values, info: Info, before: Obj | None) -> Obj:
-    if values["server-side"]:
+    # What client-side apply wrote is migrated by an apply; until then the client knows what goes.
+    is_migrated = before is None or not server_side.client_side_managers(before)
+    is_wanted = server_side.is_wanted(session, values, "server")
+    if values["server-side"] or (is_wanted and is_migrated):
         query = writing.options(
             dry_run="server",
-            manager=values.text("field-manager") or "kubectl",
+            manager=values.text("field-manager") or server_side.MANAGER,
             force=bool(values["force-conflicts"]),
         )
         return writing.patch(session, info.path, info.obj, "apply", query)
@@ -158,7 +162,7 @@ DIFF = Command(
         switch("force-conflicts", "Server-side apply takes fields of other managers."),
         switch("prune", "Show what a prune would delete, too."),
         Flag("prune-allowlist", "array", [], "Kinds to prune, <group/version/kind>."),
-        switch("server-side", "Apply runs in the server instead of the client."),
+        switch("server-side", server_side.USAGE),
         switch("show-managed-fields", "Keep the managedFields."),
     ),
 )
