@@ -79,8 +79,8 @@ LAYERS = {
         "nodes services storage access cluster catalog"
     ),
     "cmd": (
-        "errors flags.values flags.security settings flags tour.originals tour.lesson cluster "
-        "diagnosis tour snapshot verbs main entry"
+        "errors help_screen flags.values flags.security settings flags tour.originals tour.lesson "
+        "cluster diagnosis tour snapshot reference verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room

@@ -1,12 +1,9 @@
 """Documents that cannot rot: what they name exists, and what exists is named."""
 
-import argparse
 import re
 from pathlib import Path
 
 import pytest
-
-from sampan.cmd.flags.parser import parser_of_verbs
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sampan"
@@ -25,24 +22,6 @@ def test_every_file_that_the_architecture_names_is_there():
 
 def test_the_architecture_is_short_enough_to_be_read():
     assert len(text("ARCHITECTURE.md").splitlines()) <= 300
-
-
-def verbs() -> dict[str, argparse.ArgumentParser]:
-    [action] = [
-        one for one in parser_of_verbs()._actions if isinstance(one, argparse._SubParsersAction)
-    ]
-    return dict(action.choices)
-
-
-@pytest.mark.parametrize("verb", sorted(verbs()))
-def test_every_verb_is_in_the_readme(verb):
-    assert re.search(rf"^sampan {verb}\b", text("README.md"), re.M)
-
-
-def test_every_flag_of_up_is_in_the_readme():
-    for action in verbs()["up"]._actions:
-        if action.help is not argparse.SUPPRESS and "--help" not in action.option_strings:
-            assert action.option_strings[-1] in text("README.md"), action.option_strings
 
 
 def test_every_item_of_the_specification_has_its_state():

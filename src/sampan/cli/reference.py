@@ -1,6 +1,6 @@
-"""The client's verbs and flags as a document (docs/cli.md).
+"""The client's verbs and flags as a part of a document (docs/cli.md; cmd/reference.py has the rest).
 
-Job: markdown from the same tables that the parser uses. `python -m sampan.cli.reference` prints it.
+Job: markdown from the same tables that the parser uses.
 """
 
 from sampan.cli import catalog
@@ -8,17 +8,9 @@ from sampan.cli.command import Command
 from sampan.cli.flags import Flag
 from sampan.cli.session import GLOBAL_FLAGS
 
-HEAD = """\
-# The client's verbs
-
-Made from the parser by `python -m sampan.cli.reference > docs/cli.md`; a test keeps it true. Everything here works as
-`sampan VERB`, and as `kubectl VERB` where `kubectl` is a link to `sampan`. The verbs around the cluster (`up`, `down`,
-`status` and so on) are in the README.
-"""
-
 
 def text() -> str:
-    lines = [HEAD]
+    lines = []
     for title, rows in catalog.GROUPS:
         lines.append(f"## {title}\n")
         for name, *_ in rows:
@@ -48,7 +40,3 @@ def _visible(flags: tuple[Flag, ...]) -> list[Flag]:
 def _flag(flag: Flag) -> str:
     short = f"`-{flag.short}`, " if flag.short else ""
     return f"- {short}`--{flag.name}` {flag.usage}".rstrip()
-
-
-if __name__ == "__main__":
-    print(text(), end="")

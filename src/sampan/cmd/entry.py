@@ -8,12 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-CLUSTER_VERBS = (
-    "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
-    "controllers", "down", "reset", "image", "why", "trace", "tour", "schedule", "version",
-    "status", "doctor", "log", "kubeconfig", "list", "snapshot", "fork", "testserver",
-    "service", "upgrade",
-)  # fmt: skip
+from sampan.cmd.help_screen import CLUSTER_VERBS, screen
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,9 +20,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complete(words[1:], "kubectl" if is_kubectl else "sampan")
     if is_kubectl:
         return _client(words, "kubectl")
+    if verb == "help" and words[1:2] and words[1] in CLUSTER_VERBS:
+        words = [*words[1:], "--help"]
+        verb = words[0]
+    elif words in ([], ["help"], ["-h"], ["--help"]):
+        print(screen(), end="")
+        return 0
     # `config` is the client's, but for the word that explains the cluster's own configuration.
     is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
-    if is_ours or verb in ("", "-h", "--help"):
+    if is_ours:
         from sampan.cmd import main as cluster
 
         return cluster.main(words)

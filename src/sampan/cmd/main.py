@@ -128,12 +128,9 @@ def _dispatch(given: argparse.Namespace) -> int:
             return _look(given)
         case "why" | "trace" | "schedule" | "tour":
             return _ask(given)
-        case "version":
+        case _:
             print(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION}, {GIT_VERSION})")
             return 0
-        case _:
-            parser_of_verbs().print_help(sys.stderr)
-            return 2
 
 
 def _start(given: argparse.Namespace) -> int:

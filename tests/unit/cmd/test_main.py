@@ -27,11 +27,6 @@ def test_version_says_which_kubernetes(capsys):
     assert "v1.35" in capsys.readouterr().out
 
 
-def test_no_verb_shows_the_help(capsys):
-    assert main.main([]) == 2
-    assert "examples:" in capsys.readouterr().err
-
-
 def test_the_environment_reaches_the_verbs_of_verbs(monkeypatch):
     monkeypatch.setenv("SAMPAN_DATA_DIR", "elsewhere")
     words = main._with_defaults(parser_of_verbs(), ["image", "list"])

@@ -54,7 +54,7 @@ def log_level(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def controllers(parser: argparse.ArgumentParser) -> None:
+def controllers(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--controllers",
         metavar="NAMES",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import scenario, values
+from sampan.cmd.flags import common, values
 from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, NodeChoices, Ranges
 
 if TYPE_CHECKING:
@@ -24,7 +24,11 @@ BIN_DIR = "--image-credential-provider-bin-dir"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    _add_node(parser.add_argument_group("the node (docs/node.md)").add_argument)
+    _add_network(parser.add_argument_group("the network of pods and Services").add_argument)
+
+
+def _add_node(add: common.Add) -> None:
     add(
         "--node-name",
         metavar="NAME",
@@ -36,20 +40,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
     add("--kubelet-config", metavar="FILE", default="",
         help="a KubeletConfiguration: eviction, image garbage, logs, reports")  # fmt: skip
-    add("--network", choices=("auto", "host-gw", "vxlan", "none"), default="auto",
-        help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
-        "on one network and tunnels elsewhere (auto, the default); none: the CNI plugin that you "
-        "configure in /etc/cni/net.d; Services, names and policies are yours, too")  # fmt: skip
-    add("--cni", choices=("builtin", "reference"), default="builtin",
-        help="who makes pods' interfaces: sampan, or the reference CNI plugins "
-        "(default: builtin)")  # fmt: skip
-    add("--cluster-cidr", metavar="CIDR", type=values.network, default=None,
-        help=f"of pods; each node gets a /24 of it (default: {CLUSTER_CIDR})")  # fmt: skip
-    add("--service-cidr", metavar="CIDR", type=values.network, default=None,
-        help=f"of Services (default: {SERVICE_CIDR})")  # fmt: skip
-    add("--dns-stub-domain", metavar="DOMAIN=ADDRESS[:PORT],…", type=values.stub_domain,
-        action="append", default=[],
-        help="names in it are asked of these name servers; may be given again")  # fmt: skip
     add(CONFIG, metavar="FILE", default="",
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip
@@ -67,7 +57,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--shutdown-grace-period-critical-pods", metavar="DURATION",
         type=parse_seconds, default=0.0,
         help="how much of it is kept for critical pods, which end last")  # fmt: skip
-    add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
+
+
+def _add_network(add: common.Add) -> None:
+    add("--network", choices=("auto", "host-gw", "vxlan", "none"), default="auto",
+        help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
+        "on one network and tunnels elsewhere (auto, the default); none: the CNI plugin that you "
+        "configure in /etc/cni/net.d; Services, names and policies are yours, too")  # fmt: skip
+    add("--cni", choices=("builtin", "reference"), default="builtin",
+        help="who makes pods' interfaces: sampan, or the reference CNI plugins "
+        "(default: builtin)")  # fmt: skip
+    add("--cluster-cidr", metavar="CIDR", type=values.network, default=None,
+        help=f"of pods; each node gets a /24 of it (default: {CLUSTER_CIDR})")  # fmt: skip
+    add("--service-cidr", metavar="CIDR", type=values.network, default=None,
+        help=f"of Services (default: {SERVICE_CIDR})")  # fmt: skip
+    add("--dns-stub-domain", metavar="DOMAIN=ADDRESS[:PORT],…", type=values.stub_domain,
+        action="append", default=[],
+        help="names in it are asked of these name servers; may be given again")  # fmt: skip
 
 
 def ranges(given: argparse.Namespace) -> Ranges:

@@ -5,7 +5,7 @@ Job: their flags, and the settings that they make.
 
 import argparse
 
-from sampan.cmd.flags import common, node_flags, values
+from sampan.cmd.flags import common, node_flags, scenario, values
 from sampan.cmd.settings import (
     NodeChoices,
     NodeProcessSettings,
@@ -59,6 +59,7 @@ def _add_node_process(parser: argparse.ArgumentParser) -> None:
     node_flags.add_flags(parser)
     add("--runtime", choices=("cri", "simulated"), default="cri", help="default: %(default)s")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+    add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
     add("--port", type=values.port, default=10250, help="of the node's own HTTP server")
     add("--manifest-url", metavar="URL", default="", help="static pods from here, too")
     add("--manifest-url-header", metavar="KEY:VALUE", type=values.header, action="append",

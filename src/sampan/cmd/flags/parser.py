@@ -15,43 +15,19 @@ from sampan.cmd.flags import (
     up_flags,
     values,
 )
+from sampan.cmd.flags.examples import EXAMPLES
 from sampan.cmd.settings import DEFAULT_PORT
 from sampan.version import KUBERNETES_VERSION
 
-EXAMPLES = """\
-examples:
-  sampan up                                    a one-node cluster in the foreground; Ctrl-C stops it
-  sampan up --detach --use                     in the background; returns when it is ready
-  sampan up --name dev --use                   another one beside it; `sampan list` shows all
-  sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
-  sampan up --runtime simulated --simulated-scenario scenario.yaml    pods that fail as you say
-  sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
-  sampan token create                          print the line that another machine joins with
-  sampan kubelet --manifests ./manifests       a node by itself: no API server
-  sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
-  sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
-  sampan image import app.tar                  give the node an image without a registry
-  sampan snapshot save before                  keep all objects; `restore`, `diff` later
-  sampan why pod/web                           why it is Pending, and what would let it fit
-  sampan trace pod/web                         each step of its way, and what it waited for
-  sampan why service/web                       why it leads nowhere
-  sampan why deploy/web                        why it is not rolled out: jobs, claims, nodes, … too
-  sampan schedule --dry-run -f pods.yaml       where pods would go
-  sampan status                                what runs, and what is wrong with it
-  sampan doctor                                is this machine fit for real containers
-  sampan down                                  stop it
-  sampan reset --yes                           remove everything, containers and network included
-"""
+MANY_FLAGS = 8  # so many are listed below, and not in the usage line, too
 
 
 def parser_of_verbs() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="sampan",
         description=f"A Kubernetes ({KUBERNETES_VERSION}) you can pip install.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     up_flags.add_verb(verbs)
     node_process_flags.add_verbs(verbs)
     control_plane_flags.add_verbs(verbs)
@@ -71,7 +47,18 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     _add_looks(verbs)
     machine_flags.add_verbs(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")
+    _describe(verbs)
     return parser
+
+
+def _describe(verbs: common.Verbs) -> None:
+    """Help begins with what a verb does, and with examples, as the client's verbs have it."""
+    for choice in verbs._choices_actions:
+        own = verbs.choices[choice.dest]
+        own.formatter_class = argparse.RawDescriptionHelpFormatter
+        own.description = choice.help
+        if choice.dest in EXAMPLES:
+            own.description = f"{choice.help}\n\nexamples:\n{EXAMPLES[choice.dest]}"
 
 
 def _add_image(verbs: common.Verbs) -> None:
@@ -185,7 +172,15 @@ def _add_questions(verbs: common.Verbs) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong words: one sentence, what was perhaps meant, and where the help is."""
+    """Help that begins with its first sentence; wrong words: one sentence, what was perhaps meant,
+    and where the help is."""
+
+    def format_help(self) -> str:
+        flags = [action for action in self._actions if action.option_strings]
+        if self.usage is None and len(flags) > MANY_FLAGS:
+            words = [str(action.metavar) for action in self._actions if not action.option_strings]
+            self.usage = " ".join(["%(prog)s", *words, "[flags]"])
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         hint = ""

@@ -6,17 +6,56 @@ from pathlib import Path
 
 from sampan.client.kubeconfig import default_path
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import common, node_flags, security, values
+from sampan.cmd.flags import common, node_flags, scenario, security, values
 from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, UpSettings
 
 
 def add_verb(verbs: common.Verbs) -> None:
     up = common.verb(verbs, "up", "start a cluster")
     add = up.add_argument
-    add("--kubeconfig", metavar="FILE", default="", help="write the kubeconfig here, too")
     add("--use", action="store_true",
         help="write it where kubectl looks ($KUBECONFIG, ~/.kube/config): the current context from "
         "now on, until `sampan reset` takes it out")  # fmt: skip
+    add("--kubeconfig", metavar="FILE", default="", help="write the kubeconfig here, too")
+    add("--detach", action="store_true", help="go to the background when ready")
+    add("--with", dest="manifests_to_apply", metavar="FILE", action="append", default=[],
+        help="apply these objects (a file, or a directory) and wait until they are ready; may be "
+        "given again")  # fmt: skip
+    add("--config", metavar="FILE", default="",
+        help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
+    add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
+    add(
+        "--keep-pods",
+        action="store_true",
+        help="leave containers running when sampan stops; the next start adopts them",
+    )
+    common.log_level(up)
+    # For --detach: where the child says that it is ready, or why it is not.
+    add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    _add_runtime(up.add_argument_group("what pods run on").add_argument)
+    node_flags.add_flags(up)
+    _add_control_plane(up)
+    security.add_flags(up)
+
+
+def _add_runtime(add: common.Add) -> None:
+    add(
+        "--runtime",
+        choices=("auto", "cri", "simulated", "none"),
+        default="auto",
+        help="auto: a private containerd where it is installed, else simulated nodes; "
+        "cri: a real one or nothing; none: control plane only",
+    )
+    add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
+    add("--node-names", metavar="A,B", type=values.names, default=(),
+        help="of simulated nodes, instead of a number of them")  # fmt: skip
+    add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
+    add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+
+
+def _add_control_plane(up: argparse.ArgumentParser) -> None:
+    group = up.add_argument_group("the control plane")
+    add = group.add_argument
     add("--bind-address", metavar="IP", default="127.0.0.1", help="default: %(default)s")
     add(
         "--port",
@@ -31,51 +70,19 @@ def add_verb(verbs: common.Verbs) -> None:
         help="memory:, sqlite:////absolute/path or etcd://host:port,host:port/prefix (with TLS: "
         "?cacert=FILE&cert=FILE&key=FILE); default: SQLite in the data dir",
     )
-    add(
-        "--runtime",
-        choices=("auto", "cri", "simulated", "none"),
-        default="auto",
-        help="auto: a private containerd where it is installed, else simulated nodes; "
-        "cri: a real one or nothing; none: control plane only",
-    )
-    add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
-    add("--node-names", metavar="A,B", type=values.names, default=(),
-        help="of simulated nodes, instead of a number of them")  # fmt: skip
-    add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+    common.controllers(group)
     add("--scheduler", type=values.truth, default=True, metavar="BOOL",
         help="false: yours takes its place (default: true)")  # fmt: skip
-    add("--tracing", type=values.truth, default=True, metavar="BOOL",
-        help="false: nothing is remembered for `sampan trace` (default: true)")  # fmt: skip
     add(
         "--scheduler-config",
         metavar="FILE",
         default="",
         help="a KubeSchedulerConfiguration: profiles, plugins, extenders",
     )
-    node_flags.add_flags(up)
-    add("--config", metavar="FILE", default="",
-        help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
-    add("--detach", action="store_true", help="go to the background when ready")
-    add("--with", dest="manifests_to_apply", metavar="FILE", action="append", default=[],
-        help="apply these objects (a file, or a directory) and wait until they are ready; may be "
-        "given again")  # fmt: skip
-    add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
-    add(
-        "--keep-pods",
-        action="store_true",
-        help="leave containers running when sampan stops; the next start adopts them",
-    )
-    _add_controllers(up)
-    common.log_level(up)
-    security.add_flags(up)
-    # For --detach: where the child says that it is ready, or why it is not.
-    add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
-
-
-def _add_controllers(up: argparse.ArgumentParser) -> None:
-    common.controllers(up)
-    up.add_argument("--service-lb", type=values.truth, default=True, metavar="BOOL",
+    add("--service-lb", type=values.truth, default=True, metavar="BOOL",
         help="false: addresses of LoadBalancers are left to others (default: true)")  # fmt: skip
+    add("--tracing", type=values.truth, default=True, metavar="BOOL",
+        help="false: nothing is remembered for `sampan trace` (default: true)")  # fmt: skip
 
 
 def up_settings(given: argparse.Namespace) -> UpSettings:

@@ -1,0 +1,91 @@
+"""Examples below the help of the cluster's verbs."""
+
+EXAMPLES = {
+    "up": """\
+  sampan up                                    a one-node cluster in the foreground; Ctrl-C stops it
+  sampan up --detach --use                     in the background; returns when it is ready
+  sampan up --name dev --use                   another one beside it; `sampan list` shows all
+  sampan up --with app.yaml                    with these objects, waited for
+  sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
+  sampan up --runtime simulated --simulated-scenario scenario.yaml    pods that fail as you say
+  sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
+""",
+    "down": """\
+  sampan down
+  sampan down --name dev
+""",
+    "reset": """\
+  sampan reset --yes                           remove everything, containers and network included
+  sampan reset --yes --name dev
+""",
+    "status": """\
+  sampan status
+  sampan status -o json
+""",
+    "log": """\
+  sampan log -f                                as it grows
+  sampan log --tail 20
+""",
+    "kubeconfig": """\
+  sampan kubeconfig                            print it
+  sampan kubeconfig merge                      into ~/.kube/config, as a context of its own
+  sampan kubeconfig remove                     out of there again
+""",
+    "doctor": """\
+  sampan doctor
+  sampan doctor --fix                          do what can be done
+""",
+    "image": """\
+  sampan image import app.tar                  give the node an image without a registry
+  sampan image load app:1                      from Docker or podman of this machine
+  sampan image list
+""",
+    "snapshot": """\
+  sampan snapshot save before                  keep all objects
+  sampan snapshot diff before                  what has changed since
+  sampan snapshot restore before               bring them back (`sampan down` first)
+""",
+    "fork": """\
+  sampan fork --to ./what-if                   goes on from the state of now, on simulated nodes
+""",
+    "testserver": """\
+  sampan testserver --kubeconfig test.kubeconfig
+  export KUBEBUILDER_ASSETS=$PWD/assets; sampan testserver --assets $KUBEBUILDER_ASSETS
+""",
+    "why": """\
+  sampan why pod/web                           why it is Pending, and what would let it fit
+  sampan why service/web                       why it leads nowhere
+  sampan why deploy/web                        why it is not rolled out: jobs, claims, nodes, … too
+  sampan why pod/web --to service/db:5432      which NetworkPolicies let it connect, or do not
+""",
+    "trace": """\
+  sampan trace pod/web                         each step of its way, and what it waited for
+  sampan trace deploy/web -o svg > rollout.svg
+""",
+    "tour": """\
+  sampan tour                                  the way of one pod through this program, step by step
+""",
+    "schedule": """\
+  sampan schedule --dry-run -f pods.yaml       where pods would go
+""",
+    "service": """\
+  sampan service install --print               the unit that it would write
+  sampan service install -- --bind-address 0.0.0.0
+""",
+    "upgrade": """\
+  sampan upgrade                               after `pip install --upgrade`, before `sampan up`
+""",
+    "token": """\
+  sampan token create                          print the line that another machine joins with
+""",
+    "join": """\
+  sampan join https://192.0.2.1:6443 --token TOKEN --ca-hash sha256:HEX
+""",
+    "kubelet": """\
+  sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
+  sampan kubelet --manifests ./manifests       a node by itself: no API server
+""",
+    "controllers": """\
+  sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
+""",
+}
