@@ -80,7 +80,7 @@ LAYERS = {
     ),
     "cmd": (
         "errors help_screen flags.values flags.security settings flags tour.originals tour.lesson "
-        "cluster diagnosis tour snapshot reference verbs main entry"
+        "simulation cluster diagnosis tour snapshot reference verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room

@@ -232,6 +232,11 @@ class HttpEdge:
         if request.path == SPANS_PATH and info.verb == "create":
             return await self._take_spans(request, user)
         await self._authorize_path(user, request)
+        if request.method == "POST" and (action := self._documents.actions.get(request.path)):
+            body = bodies.body_of(request, "Ignore", self._protobuf)[0] if request.body else {}
+            if not isinstance(body, dict):
+                raise BadRequest("the body is no object")
+            return replies.object_reply(await action(body))
         if info.verb != "get":
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource"

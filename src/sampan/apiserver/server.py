@@ -52,7 +52,7 @@ from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconcile as flow_reconciled
 from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
-from sampan.apiserver.http.nonresource_paths import Documents
+from sampan.apiserver.http.nonresource_paths import Action, Documents
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import EdgeParts, HttpEdge
 from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
@@ -253,6 +253,10 @@ class ApiServer:
     def add_document(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
         """Serve other parts' answers below a path, to who is allowed to get it."""
         self._documents.add(prefix, found)
+
+    def add_action(self, path: str, action: Action) -> None:
+        """Do what another part is asked to by a POST there, for who is allowed to post it."""
+        self._documents.actions[path] = action
 
     async def wants_body(self, request: Request) -> bool:
         return await self._edge.wants_body(request)

@@ -14,6 +14,7 @@ NetworkMode = Literal["auto", "host-gw", "vxlan", "none"]
 StubDomain = tuple[str, tuple[tuple[str, int], ...]]  # a domain, its name servers and their ports
 CniChoice = Literal["builtin", "reference"]
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
+ClockChoice = Literal["real", "virtual"]
 DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443
 SERVICE_CIDR = "10.96.0.0/12"
@@ -77,6 +78,7 @@ class UpSettings:
     scheduler: bool = True  # False: somebody else's takes its place
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
     security: SecurityChoices = field(default_factory=SecurityChoices)
+    clock: ClockChoice = "real"  # virtual: it moves when somebody says so
     manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
 
 

@@ -15,6 +15,8 @@ _UNITS = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": NANO, "m": 60 * NANO,
     "h": 3600 * NANO,
 }  # fmt: skip
+_LONG_UNITS = {"d": 86400, "w": 7 * 86400}  # that Go does not know
+_LONG = re.compile(r"(\d+(?:\.\d+)?)([dw])", re.ASCII)
 _PART = re.compile(r"(\d*)(?:\.(\d*))?([^.\d]*)", re.ASCII)
 
 
@@ -52,6 +54,18 @@ def parse_seconds(text: object) -> float:
     if nanos < 0:
         raise DurationError(f"must not be negative: {text}")
     return nanos / NANO
+
+
+def long_seconds(duration: object) -> float:
+    """Of a number of seconds, or of `90s`, `1h30m`, `2d`, `1w`; not negative. Raises
+    DurationError."""
+    if isinstance(duration, int | float) and not isinstance(duration, bool):
+        if not 0 <= duration < _LONGEST / NANO:
+            raise DurationError(f"{duration} is no span of time")
+        return float(duration)
+    if isinstance(duration, str) and (long := _LONG.fullmatch(duration)):
+        return long_seconds(float(long[1]) * _LONG_UNITS[long[2]])
+    return parse_seconds(duration)
 
 
 def duration_text(nanos: int) -> str:

@@ -4,7 +4,7 @@ Job: one reply per path; None where there is nothing.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
@@ -20,6 +20,7 @@ from sampan.apiserver.openapi.endpoints import OpenApi, Packed
 from sampan.core.http import Request, Response
 from sampan.core.metrics import Metrics
 
+Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
 _METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 
 
@@ -42,6 +43,7 @@ class Documents:
         self._discovery = Discovery(())
         self._signer = signer
         self._more: dict[str, Callable[[str], Obj | None]] = {}
+        self.actions: dict[str, Action] = {}  # what other parts do when they are asked to, by path
 
     def add(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
         """Other parts' read-only answers: `found` gets the path after the prefix."""

@@ -36,7 +36,7 @@ from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import UpSettings
-from sampan.core.clock import Clock
+from sampan.core.clock import Clock, SystemClock
 from sampan.core.http_server import bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
@@ -45,18 +45,29 @@ from sampan.core.tls import client_context, server_context
 from sampan.version import VERSION
 
 if TYPE_CHECKING:
+    from sampan.cmd.simulation.virtual_time import VirtualTime
     from sampan.scheduler.settings import Configuration
 
 
 class AllInOne:
     def __init__(
-        self, settings: UpSettings, data: DataDir, progress: Progress, clock: Clock
+        self,
+        settings: UpSettings,
+        data: DataDir,
+        progress: Progress,
+        clock: Clock,
+        rng: random.Random | None = None,
+        virtual: "VirtualTime | None" = None,
     ) -> None:
+        """`rng`: whoever gives one can have the same history again; `virtual`: where the clock is
+        moved by others."""
         self._settings, self._data, self._progress, self._clock = settings, data, progress, clock
+        self._rng, self._virtual = rng or random.Random(), virtual
+        self._machine_clock = SystemClock()  # clients look at certificates by their own
         self._metrics = Metrics(Traces(clock) if settings.tracing else NO_TRACES)
         self._tasks = Tasks("sampan")
         self._undo = AsyncExitStack()
-        self._api = ServedApi(clock, self._metrics)
+        self._api = ServedApi(clock, self._metrics, rng, virtual)
         self._pki = pki.Pki(data.pki)
         self._served: list[rotation.Served] = []
         self._url = ""
@@ -80,7 +91,9 @@ class AllInOne:
 
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
-        self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
+        self._nodes = choose_nodes(
+            settings, self._data, identity, self._progress, self._clock, self._rng
+        )
         self._gateway = await self._nodes.gateway()
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
@@ -92,6 +105,8 @@ class AllInOne:
     async def stop(self) -> None:
         """readyz fails first; then whoever calls the API goes, then the API, then the store."""
         self._api.wind_down()
+        if self._virtual is not None:
+            self._virtual.let_go()
         if self._nodes is not None:
             await self._nodes.stop()
         await self._tasks.stop()
@@ -122,13 +137,13 @@ class AllInOne:
                 identity.name,
                 [identity.name, identity.address, "localhost", "127.0.0.1"],
             )
-            made = pki.ensure(self._data.pki, wanted, self._clock)
+            made = pki.ensure(self._data.pki, wanted, self._machine_clock)
             step.detail = f"{made} made" if made else "kept"
         self._tasks.supervise(
             "certificates",
             lambda: rotation.keep_fresh(
                 self._data.pki, wanted, lambda: self._served,
-                lambda: self._write_kubeconfig(self._url, use=False), self._clock,
+                lambda: self._write_kubeconfig(self._url, use=False), self._machine_clock,
             ),
         )  # fmt: skip
 
@@ -229,7 +244,7 @@ class AllInOne:
 
         client = self._client_maker(server)("system:kube-scheduler")
         configuration = self._scheduler_configuration or configuration_in("")
-        scheduler = scheduler_of(configuration, client, self._clock, self._metrics, random.Random())
+        scheduler = scheduler_of(configuration, client, self._clock, self._metrics, self._rng)
         server.add_document("/sampan/v1/why/", why_of(scheduler))
         if configuration.election.elects:
             lease = lease_of(configuration.election, self._identity)
@@ -258,13 +273,13 @@ class AllInOne:
         from sampan.controllers.runner import ControllerRunner
 
         client = clients("system:kube-controller-manager")
-        informers = Informers(client, clock=self._clock)
+        informers = Informers(client, clock=self._clock, rng=self._rng)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
         offered = ControllerSettings(root_ca, ca, sign, self._cluster_cidrs)
         controllers = chosen_controllers(offered, self._settings.controllers)
         runner = ControllerRunner(
-            client, informers, self._clock, self._metrics, controllers,
+            client, informers, self._clock, self._metrics, controllers, self._rng,
             acting_as=lambda name: clients(user_name(name)),
         )  # fmt: skip
         try:
@@ -280,7 +295,7 @@ class AllInOne:
     @functools.cached_property
     def _identity(self) -> str:
         """Under which this process holds leases."""
-        return f"{socket.gethostname()}_{random.Random().getrandbits(64):016x}"
+        return f"{socket.gethostname()}_{self._rng.getrandbits(64):016x}"
 
     def _work(
         self,
@@ -294,7 +309,7 @@ class AllInOne:
             self._tasks.supervise(name, work)
             return
         held = lease or LeaseSettings("kube-system", name, self._identity)
-        elector = Elector(client, held, clock=self._clock, rng=random.Random())
+        elector = Elector(client, held, clock=self._clock, rng=self._rng)
         self._tasks.supervise(name, lambda: _again_and_again(elector, work))
 
 

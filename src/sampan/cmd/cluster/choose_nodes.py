@@ -21,7 +21,12 @@ from sampan.core.clock import Clock
 
 
 def choose_nodes(
-    settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
+    settings: UpSettings,
+    data: DataDir,
+    identity: NodeIdentity,
+    progress: Progress,
+    clock: Clock,
+    rng: random.Random,
 ) -> Nodes:
     if settings.node.config and settings.runtime in ("simulated", "none"):
         raise CannotStart(f"{CONFIG_FLAG} is for a real node")
@@ -31,7 +36,7 @@ def choose_nodes(
         raise CannotStart("--registry-mirror is for a node with sampan's own containerd")
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
-        return SimulatedNodes(settings, identity, progress, clock, random.Random())
+        return SimulatedNodes(settings, identity, progress, clock, rng)
     if settings.node.scenario:
         raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
     if settings.runtime == "none":
@@ -51,7 +56,7 @@ def choose_nodes(
         )
     progress.warn(f"no real node: it needs {', '.join(missing)}")
     progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
-    return SimulatedNodes(settings, identity, progress, clock, random.Random())
+    return SimulatedNodes(settings, identity, progress, clock, rng)
 
 
 def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:

@@ -6,10 +6,12 @@ Owner: `sampan up` and `sampan apiserver`.
 """
 
 import errno
+import random
 import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
@@ -18,6 +20,7 @@ from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
+from sampan.core.http import Handler, Limits
 from sampan.core.http_server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -25,6 +28,9 @@ from sampan.core.telemetry.loop_watch import LoopWatch
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store, StoreError
 from sampan.store.open import open_store
+
+if TYPE_CHECKING:
+    from sampan.cmd.simulation.virtual_time import VirtualTime
 
 HTTP_GRACE_SECONDS = 2.0
 LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
@@ -37,8 +43,16 @@ def _lesson(rest: str) -> Obj | None:
 
 
 class ServedApi:
-    def __init__(self, clock: Clock, metrics: Metrics) -> None:
-        self._clock, self._metrics = clock, metrics
+    def __init__(
+        self,
+        clock: Clock,
+        metrics: Metrics,
+        rng: random.Random | None = None,
+        virtual: "VirtualTime | None" = None,
+    ) -> None:
+        """`virtual`: where the clock is moved by others."""
+        self._clock, self._metrics, self._rng = clock, metrics, rng
+        self._virtual = virtual
         self._tasks = Tasks("api server")
         self._undo = AsyncExitStack()
         self._server: ApiServer | None = None
@@ -61,7 +75,9 @@ class ServedApi:
     ) -> ApiServer:
         """Raises CannotStart."""
         try:
-            server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
+            server = ApiServer(
+                store, Schema.load(), settings, self._clock, self._metrics, self._rng
+            )
         except UnknownPlugin as error:
             raise CannotStart(str(error)) from error
         server.add_document(LESSON_PATH, _lesson)
@@ -71,9 +87,13 @@ class ServedApi:
         watch = LoopWatch(self._metrics)
         watch.start()
         self._undo.callback(watch.stop)
-        handler = watch.around(server.handle_http)
+        handler: Handler = watch.around(server.handle_http)
+        limits = Limits()
+        if self._virtual is not None:
+            self._virtual.offer(server, store)
+            handler, limits = self._virtual.around(handler), self._virtual.limits
         for listening in sockets:
-            http = Server(handler, ssl_context=tls, wants_body=server.wants_body)
+            http = Server(handler, ssl_context=tls, limits=limits, wants_body=server.wants_body)
             await http.start_on(listening)
             self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
         self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))

@@ -7,7 +7,7 @@ from pathlib import Path
 from sampan.client.kubeconfig import default_path
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import common, node_flags, scenario, security, values
-from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, UpSettings
+from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, RuntimeChoice, UpSettings
 
 
 def add_verb(verbs: common.Verbs) -> None:
@@ -49,6 +49,9 @@ def _add_runtime(add: common.Add) -> None:
     add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
     add("--node-names", metavar="A,B", type=values.names, default=(),
         help="of simulated nodes, instead of a number of them")  # fmt: skip
+    add("--clock", choices=("real", "virtual"), default="real",
+        help="virtual: time stands still until a POST to /sampan/v1/clock/advance moves it; in "
+        "memory, with simulated nodes (default: real)")  # fmt: skip
     add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
 
@@ -91,8 +94,8 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         kubeconfig=_kubeconfig_of(given),
         bind_address=given.bind_address,
         port=_port_of(given),
-        store=given.store,
-        runtime=given.runtime,
+        store=_store_of(given),
+        runtime=_runtime_of(given),
         nodes=given.nodes,
         node_names=given.node_names,
         cri_socket=given.cri_socket,
@@ -113,8 +116,26 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
+        clock=given.clock,
         manifests_to_apply=tuple(given.manifests_to_apply),
     )
+
+
+def _store_of(given: argparse.Namespace) -> str:
+    if given.clock == "real":
+        return str(given.store)
+    if given.store not in ("", "memory:"):
+        raise CannotStart("--clock virtual keeps its objects in memory: leave --store out")
+    return "memory:"
+
+
+def _runtime_of(given: argparse.Namespace) -> RuntimeChoice:
+    chosen: RuntimeChoice = given.runtime
+    if given.clock == "real" or chosen in ("simulated", "none"):
+        return chosen
+    if chosen == "cri" or given.cri_socket:
+        raise CannotStart("--clock virtual is for simulated nodes: real containers have real time")
+    return "simulated"
 
 
 def _controllers_of(given: argparse.Namespace) -> tuple[str, ...]:

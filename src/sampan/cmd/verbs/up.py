@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,7 +23,7 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
-from sampan.core.clock import SystemClock
+from sampan.core.clock import Clock, SystemClock
 from sampan.version import KUBERNETES_VERSION, VERSION
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
     progress = Progress(sys.stdout, SystemClock())
     progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
     try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=_loop_factory(settings)) as runner:
             runner.run(_serve(settings, data, progress, ready_fd))
     except (CannotStart, DataDirError, KubeconfigError) as error:
         return _fail(" ".join(str(error).split()), ready_fd)
@@ -63,8 +64,11 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
 
 
 async def _serve(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
-    clock = SystemClock()
-    cluster: Parts = AllInOne(settings, data, progress, clock)
+    clock: Clock = SystemClock()
+    if settings.clock == "virtual":
+        cluster: Parts = _virtual_cluster(settings, data, progress)
+    else:
+        cluster = AllInOne(settings, data, progress, clock)
     if settings.manifests_to_apply:
         from sampan.cmd.cluster.start_manifests import StartManifests
 
@@ -72,6 +76,24 @@ async def _serve(settings: UpSettings, data: DataDir, progress: Progress, ready_
         manifests = StartManifests(settings.manifests_to_apply, progress, clock)
         cluster = _Furnished(cluster, manifests, data.kubeconfig)
     await run_until_signal(cluster, progress, lambda: _announce(settings, data, progress, ready_fd))
+
+
+def _loop_factory(settings: UpSettings) -> "Callable[[], asyncio.AbstractEventLoop] | None":
+    if settings.clock == "real":
+        return loop_factory()
+    from sampan.core.virtual_time.loop import SteppedLoop
+
+    return lambda: SteppedLoop(virtual=True)
+
+
+def _virtual_cluster(settings: UpSettings, data: DataDir, progress: Progress) -> AllInOne:
+    from sampan.cmd.simulation.virtual_time import VirtualTime
+    from sampan.core.virtual_time.loop import SteppedLoop
+
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteppedLoop)
+    time = VirtualTime(loop)
+    return AllInOne(settings, data, progress, time.clock, virtual=time)
 
 
 class _Furnished:

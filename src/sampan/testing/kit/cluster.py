@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sampan.api.objects import Obj, name_of
+from sampan.api.rules.durations import long_seconds
 from sampan.cli.objects.discovery import ApiResource
 from sampan.client.blocking import BlockingClient
 from sampan.client.kubeconfig import Connection
@@ -33,7 +34,7 @@ from sampan.testing.kit.expectations import (
 from sampan.testing.kit.kubeconfigs import kubeconfig_text
 from sampan.testing.kit.launcher import Control, Launcher, Refused, launcher
 from sampan.testing.kit.objects import MANAGER, Objects
-from sampan.testing.kit.pacing import ClusterClock, seconds_of
+from sampan.testing.kit.pacing import ClusterClock
 from sampan.testing.kit.spec import Spec, spec_of
 from sampan.testing.kit.zygote_files import KEYS
 
@@ -142,7 +143,7 @@ class Cluster:
             seen[0] = found if found is not None else (seen[0] if condition == "deleted" else None)
             return expectation.holds(found)
 
-        if not self.clock.wait_until(holds, seconds_of(timeout)):
+        if not self.clock.wait_until(holds, long_seconds(timeout)):
             expected = f"{what} in {namespace}: expected within {timeout}: {expectation.text}"
             raise NotAsExpected(self._complaint(expected, kind, namespace, name))
         return seen[0] or {}
@@ -152,7 +153,7 @@ class Cluster:
     ) -> None:
         """Returns when `question()` is true; raises NotAsExpected with `expected`."""
         __tracebackhide__ = True
-        if not self.clock.wait_until(lambda: bool(question()), seconds_of(timeout)):
+        if not self.clock.wait_until(lambda: bool(question()), long_seconds(timeout)):
             raise NotAsExpected(f"expected within {timeout}: {expected or 'a true answer'}")
 
     # Assertions: at once true, or after a while.
@@ -188,7 +189,7 @@ class Cluster:
             found[:] = self.list(what, namespace=namespace, labels=labels)
             return len(found) == count
 
-        if not self.clock.wait_until(holds, seconds_of(timeout)):
+        if not self.clock.wait_until(holds, long_seconds(timeout)):
             names = ", ".join(sorted(map(name_of, found))) or "none"
             where = f" with {labels}" if labels else ""
             raise NotAsExpected(
@@ -214,7 +215,7 @@ class Cluster:
             found[:] = [event for event in events if containing in (event.get("message") or "")]
             return bool(found)
 
-        if not self.clock.wait_until(holds, seconds_of(timeout)):
+        if not self.clock.wait_until(holds, long_seconds(timeout)):
             of = f" about {about}" if about else ""
             saying = f" that says {containing!r}" if containing else ""
             raise NotAsExpected(

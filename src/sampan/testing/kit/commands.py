@@ -7,25 +7,25 @@ from sampan.api.objects import uid_of
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import node_name
 from sampan.cmd.verbs.why import lines_about
+from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.testing.kit.fault_plan import choices_of
-from sampan.testing.kit.loop import AT_ONCE_SECONDS, KitLoop
 from sampan.testing.kit.member import Command, Message
 from sampan.testing.kit.plane import Plane
 from sampan.testing.kit.severed import SeveredBackend
 
 
-async def settle(_plane: Plane, loop: KitLoop, request: Message) -> Message:
+async def settle(_plane: Plane, loop: SteppedLoop, request: Message) -> Message:
     await loop.settle(request.get("within", AT_ONCE_SECONDS))
     return {}
 
 
-async def advance(_plane: Plane, loop: KitLoop, request: Message) -> Message:
+async def advance(_plane: Plane, loop: SteppedLoop, request: Message) -> Message:
     await loop.advance(request["duration"])
     return {}
 
 
-async def step(plane: Plane, loop: KitLoop, request: Message) -> Message:
+async def step(plane: Plane, loop: SteppedLoop, request: Message) -> Message:
     """From timer to timer until something is written, at most so far."""
     began, before = loop.time(), plane.store.revision
     until = began + request["most"]
@@ -36,11 +36,11 @@ async def step(plane: Plane, loop: KitLoop, request: Message) -> Message:
     return {"seconds": loop.time() - began}
 
 
-async def now(plane: Plane, _loop: KitLoop, _request: Message) -> Message:
+async def now(plane: Plane, _loop: SteppedLoop, _request: Message) -> Message:
     return {"now": plane.clock.now()}
 
 
-async def fail_pod(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+async def fail_pod(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
     client = plane.admin()
     pod = await client.get(PODS, request["namespace"], request["name"])
     runtime = plane.nodes.runtimes.get(node_name(pod))
@@ -58,35 +58,35 @@ async def fail_pod(plane: Plane, _loop: KitLoop, request: Message) -> Message:
     return {}
 
 
-async def cut_node(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+async def cut_node(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
     _way(plane, request).cut()
     return {}
 
 
-async def mend_node(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+async def mend_node(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
     _way(plane, request).mend()
     return {}
 
 
-async def kill_node(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+async def kill_node(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
     _way(plane, request).cut()
     plane.nodes.kill(request["name"])
     return {}
 
 
-async def why(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+async def why(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
     client = plane.admin()
     pod = await client.get(PODS, request["namespace"], request["name"])
     return {"lines": await lines_about(client, pod)}
 
 
-async def faults(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+async def faults(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
     chosen = request["chosen"]
     plane.edge.choose(None if chosen is None else choices_of(chosen))
     return {}
 
 
-async def injected(plane: Plane, _loop: KitLoop, _request: Message) -> Message:
+async def injected(plane: Plane, _loop: SteppedLoop, _request: Message) -> Message:
     return {"injected": dict(plane.edge.injected), "last": [*plane.edge.last]}
 
 

@@ -6,12 +6,12 @@ Invariant: the kit's own client meets no fault; what passes is what the server a
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from sampan.api.errors import ApiError, Conflict, Expired, InternalError, TooManyRequests
 from sampan.apiserver.http.replies import error_reply
 from sampan.core.clock import Clock
 from sampan.core.http import Handler, Reply, Request, Response, Stream
+from sampan.core.virtual_time.outside import closing
 from sampan.testing.kit.fault_plan import Asked, FaultChoices, asked_of, fault_for
 from sampan.testing.kit.objects import MANAGER
 
@@ -25,7 +25,6 @@ class FaultyEdge:
         self._handler, self._clock = handler, clock
         self._chosen: FaultChoices | None = None
         self._asked: Counter[Asked] = Counter()
-        self.streams = 0  # open: clients who watch
         self.injected: Counter[str] = Counter()
         self.last: deque[str] = deque(maxlen=REMEMBERED)
 
@@ -38,21 +37,6 @@ class FaultyEdge:
             self.last.clear()
 
     async def __call__(self, request: Request) -> Reply:
-        reply = await self._reply(request)
-        if isinstance(reply, Stream):
-            return Stream(reply.status, reply.headers, self._counted(reply.chunks))
-        return reply
-
-    async def _counted(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self.streams += 1
-        try:
-            async with _closing(chunks):
-                async for chunk in chunks:
-                    yield chunk
-        finally:
-            self.streams -= 1
-
-    async def _reply(self, request: Request) -> Reply:
         client = request.headers.get("user-agent", "")
         if self._chosen is None or client == MANAGER:
             return await self._handler(request)
@@ -80,7 +64,7 @@ class FaultyEdge:
         return reply
 
     async def _late(self, chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-        async with _closing(chunks):
+        async with closing(chunks):
             async for chunk in chunks:
                 await self._clock.sleep(seconds)
                 yield chunk
@@ -111,20 +95,9 @@ async def _half(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def _first(chunks: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:
-    async with _closing(chunks):
+    async with closing(chunks):
         async for chunk in chunks:
             yield chunk
             count -= 1
             if count == 0:
                 return
-
-
-@asynccontextmanager
-async def _closing(chunks: AsyncIterator[bytes]) -> AsyncIterator[None]:
-    """Whoever stops early lets the server's watch go."""
-    try:
-        yield
-    finally:
-        close = getattr(chunks, "aclose", None)
-        if close is not None:
-            await close()

@@ -16,27 +16,26 @@ from typing import Any, NoReturn
 
 from sampan.api.errors import ApiError
 from sampan.core.tasks import Tasks
+from sampan.core.virtual_time.loop import SteppedLoop
 from sampan.testing.kit import messages
-from sampan.testing.kit.loop import KitLoop
 from sampan.testing.kit.plane import Plane
 from sampan.testing.kit.spec import CannotStart
 from sampan.testing.kit.warm_up import touch
 
 Message = dict[str, Any]
-Command = Callable[[Plane, KitLoop, Message], Awaitable[Message]]
+Command = Callable[[Plane, SteppedLoop, Message], Awaitable[Message]]
 
 
 class Member:
     def __init__(
-        self, loop: KitLoop, plane: Plane, control: socket.socket, commands: dict[str, Command]
+        self, loop: SteppedLoop, plane: Plane, control: socket.socket, commands: dict[str, Command]
     ) -> None:
         self._loop, self._plane, self._control = loop, plane, control
         self._commands = commands
         self._tasks = Tasks("control")
         self._fork: tuple[Message, socket.socket] | None = None
         self._kept = False
-        self._revision = 0
-        loop.awaits_outside = self._awaits_outside
+        loop.awaits_outside = plane.outside.awaited
 
     def run(self) -> NoReturn:
         self._follow_control()
@@ -100,11 +99,6 @@ class Member:
         self._follow_control()
         self.serve(request)
 
-    def _awaits_outside(self) -> bool:
-        """Clients who watch were told of something since the clock last moved."""
-        before, self._revision = self._revision, self._plane.store.revision
-        return self._plane.edge.streams > 0 and before != self._revision
-
 
 def take_place(directory: Path, logs_of: Path | None = None) -> None:
     """Work in a directory of its own from now on (see plane.HERE)."""
@@ -113,7 +107,7 @@ def take_place(directory: Path, logs_of: Path | None = None) -> None:
     os.chdir(directory)
 
 
-def start(loop: KitLoop, plane: Plane, keys: Path) -> None:
+def start(loop: SteppedLoop, plane: Plane, keys: Path) -> None:
     """Until there is nothing left to do; then everything there is stays, in this process and in
     those that are forked from it."""
     asyncio.set_event_loop(loop)
@@ -123,7 +117,7 @@ def start(loop: KitLoop, plane: Plane, keys: Path) -> None:
     gc.enable()
 
 
-async def _started(loop: KitLoop, plane: Plane, keys: Path) -> None:
+async def _started(loop: SteppedLoop, plane: Plane, keys: Path) -> None:
     plane.check()
     await plane.start()
     await touch(plane, keys)

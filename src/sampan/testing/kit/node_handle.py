@@ -5,11 +5,12 @@ Job: cordon, drain, cut from the network, kill.
 
 from sampan.api.errors import NotFound, TooManyRequests
 from sampan.api.objects import Obj
+from sampan.api.rules.durations import long_seconds
 from sampan.client.blocking import BlockingClient
 from sampan.testing.kit.expectations import NotAsExpected
 from sampan.testing.kit.launcher import Control
 from sampan.testing.kit.objects import Objects
-from sampan.testing.kit.pacing import ClusterClock, seconds_of
+from sampan.testing.kit.pacing import ClusterClock
 
 
 class NodeHandle:
@@ -32,7 +33,7 @@ class NodeHandle:
         respected. Returns when they are gone."""
         self._objects.get("node", name)
         self.cordon(name)
-        if not self._clock.wait_until(lambda: self._evict_all(name), seconds_of(timeout)):
+        if not self._clock.wait_until(lambda: self._evict_all(name), long_seconds(timeout)):
             left = ", ".join(pod["metadata"]["name"] for pod in self._evictable(name))
             raise NotAsExpected(f"expected within {timeout}: {name} is drained; it has {left}")
 

@@ -6,21 +6,10 @@ Job: move it where it is virtual, wait in it where it is real.
 import time
 from collections.abc import Callable
 
-from sampan.api.rules.durations import parse_duration
+from sampan.api.rules.durations import long_seconds
 from sampan.testing.kit.launcher import Control
 
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.005, 0.1
-UNITS = {"d": 86400, "w": 7 * 86400}
-
-
-def seconds_of(duration: float | str) -> float:
-    """A number of seconds, or `90s`, `1h30m`, `2d`, `1w`. Raises ValueError."""
-    if isinstance(duration, int | float):
-        return float(duration)
-    number, unit = duration[:-1], duration[-1:]
-    if unit in UNITS and number.replace(".", "", 1).isdigit():
-        return float(number) * UNITS[unit]
-    return parse_duration(duration) / 1e9
 
 
 class ClusterClock:
@@ -36,7 +25,7 @@ class ClusterClock:
         only: `@pytest.mark.sampan(clock="virtual")`."""
         if not self._virtual:
             raise ValueError("this cluster's time is real: ask for clock='virtual'")
-        self._control.ask("advance", None, duration=seconds_of(duration))
+        self._control.ask("advance", None, duration=long_seconds(duration))
 
     def settle_virtually(self) -> None:
         """After a write, where a history has to repeat itself: what follows from it is done before

@@ -37,6 +37,7 @@ from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context, server_context
+from sampan.core.virtual_time.outside import Outside
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store
 from sampan.store.open import open_store
@@ -84,6 +85,7 @@ class Plane:
         self.store: Store
         self.server: ApiServer
         self.edge: FaultyEdge
+        self.outside = Outside(lambda: self.store.revision)
 
     def check(self) -> None:
         """Raises CannotStart where the choices name what there is not."""
@@ -113,7 +115,8 @@ class Plane:
 
     async def listen(self) -> int:
         """From now on clients outside are answered; says on which port."""
-        self._http = Server(self.edge, ssl_context=self._tls, wants_body=self.server.wants_body)
+        handler = self.outside.around(self.edge)
+        self._http = Server(handler, ssl_context=self._tls, wants_body=self.server.wants_body)
         return await self._http.start("127.0.0.1", 0)
 
     async def stop(self) -> None:

@@ -11,8 +11,6 @@ from sampan.core.fast_dataclass import dataclass
 
 StoreChoice = Literal["memory", "sqlite"]
 ClockChoice = Literal["real", "virtual"]
-# Where virtual time begins: the same each time, so that a history repeats itself.
-VIRTUAL_EPOCH = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 MOST_NODES = 5000
 
 

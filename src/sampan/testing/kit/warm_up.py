@@ -21,7 +21,7 @@ from sampan.client.rest import connect, context_of
 from sampan.cmd.cluster.pki import Pki
 from sampan.core.clock import SystemClock
 from sampan.core.http_client import HttpClient
-from sampan.testing.kit.loop import KitLoop
+from sampan.core.virtual_time.loop import SteppedLoop
 from sampan.testing.kit.plane import Plane
 from sampan.testing.kit.spec import Spec
 
@@ -45,7 +45,7 @@ OBJECTS: tuple[Obj, ...] = (
 def warm_up(directory: Path, keys: Path, schema: Schema) -> None:
     directory.mkdir()
     os.chdir(directory)
-    with asyncio.Runner(loop_factory=lambda: KitLoop(virtual=False)) as runner:
+    with asyncio.Runner(loop_factory=lambda: SteppedLoop(virtual=False)) as runner:
         runner.run(_live(Plane(Spec(), keys, schema, SystemClock()), Pki(keys)))
     os.chdir(directory.parent)
     shutil.rmtree(directory, ignore_errors=True)
@@ -80,7 +80,7 @@ async def _admin(plane: Plane, keys: Pki) -> Connection:
 
 async def _live(plane: Plane, keys: Pki) -> None:
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, KitLoop)
+    assert isinstance(loop, SteppedLoop)
     await plane.start()
     client = connect(await _admin(plane, keys), clock=SystemClock())
     for obj in OBJECTS:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from sampan.api.schema.published import Schema
 from sampan.core.clock import SystemClock
+from sampan.core.virtual_time.loop import SteppedLoop, VirtualClock
 from sampan.testing.kit import member, messages
 from sampan.testing.kit.commands import COMMANDS
-from sampan.testing.kit.loop import KitLoop, VirtualClock
 from sampan.testing.kit.plane import Plane, ensure_pki
-from sampan.testing.kit.spec import VIRTUAL_EPOCH, CannotStart, spec_of
+from sampan.testing.kit.spec import CannotStart, spec_of
 from sampan.testing.kit.warm_up import warm_up
 from sampan.testing.kit.zygote_files import KEPT, KEYS
 
@@ -58,8 +58,8 @@ def _hold_cluster(
     try:
         spec = spec_of(request["spec"])
         member.take_place(Path(request["dir"]))
-        loop = KitLoop(virtual=spec.virtual)
-        clock = VirtualClock(loop, VIRTUAL_EPOCH) if spec.virtual else SystemClock()
+        loop = SteppedLoop(virtual=spec.virtual)
+        clock = VirtualClock(loop) if spec.virtual else SystemClock()
         plane = Plane(spec, keys, schema, clock)
         plane.rng.seed(request["seed"])
         member.start(loop, plane, keys)

@@ -9,6 +9,7 @@ from sampan.api.rules.durations import (
     DurationError,
     duration_text,
     human_duration,
+    long_seconds,
     parse_duration,
     parse_seconds,
     seconds_text,
@@ -88,3 +89,20 @@ def test_spans_of_time_are_printed_as_go_does(seconds, text):
 
 def test_short_durations_have_small_units():
     assert [duration_text(nanos) for nanos in (1, 1500, 2_000_000)] == ["1ns", "1.5µs", "2ms"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(5, 5), (0.5, 0.5), ("90s", 90), ("1h30m", 5400), ("2d", 172800), ("1.5w", 907200), ("0", 0)],
+)
+def test_longer_spans_have_days_and_weeks(text, seconds):
+    assert long_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "5", "d", "-1h", -1, True, None, float("nan"), float("inf"), "9" * 30 + "w"],
+)
+def test_what_is_no_span_of_time_is_refused(text):
+    with pytest.raises(DurationError):
+        long_seconds(text)

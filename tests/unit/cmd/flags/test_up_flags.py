@@ -53,3 +53,12 @@ def test_use_writes_where_kubectl_looks(monkeypatch, tmp_path):
     assert settings_of("--use").kubeconfig == f"{tmp_path}/one"
     with pytest.raises(CannotStart, match="give one"):
         settings_of("--use", "--kubeconfig", "x")
+
+
+def test_a_virtual_clock_is_for_what_has_no_time_of_its_own():
+    found = settings_of("--clock", "virtual")
+    assert (found.clock, found.store, found.runtime) == ("virtual", "memory:", "simulated")
+    assert settings_of("--clock", "virtual", "--runtime", "none").runtime == "none"
+    for flags in (["--runtime", "cri"], ["--cri-socket", "/x"], ["--store", "sqlite:////x"]):
+        with pytest.raises(CannotStart, match="--clock virtual"):
+            settings_of("--clock", "virtual", *flags)

@@ -6,17 +6,17 @@ import time
 
 import pytest
 
-from sampan.testing.kit.loop import KitLoop
+from sampan.core.virtual_time.loop import SteppedLoop
 
 
 def run(main, virtual=True):
-    with asyncio.Runner(loop_factory=lambda: KitLoop(virtual=virtual)) as runner:
+    with asyncio.Runner(loop_factory=lambda: SteppedLoop(virtual=virtual)) as runner:
         return runner.run(main)
 
 
-def loop() -> KitLoop:
+def loop() -> SteppedLoop:
     found = asyncio.get_running_loop()
-    assert isinstance(found, KitLoop)
+    assert isinstance(found, SteppedLoop)
     return found
 
 
@@ -103,7 +103,7 @@ async def story_of_real_time():
 def test_a_forked_loop_goes_on_by_itself():
     """Its timers and tasks go on in both; what is done in one is not done in the other."""
     there, here = os.pipe()
-    started = KitLoop(virtual=True)
+    started = SteppedLoop(virtual=True)
     heard = []
 
     async def work():
@@ -131,3 +131,13 @@ def test_a_forked_loop_goes_on_by_itself():
     os.close(here)
     started.run_until_complete(started.shutdown_default_executor())
     started.close()
+
+
+def test_time_that_is_let_go_passes_by_itself_from_where_it_was():
+    async def story():
+        await loop().advance(3600)
+        loop().let_go()
+        assert 3600 <= loop().time() < 3660
+        await asyncio.wait_for(asyncio.sleep(0.01), 30)
+
+    run(story())

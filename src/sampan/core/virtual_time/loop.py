@@ -1,5 +1,5 @@
-"""The event loop of a test cluster: it can be forked, it knows when nothing is left to do, and its
-time may be virtual.
+"""An event loop that can be forked, that knows when nothing is left to do, and whose time may be
+virtual.
 
 Job: real or virtual time; say when the loop is idle; go on in a forked process as if alone.
 Invariant: virtual time moves only by `advance`, and only while no task can run, no thread works
@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
+# Where virtual time begins: the same each time, so that a history repeats itself.
+EPOCH = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 RESOLUTION_SECONDS = 1e-6  # a sum of floats may miss a timer's moment by less
 AT_ONCE_SECONDS = 0.1  # what is due within this is still "now" where time is real
 
@@ -34,10 +36,11 @@ class _Selector(selectors.DefaultSelector):
         return super().select(self.wait_seconds(timeout))
 
 
-class KitLoop(asyncio.SelectorEventLoop):
+class SteppedLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, virtual: bool) -> None:
         self._virtual = virtual
         self._now = 0.0
+        self._ahead = 0.0  # of the machine, where time passes by itself again
         self._until = 0.0
         self._working = 0  # functions in threads
         self._looks: list[asyncio.Future[float]] = []
@@ -56,7 +59,12 @@ class KitLoop(asyncio.SelectorEventLoop):
         return selector
 
     def time(self) -> float:
-        return self._now if self._virtual else super().time()
+        return self._now if self._virtual else super().time() + self._ahead
+
+    def let_go(self) -> None:
+        """From now on time passes by itself: an end whose graces last must not wait for ever."""
+        self._ahead = self.time() - super().time()
+        self._virtual = False
 
     async def idle(self) -> float:
         """Returns when nobody can go on; says in how many seconds the next timer is due."""
@@ -157,7 +165,7 @@ class KitLoop(asyncio.SelectorEventLoop):
 class VirtualClock:
     """Wall time tied to the loop, so that timers and timestamps agree."""
 
-    def __init__(self, loop: KitLoop, epoch: float) -> None:
+    def __init__(self, loop: SteppedLoop, epoch: float = EPOCH) -> None:
         self._loop, self._epoch = loop, epoch
 
     def now(self) -> float:
