@@ -25,7 +25,7 @@ from sampan.api.resources import SERVICES
 from sampan.client.informer import Informers
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
-from sampan.network import cni
+from sampan.network import cni, cni_configuration
 from sampan.network.dns import wire
 from sampan.network.dns.server import ClusterDns, DnsSettings
 from sampan.network.nftables.desired_elements import DesiredElements, net_changes
@@ -283,7 +283,9 @@ async def interfaces(root, *, reference, rounds=15):
     data_dir = Path(root) / ("reference" if reference else "own")
     cni.set_up(data_dir, reference=reference)
     plugins, name = cni.plugins_of(data_dir), f"bi{os.getpid()}"
-    chain = json.loads((cni.conf_directory(data_dir) / "10-sampan.conflist").read_text())
+    chain = json.loads(
+        (cni_configuration.conf_directory(data_dir) / "10-sampan.conflist").read_text()
+    )
     chain = [{"type": "loopback"}, *chain["plugins"]]
     times = {"ADD": [], "DEL": []}
     _ip("netns", "add", name)
@@ -326,7 +328,7 @@ def main():
         row = rules(place) | connections(network, place) | names()
         cni.tear_down(data_dir)
         row |= uvloop.run(interfaces(root, reference=False))
-        if cni.plugin_directory() is not None:
+        if cni_configuration.plugin_directory() is not None:
             row |= uvloop.run(interfaces(root, reference=True))
     print_row(row)
     append(row)

@@ -33,7 +33,7 @@ from sampan.kubelet.images.archive import (
     import_archive,
 )
 from sampan.kubelet.volumes.mounts import unmount_below
-from sampan.network import cni
+from sampan.network import bridge, cni
 from sampan.testing.parts.leftovers import leftovers
 from sampan.testing.parts.private_runtime import daemon_for, private_runtime, why_not
 
@@ -179,7 +179,7 @@ def switch_off(node):
     reset._delete_containers(paths, search_path({}))
     reset._kill(reset.shims(paths))
     unmount_below(str(paths.home))
-    cni._delete_bridge(node.network.bridge)
+    bridge.delete(node.network.bridge)
 
 
 def test_after_a_power_cut_pods_are_shown_as_ended_and_can_run_again(tmp_path):

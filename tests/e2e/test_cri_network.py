@@ -13,7 +13,7 @@ import pytest
 
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.network import cni
+from sampan.network import cni, cni_configuration
 from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.private_runtime import private_runtime, why_not
 
@@ -55,6 +55,8 @@ def outside():
             server.kill()
             server.wait()
     finally:
+        # At once: what goes with its namespace goes some time later, and its name stays taken.
+        said("ip", "link", "del", name)
         said("ip", "netns", "del", name)
 
 
@@ -69,7 +71,9 @@ def test_a_pod_reaches_the_world_with_the_node_s_address(tmp_path):
             status = await run_to_its_end(node, ["nc", "-w", "5", address, "7000"])
             assert Path(status.log_path).read_text().endswith("stdout F from far away\n")
 
-    for reference in (False, True) if cni.plugin_directory() is not None else (False,):
+    for reference in (
+        (False, True) if cni_configuration.plugin_directory() is not None else (False,)
+    ):
         with outside() as address:
             asyncio.run(story(address, tmp_path / f"d{reference}", reference))
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sampan.network import cni
+from sampan.network import cni_configuration
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -21,7 +21,9 @@ spec:
 
 
 @pytest.mark.skipif(not shutil.which("tc"), reason="tc tells what limits there are")
-@pytest.mark.skipif(not cni.shapes_bandwidth(), reason="the CNI plugin bandwidth is not installed")
+@pytest.mark.skipif(
+    not cni_configuration.shapes_bandwidth(), reason="the CNI plugin bandwidth is not installed"
+)
 def test_what_comes_to_a_pod_is_limited_and_on_the_host_s_network_that_is_refused(kubectl):
     kubectl.apply(POD.replace("NAME", "limited").replace("HOST", "false"))
     kubectl.apply(POD.replace("NAME", "unlimited").replace("HOST", "true"))

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes, RealNode, nobody_at
+from sampan.cmd.cluster.node.real_node import RealNode
+from sampan.cmd.cluster.node.runtime import nobody_at
+from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.errors import CannotStart

@@ -23,8 +23,9 @@ from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
-from sampan.cmd.cluster.network import bare_node, claimed_pod_cidr
-from sampan.cmd.cluster.nodes import NodeIdentity, RealNode
+from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidr
+from sampan.cmd.cluster.node.real_node import RealNode
+from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
@@ -164,15 +165,15 @@ class NodeProcess:
 
     async def _ask_for_pod_cidr(self, node: RealNode, client: RestClient) -> None:
         """Where the pods' network is ours, it has the range that the cluster gives this node."""
-        from sampan.network import cni
+        from sampan.network import bridge
 
         settings = self._settings.up
-        known = cni.record(self._data.root) is not None
+        known = bridge.record(self._data.root) is not None
         ours = not settings.cri_socket and settings.network != "none"
         if not ours or not settings.node.register or known:
             return
         bare = bare_node(self._identity.name, settings.node)
-        node.pod_cidr = await claimed_pod_cidr(client, bare, self._clock)
+        node.pods.pod_cidr = await claimed_pod_cidr(client, bare, self._clock)
 
     async def stop(self) -> None:
         await self._tasks.stop()

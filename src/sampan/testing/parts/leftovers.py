@@ -11,7 +11,7 @@ from pathlib import Path
 from sampan.kubelet.cgroups.limits import root_of
 from sampan.kubelet.containerd.config import layout
 from sampan.kubelet.containerd.reset import CNI_RESULTS
-from sampan.network.cni import PodNetwork, owner_mark
+from sampan.network.bridge import PodNetwork, owner_mark
 
 NET = Path("/sys/class/net")
 CGROUPS = Path("/sys/fs/cgroup")

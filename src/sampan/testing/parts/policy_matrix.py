@@ -22,7 +22,7 @@ from sampan.client.informer import Informers
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.network import cni
+from sampan.network import bridge, cni
 from sampan.network.policies.compiled import compile_policy
 from sampan.network.policies.enforcer import POLICIES, EnforcerSettings, PolicyEnforcer
 from sampan.testing.generators import random_policies as generated
@@ -135,7 +135,7 @@ class _Place:
 
 
 @contextmanager
-def _namespaces(network: cni.PodNetwork, pods: dict[str, Obj]) -> Iterator[dict[str, _Place]]:
+def _namespaces(network: bridge.PodNetwork, pods: dict[str, Obj]) -> Iterator[dict[str, _Place]]:
     places: dict[str, _Place] = {}
     names: list[str] = []
     try:

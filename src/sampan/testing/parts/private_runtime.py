@@ -16,7 +16,7 @@ from sampan.kubelet.containerd.config import what_is_missing
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
 from sampan.kubelet.images.archive import import_archive
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
-from sampan.network import cni
+from sampan.network import bridge, cni, cni_configuration
 
 CONNECT_SECONDS = 30.0
 
@@ -25,7 +25,7 @@ CONNECT_SECONDS = 30.0
 class PrivateNode:
     runtime: CriRuntime
     daemon: process.PrivateContainerd
-    network: cni.PodNetwork
+    network: bridge.PodNetwork
     data_dir: Path
     clock: Clock
 
@@ -50,7 +50,7 @@ def why_not() -> str:
 def daemon_for(data_dir: Path, clock: Clock) -> process.PrivateContainerd:
     return process.PrivateContainerd(
         data_dir,
-        cni_conf_dir=cni.conf_directory(data_dir),
+        cni_conf_dir=cni_configuration.conf_directory(data_dir),
         cni_bin_dir=cni.plugins_of(data_dir),
         environment={},
         clock=clock,

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sampan.network.cni import PodNetwork
+from sampan.network.bridge import PodNetwork
 from sampan.testing.parts.kubectl import Kubectl
 from sampan.testing.parts.leftovers import leftovers, network_of
 from sampan.testing.parts.processes import Program

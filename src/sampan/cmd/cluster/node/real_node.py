@@ -1,0 +1,241 @@
+"""This machine as a node: a container runtime, the pods' network, and the node agent.
+
+Job: prepare, start and stop them, in this order and in the other.
+Invariant: nothing that only Linux has, and no gRPC, is imported before a real node is wanted.
+"""
+
+import os
+import random
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sampan.client.contract import Client
+from sampan.cmd.cluster import machine, node_accounts
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidr
+from sampan.cmd.cluster.node.pod_network import NodePodNetwork
+from sampan.cmd.cluster.node.pods_end import PodsEnd
+from sampan.cmd.cluster.node.runtime import NodeRuntime
+from sampan.cmd.cluster.nodes import (
+    DNS_USER,
+    LOCAL_PROVISIONER_USER,
+    SERVER_GRACE_SECONDS,
+    ClientMaker,
+    NodeIdentity,
+    all_ready,
+    chosen_settings,
+    listen,
+)
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.kubelet_config import with_config
+from sampan.cmd.flags.node_flags import image_credentials
+from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
+from sampan.core.clock import Clock
+from sampan.core.http_client import Origin
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+
+if TYPE_CHECKING:
+    from sampan.kubelet.kubelet import Kubelet
+    from sampan.kubelet.server.http_server import KubeletServer
+    from sampan.kubelet.settings import KubeletSettings
+    from sampan.kubelet.volumes.local_volumes import LocalVolumes
+
+# Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
+POD_PIDS_LIMIT = 4096
+DISK_FREE_PERCENT = 2
+
+
+class RealNode:
+    """This machine: containerd of our own or one that runs already, and the node agent."""
+
+    mount_volumes = True
+
+    def __init__(
+        self,
+        settings: UpSettings,
+        data: DataDir,
+        identity: NodeIdentity,
+        progress: Progress,
+        clock: Clock,
+        *,
+        in_cluster: bool = True,
+        provisions: bool = True,
+    ) -> None:
+        """`in_cluster`: the API is part of the same process, so the node is Ready soon.
+        `provisions`: there is a client for the part of the local provisioner that runs here."""
+        self._in_cluster, self._provisions = in_cluster, provisions
+        self._settings, self._data, self._identity = settings, data, identity
+        self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
+        self._progress, self._clock = progress, clock
+        self._tasks = Tasks("node")
+        self._runtime = NodeRuntime(settings, data, self._tasks, clock)
+        self.pods = NodePodNetwork(settings, data, identity, progress, clock)
+        self._end = PodsEnd(data, progress)
+        self._server: KubeletServer | None = None
+        self._kubelet: Kubelet | None = None
+
+    async def place_of(self, kubelet: Origin) -> Origin:
+        return kubelet
+
+    async def gateway(self) -> str:
+        return await self.pods.gateway()
+
+    async def prepare(self) -> None:
+        with self._progress.step("containers") as step:
+            socket_path = self._settings.cri_socket
+            if not socket_path:
+                places = await self.pods.set_up()
+                socket_path = await self._runtime.start_containerd(*places, self.pods.interfaces)
+            step.detail = await self._runtime.connect(socket_path)
+            if self.pods.network is not None and self.pods.serves_names:
+                assert self._runtime.cri is not None, "connected"
+                self._runtime.cri.call_with_addresses(self.pods.network.admit)
+            self._data.remember(cri_socket=socket_path)
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        with self._progress.step("node") as step:
+            client = clients(f"system:node:{self._identity.name}")
+            network = self.pods.network
+            if self._in_cluster and network is not None and self._settings.node.register:
+                node = bare_node(self._identity.name, self._settings.node, self.pods.pod_cidr)
+                await claimed_pod_cidr(client, node, self._clock)
+            server = self._server = self._kubelet_server(client, metrics)
+            address = self._identity.address
+            port, taken = await listen(server, address, self._settings.node.port, tls)
+            kubelet = self._kubelet = self._node_agent(client, metrics, port)
+            self._tasks.supervise("kubelet", kubelet.run)
+            self._runtime.look_for_stray_shims()
+            await self._start_network(clients, metrics)
+            step.detail = f"{self._identity.name} ({address}{taken})"
+            if self._provisions:
+                self._tasks.supervise("local volumes", self._local_volumes(clients).run)
+            if self._in_cluster and self._settings.network != "none":
+                await all_ready([kubelet.node_ready])
+                step.detail += ", Ready"
+
+    def _kubelet_server(self, client: Client, metrics: Metrics) -> "KubeletServer":
+        from sampan.kubelet.server.access import ServerAccess
+        from sampan.kubelet.server.http_server import KubeletServer
+        from sampan.kubelet.server.lookup import RuntimeLookup
+
+        assert self._runtime.cri is not None, "prepare comes before start"
+        lookup = RuntimeLookup(
+            lambda: self._kubelet.pods() if self._kubelet else [],
+            self._runtime.cri,
+            lambda uid: self._kubelet.last_seen(uid) if self._kubelet else None,
+        )
+        reviews = None if self._settings.node.standalone else client
+        return KubeletServer(
+            lookup, self._runtime.cri, clock=self._clock, metrics=metrics,
+            healthy=lambda: self._kubelet.healthy() if self._kubelet else "",
+            agent=lambda: self._kubelet,
+            checkpoints=str(self._data.kubelet / "checkpoints"),
+            access=ServerAccess(self._identity.name, reviews, self._clock),
+        )  # fmt: skip
+
+    def _node_agent(self, client: Client, metrics: Metrics, port: int) -> "Kubelet":
+        from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
+        from sampan.kubelet.context import NodeContext
+        from sampan.kubelet.kubelet import Kubelet
+
+        assert self._runtime.cri is not None, "prepare comes before start"
+        context = NodeContext(
+            settings=self._kubelet_settings(port),
+            client=client,
+            runtime=self._runtime.cri,
+            clock=self._clock,
+            metrics=metrics,
+            rng=random.Random(),
+        )
+        try:
+            return Kubelet(context)
+        except CgroupFailure as error:
+            what = "--cgroup-driver none runs pods without cgroups of their own"
+            raise CannotStart(f"{error}; {what}") from error
+
+    async def _start_network(self, clients: ClientMaker, metrics: Metrics) -> None:
+        if self.pods.network is None or not self.pods.serves_names:
+            return
+        network, client = self.pods.network, clients(node_accounts.NETWORK_USER)
+        if self._in_cluster:
+            await network.start(client, clients(DNS_USER), metrics)
+        else:
+            # The API may be away, or refuse: pods run meanwhile.
+            self._tasks.supervise("network", lambda: network.start(client, None, metrics))
+
+    def hurry(self) -> None:
+        self._end.hurry()
+
+    async def stop(self) -> None:
+        if self._kubelet is not None:
+            await self._end.shut_down(self._kubelet.shut_down)
+        await self._tasks.stop()
+        if self.pods.network is not None:
+            await self.pods.network.stop()
+        if self._server is not None:
+            await self._server.stop(SERVER_GRACE_SECONDS)
+        if self._runtime.cri is not None and not self._settings.keep_pods:
+            own = bool(self._runtime.cgroup_driver)
+            await self._end.stop(self._runtime.cri, own_cgroups=own)
+        await self._runtime.stop()
+        if self.pods.interfaces is not None:
+            await self.pods.interfaces.stop()
+
+    def _kubelet_settings(self, port: int) -> "KubeletSettings":
+        from sampan.kubelet.cgroups.limits import root_of
+        from sampan.kubelet.eviction.eviction_rules import (
+            MEMORY,
+            NODEFS,
+            EvictionSettings,
+            Threshold,
+        )
+        from sampan.kubelet.images.image_gc import ImageGarbageSettings
+        from sampan.kubelet.settings import KubeletSettings
+        from sampan.network import cni_configuration
+
+        dns, driver = machine.host_dns(), self._runtime.cgroup_driver
+        settings = KubeletSettings(
+            self._identity.name,
+            node_ips=(self._identity.address,),
+            root_dir=str(self._data.kubelet),
+            log_dir=str(self._data.root / "logs" / "pods"),
+            port=port,
+            cluster_domain=CLUSTER_DOMAIN,
+            cluster_dns=self.pods.dns_addresses,
+            host_dns=dns.servers,
+            host_searches=dns.searches,
+            host_dns_options=dns.options,
+            hosts_file=Path("/etc/hosts").read_text(),
+            # A runtime that does not say how it makes cgroups chooses their place alone.
+            cgroup_root=root_of(self._data.root) if driver else "",
+            cgroup_driver=driver or "cgroupfs",
+            runtime_name=self._runtime.name,
+            pod_pids_limit=POD_PIDS_LIMIT if driver else -1,
+            # Whether another runtime's network does is not known here.
+            shapes_bandwidth=self._runtime.containerd is None
+            or cni_configuration.shapes_bandwidth(),
+            image_directory=str(self._data.root),
+            image_credentials=self._image_credentials,
+            # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.
+            eviction=EvictionSettings(
+                (Threshold(MEMORY, 100 << 20), Threshold(NODEFS, percent=DISK_FREE_PERCENT))
+            ),
+            image_garbage=ImageGarbageSettings(high_percent=97, low_percent=95),
+            checkpoint=str(self._data.kubelet / "allocated_pods_state"),
+            **chosen_settings(self._settings.node),
+        )
+        return with_config(settings, self._settings.node.config)
+
+    def _local_volumes(self, clients: ClientMaker) -> "LocalVolumes":
+        from sampan.kubelet.volumes.local_volumes import LocalVolumes
+
+        return LocalVolumes(
+            client=clients(LOCAL_PROVISIONER_USER),
+            node_client=clients(f"system:node:{self._identity.name}"),
+            node_name=self._identity.name,
+            root=str(self._data.root / "volumes"),
+            clock=self._clock,
+        )
