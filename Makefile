@@ -6,6 +6,8 @@ SEED ?= 1
 MINUTES ?= 2
 PODS ?= 2000
 REQUESTS ?= 20000
+# Where `make run` keeps its cluster: every verb finds ./sampan-data by itself (it was run/data once).
+DATA ?= $(if $(wildcard run/data),run/data,sampan-data)
 
 # Real containers, networks and processes on a machine that others load too: what failed beside the
 # others is tried once more by itself, and both are in the report. What fails twice has failed.
@@ -23,7 +25,7 @@ setup-test:
 	@tools/setup test
 
 run: setup-run ## set up, then a one-node cluster in the foreground (Ctrl-C stops it)
-	$(VENV)/bin/sampan up --data-dir run/data --kubeconfig run/kubeconfig
+	$(VENV)/bin/sampan up --data-dir $(DATA) --kubeconfig run/kubeconfig
 
 test: setup-test ## set up, then every test, with real containerd, kubectl, etcd and a registry
 	$(VENV)/bin/ruff format --check src tests setup.py

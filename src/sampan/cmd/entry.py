@@ -4,11 +4,15 @@ Job: send the words to the client (cli/) or to the cluster's own verbs (cmd/main
 Invariant: the client's way imports nothing of the cluster: it must start in a tenth of a second.
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 
 from sampan.cmd.help_screen import CLUSTER_VERBS, screen
+
+# Verbs of the cluster that ask its API, as the client does.
+QUESTIONS = ("why", "trace", "tour", "schedule")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,11 +32,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # `config` is the client's, but for the word that explains the cluster's own configuration.
     is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
+    if verb != "config" and (not is_ours or verb in QUESTIONS):
+        _find_kubeconfig()
     if is_ours:
         from sampan.cmd import main as cluster
 
         return cluster.main(words)
     return _client(words, "sampan")
+
+
+def _find_kubeconfig() -> None:
+    """Where kubectl's way leads to no kubeconfig, a cluster of `sampan up` is meant."""
+    if os.environ.get("KUBECONFIG") or os.path.exists(os.path.expanduser("~/.kube/config")):
+        return
+    from pathlib import Path
+
+    from sampan.cmd.cluster.cluster_names import DATA_DIR, NAME, data_path
+    from sampan.cmd.errors import CannotStart
+
+    given, name = os.environ.get(DATA_DIR, ""), os.environ.get(NAME, "")
+    with contextlib.suppress(CannotStart):  # the verb says so, where it needs it
+        path = data_path(given, name, os.environ, Path.cwd()) / "kubeconfig"
+        if path.exists():
+            os.environ["KUBECONFIG"] = str(path)
 
 
 def _complete(words: list[str], program: str) -> int:

@@ -71,3 +71,32 @@ def test_a_node_name_that_is_none_is_refused_before_anything_starts(capsys):
     with pytest.raises(SystemExit):
         main.main(["up", "--node-name", "Bad_Name!"])
     assert "is no node's name" in capsys.readouterr().err
+
+
+def test_without_a_kubeconfig_the_cluster_of_sampan_up_is_meant(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("KUBECONFIG", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sampan-data").mkdir()
+    ours = tmp_path / "sampan-data" / "kubeconfig"
+    ours.write_text(CONFIG.format(server="https://127.0.0.1:1", name="ours"))
+    assert entry.main(["cluster-info"]) == 1
+    assert "127.0.0.1:1" in capsys.readouterr().err
+    # What `sampan config` writes is where kubectl reads it; and a kubeconfig there wins.
+    monkeypatch.setenv("KUBECONFIG", "")
+    assert entry.main(["config", "current-context"]) == 1
+    (tmp_path / ".kube").mkdir()
+    theirs = CONFIG.format(server="https://127.0.0.1:2", name="theirs")
+    (tmp_path / ".kube" / "config").write_text(theirs)
+    capsys.readouterr()
+    assert entry.main(["cluster-info"]) == 1
+    assert "127.0.0.1:2" in capsys.readouterr().err
+
+
+CONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: {name}, cluster: {{server: "{server}"}}}}]
+contexts: [{{name: {name}, context: {{cluster: {name}, user: ""}}}}]
+current-context: {name}
+"""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.machine import missing_rights
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node.runtime import nobody_at
 from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes
@@ -79,5 +80,4 @@ def missing_parts(settings: UpSettings) -> list[str]:
     # nft, ip and mount live in directories that the PATH of `su` leaves out.
     os.environ["PATH"] = search_path(os.environ)
     able = cni.makes_interfaces(reference=settings.cni == "reference")
-    missing = what_is_missing(os.environ, interfaces=able)
-    return missing if os.geteuid() == 0 else ["root", *missing]
+    return [*missing_rights(), *what_is_missing(os.environ, interfaces=able)]

@@ -14,6 +14,7 @@ from sampan.cmd.errors import CannotStart
 
 HERE = "sampan-data"
 DEFAULT_NAME = "default"
+DATA_DIR, NAME = "SAMPAN_DATA_DIR", "SAMPAN_NAME"  # --data-dir and --name, in the environment
 # A context is called after it, and a socket's path should stay short.
 LONGEST_NAME = 40
 

@@ -1,8 +1,10 @@
-"""What this machine is called and where it can be reached.
+"""What this machine is called, where it can be reached, and what it lets us do.
 
-Job: the node's name, its address and its name servers, found without sending anything.
+Job: the node's name, its address, its name servers and our capabilities, found without sending
+    anything.
 """
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -10,6 +12,29 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sampan.kubelet.container_spec.name_resolution import Dns
+
+
+# Networks, and namespaces and mounts: what root of an ordinary container does not have.
+NEEDED_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
+
+
+def lacking_capabilities(status: str) -> list[str]:
+    """Of those that a real node needs; `status` is a text as /proc/self/status."""
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    if found is None:
+        return []
+    effective = int(found[1], 16)
+    return [name for name, bit in NEEDED_CAPABILITIES.items() if not effective >> bit & 1]
+
+
+def missing_rights() -> list[str]:
+    """Why this process cannot run real containers; empty where it may."""
+    if os.geteuid() != 0:
+        return ["root"]
+    lacking = lacking_capabilities(Path("/proc/self/status").read_text())
+    if not lacking:
+        return []
+    return [f"{' and '.join(lacking)} (this is root without them, as in a container)"]
 
 
 def node_name(hostname: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from sampan.api.errors import ApiError
-from sampan.client.kubeconfig import KubeconfigError
+from sampan.client.kubeconfig import KubeconfigError, default_path
+from sampan.cmd.cluster import cluster_names
 from sampan.cmd.cluster.all_in_one import AllInOne
-from sampan.cmd.cluster.cluster_names import name_of_directory
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir
 from sampan.cmd.cluster.process import Parts, loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
@@ -116,7 +116,9 @@ class _Furnished:
 def _announce(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
     kubeconfig = Path(settings.kubeconfig).absolute() if settings.kubeconfig else data.kubeconfig
     line = f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
-    progress.say(f"ready in {progress.elapsed_seconds():.2f} s\n\n  {progress.bold(line)}\n")
+    is_kubectls = kubeconfig == default_path(os.environ, str(Path.home()))
+    next_line = "kubectl get nodes" if is_kubectls else line
+    progress.say(f"ready in {progress.elapsed_seconds():.2f} s\n\n  {progress.bold(next_line)}\n")
     if settings.ready_file:
         Path(settings.ready_file).write_text(f"{line}\n")
     if ready_fd >= 0:
@@ -146,12 +148,19 @@ def _in_background(data: DataDir) -> int:
         output.seek(began)
         printed = output.read().rstrip()
     if answer == "ready":
-        name = name_of_directory(data.root, os.environ)
-        which = f"--name {name}" if name else f"--data-dir {data.root}"
-        print(f"{printed}\n\nin the background; `sampan down {which}` stops it")
+        stop = " ".join(["sampan down", *_words_for(data.root)])
+        print(f"{printed}\n\nin the background; `{stop}` stops it")
         return 0
     print(printed or f"sampan: it ended early; see {data.log_file}", file=sys.stderr)
     return 1
+
+
+def _words_for(root: Path) -> list[str]:
+    """How a verb is told which cluster is meant; none, where it finds it by itself."""
+    if cluster_names.data_path("", "", os.environ, Path.cwd()) == root:
+        return []
+    name = cluster_names.name_of_directory(root, os.environ)
+    return ["--name", name] if name else ["--data-dir", str(root)]
 
 
 def _without_detach(arguments: list[str]) -> list[str]:

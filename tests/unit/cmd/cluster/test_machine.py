@@ -1,4 +1,4 @@
-"""cmd/cluster/machine.py: names that a node may have."""
+"""cmd/cluster/machine.py: names that a node may have, and what root may do."""
 
 import ipaddress
 
@@ -17,3 +17,16 @@ def test_any_host_name_becomes_a_valid_node_name(host, node):
 
 def test_the_machine_has_an_address():
     assert ipaddress.ip_address(machine.primary_address())
+
+
+@pytest.mark.parametrize(
+    ("effective", "lacking"),
+    [
+        ("000001ffffffffff", []),
+        ("00000000a80425fb", ["CAP_NET_ADMIN", "CAP_SYS_ADMIN"]),  # root of an ordinary container
+        ("00000000a80435fb", ["CAP_SYS_ADMIN"]),
+    ],
+)
+def test_root_of_an_ordinary_container_may_not_do_what_a_node_needs(effective, lacking):
+    status = f"Name:\tbash\nCapPrm:\t000001ffffffffff\nCapEff:\t{effective}\nCapBnd:\t0\n"
+    assert machine.lacking_capabilities(status) == lacking

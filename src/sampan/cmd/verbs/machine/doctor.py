@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir, holder
+from sampan.cmd.cluster.machine import missing_rights
 from sampan.cmd.verbs.machine.checks import Check, check_lines
 from sampan.core.clock import Clock, SystemClock
 
@@ -77,9 +78,13 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
 
 
 def _root() -> Check:
-    is_root = os.geteuid() == 0
-    text = "root" if is_root else f"uid {os.geteuid()}"
-    return Check("user", is_root, text, "real containers need root: sudo sampan up")
+    lacking = missing_rights()
+    if os.geteuid() != 0:
+        text, remedy = f"uid {os.geteuid()}", "real containers need root: sudo sampan up"
+    else:
+        text = f"root, without {lacking[0]}" if lacking else "root"
+        remedy = "start the container around it with --privileged"
+    return Check("user", not lacking, text, remedy)
 
 
 def kernel(release: str) -> Check:
