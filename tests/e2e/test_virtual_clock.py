@@ -9,6 +9,17 @@ from sampan.testing.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 CLOCK = "/sampan/v1/clock"
+NODES = """
+apiVersion: simulated.sampan.dev/v1
+kind: Nodes
+types:
+- {name: small, capacity: {cpu: 2, memory: 4Gi}, failures: [{at: 3h, for: 1h}]}
+- name: large
+  capacity: {cpu: 16, memory: 64Gi, example.com/gpu: 4}
+  labels: {disk: ssd}
+  taints: [{key: dedicated, effect: NoSchedule}]
+  devices: [{driver: gpu.example.com, count: 2}]
+"""
 CRON_JOB = {
     "apiVersion": "batch/v1",
     "kind": "CronJob",
@@ -24,7 +35,10 @@ CRON_JOB = {
 
 @pytest.fixture(scope="module")
 def sampan(tmp_path_factory):
-    process = SampanProcess(tmp_path_factory.mktemp("virtual"), "--clock", "virtual", "--nodes=2")
+    root = tmp_path_factory.mktemp("virtual")
+    (root / "nodes.yaml").write_text(NODES)
+    flags = ["--clock", "virtual", "--nodes-file", str(root / "nodes.yaml")]
+    process = SampanProcess(root, *flags)
     process.up(seconds=60)
     yield process
     assert process.stop() == 0, "the end does not wait for a time that stands still"
@@ -49,10 +63,30 @@ def test_time_moves_when_it_is_told_to_and_everything_due_happens(api):
     assert moved["seconds"] == began["seconds"] + 7200
     jobs = api.json("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]
     assert [job["status"]["succeeded"] for job in jobs] == [1, 1]
-    nodes = api.json("GET", "/api/v1/nodes")["items"]
-    ready = [each["status"] for node in nodes for each in node["status"]["conditions"]
-             if each["type"] == "Ready"]  # fmt: skip
-    assert ready == ["True", "True"], "their leases were renewed meanwhile"
+    assert readiness(api) == {"large-0": "True", "small-0": "True"}, "their leases were renewed"
+
+
+def readiness(api):
+    return {
+        node["metadata"]["name"]: condition["status"]
+        for node in api.json("GET", "/api/v1/nodes")["items"]
+        for condition in node["status"]["conditions"]
+        if condition["type"] == "Ready"
+    }
+
+
+def test_nodes_of_a_file_are_as_it_says_and_fail_as_it_says(api):
+    large = api.json("GET", "/api/v1/nodes/large-0")
+    assert large["status"]["allocatable"]["example.com/gpu"] == "4"
+    assert large["status"]["capacity"]["memory"] == "64Gi"
+    assert large["metadata"]["labels"]["disk"] == "ssd"
+    assert [taint["key"] for taint in large["spec"]["taints"]] == ["dedicated"]
+    [slices] = api.json("GET", "/apis/resource.k8s.io/v1/resourceslices")["items"]
+    assert [device["name"] for device in slices["spec"]["devices"]] == ["device-0", "device-1"]
+    api.json("POST", f"{CLOCK}/advance", body={"duration": "90m"})
+    assert readiness(api) == {"large-0": "True", "small-0": "Unknown"}
+    api.json("POST", f"{CLOCK}/advance", body={"duration": "1h"})
+    assert readiness(api) == {"large-0": "True", "small-0": "True"}, "it has booted"
 
 
 def test_a_step_goes_to_what_happens_next(api):

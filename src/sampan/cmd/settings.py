@@ -62,6 +62,7 @@ class UpSettings:
     runtime: RuntimeChoice = "auto"
     nodes: int = 1  # simulated ones
     node_names: tuple[str, ...] = ()  # theirs, instead of a number of them
+    nodes_file: str = ""  # types of simulated nodes, instead of both
     cri_socket: str = ""
     node_name: str = ""
     node_ip: str = ""

@@ -27,6 +27,7 @@ class Capacity:
     reserved_cpu_milli: int = 0
     reserved_memory_bytes: int = 0
     reserved_ephemeral_bytes: int = 0
+    extended: Mapping[str, str] = field(default_factory=dict)  # devices and the like, by name
 
 
 @dataclass(frozen=True, slots=True)

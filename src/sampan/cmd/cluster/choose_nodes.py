@@ -18,9 +18,11 @@ from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
-from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.flags.scenario import NODES_FLAG, scenario_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
+
+SIMULATED_ONLY = "--runtime simulated only"
 
 
 def choose_nodes(
@@ -31,17 +33,10 @@ def choose_nodes(
     clock: Clock,
     rng: random.Random,
 ) -> Nodes:
-    if settings.node.config and settings.runtime in ("simulated", "none"):
-        raise CannotStart(f"{CONFIG_FLAG} is for a real node")
-    if settings.node.registry_mirrors and (
-        settings.cri_socket or settings.runtime in ("simulated", "none")
-    ):
-        raise CannotStart("--registry-mirror is for a node with sampan's own containerd")
+    _refuse_misplaced(settings)
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
         return SimulatedNodes(settings, identity, progress, clock, rng)
-    if settings.node.scenario:
-        raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
     if settings.runtime == "none":
         return NoNodes()
     _say_what_has_no_effect(settings, progress)
@@ -60,6 +55,28 @@ def choose_nodes(
     progress.warn(f"no real node: it needs {', '.join(missing)}")
     progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
     return SimulatedNodes(settings, identity, progress, clock, rng)
+
+
+def _refuse_misplaced(settings: UpSettings) -> None:
+    """Flags of one kind of nodes beside another kind. Raises CannotStart."""
+    simulated = settings.runtime == "simulated"
+    pretended = simulated or settings.runtime == "none"
+    mirrors = settings.node.registry_mirrors
+    for wrong, sentence in (
+        (settings.node.config and pretended, f"{CONFIG_FLAG} is for a real node"),
+        (
+            mirrors and (settings.cri_socket or pretended),
+            "--registry-mirror is for a node with sampan's own containerd",
+        ),
+        (settings.node.scenario and not simulated, f"{SCENARIO_FLAG} is for {SIMULATED_ONLY}"),
+        (settings.nodes_file and not simulated, f"{NODES_FLAG} is for {SIMULATED_ONLY}"),
+        (
+            settings.nodes_file and (settings.node_names or settings.nodes > 1),
+            f"{NODES_FLAG} says which nodes there are: leave --nodes and --node-names out",
+        ),
+    ):
+        if wrong:
+            raise CannotStart(sentence)
 
 
 def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:

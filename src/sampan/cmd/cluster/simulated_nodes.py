@@ -13,7 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sampan.api.resources import NODES, PODS
+from sampan.api.errors import AlreadyExists, ApiError
+from sampan.api.objects import Obj
+from sampan.api.resources import NODES, PODS, RESOURCE_SLICES
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
@@ -25,10 +27,13 @@ from sampan.cmd.cluster.nodes import (
     chosen_settings,
 )
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.scenario import NODES_FLAG, nodes_in, scenario_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import Origin
+from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 
@@ -37,9 +42,12 @@ if TYPE_CHECKING:
     from sampan.kubelet.contracts.runtime import Runtime
     from sampan.kubelet.kubelet import Kubelet, SharedSources
     from sampan.kubelet.server.http_server import KubeletServer
+    from sampan.kubelet.simulated.node_types import NodeShape
     from sampan.kubelet.simulated.runtime import SimulatedRuntime
     from sampan.kubelet.simulated.scenario import Scenario
     from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+
+log = get_logger(__name__)
 
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
 # need not say every ten seconds that they are well. Still twice within a lease of 40 s.
@@ -65,9 +73,10 @@ class SimulatedNodes:
     ) -> None:
         self._settings, self._identity = settings, identity
         self._progress, self._clock, self._rng = progress, clock, rng
+        self._shapes = _chosen_shapes(settings, identity)  # a mistake in the file is said at once
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
-        self._kubelets: list[Kubelet] = []
+        self._kubelets: dict[str, Kubelet] = {}
         self._agents: dict[str, asyncio.Task[None]] = {}
         self.runtimes: dict[str, SimulatedRuntime] = {}  # by node: for who lets containers fail
         self._stand_ins: dict[str, Callable[[], KubeletServer]] = {}  # by made-up address
@@ -84,24 +93,57 @@ class SimulatedNodes:
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         self._tls = tls
         with self._progress.step("nodes") as step:
-            shared = self._shared(clients)
             scenario = scenario_in(self._settings.node.scenario)
-            for number, name in enumerate(self._names()):
-                client = clients(f"system:node:{name}")
-                node = self._context(number, name, client, metrics, scenario)
-                kubelet = self._kubelet(node, shared)
-                self._agents[name] = self._tasks.supervise(name, kubelet.run)
-                self._kubelets.append(kubelet)
-                self._stand_ins[_made_up_address(number)] = partial(
-                    self._server_of, name, kubelet, node.runtime, node.client, metrics
-                )
-            await all_ready([kubelet.node_ready for kubelet in self._kubelets])
+            boot = _Boot(clients, metrics, self._shared(clients), scenario)
+            for number, shape in enumerate(self._shapes):
+                self._boot(number, shape, boot)
+            await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()])
+            await all_of(self._publish(shape, clients) for shape in self._shapes if shape.slices)
             step.detail = f"{len(self._kubelets)} simulated, Ready"
+        for number, shape in enumerate(self._shapes):
+            if shape.outages:
+                self._tasks.start("failures", self._fail(number, shape, boot))
 
-    def _kubelet(self, node: "NodeContext", shared: "SharedSources") -> "Kubelet":
+    def _boot(self, number: int, shape: "NodeShape", boot: "_Boot") -> None:
         from sampan.kubelet.kubelet import Kubelet
 
-        return Kubelet(node, shared)
+        client = boot.clients(f"system:node:{shape.name}")
+        node = self._context(number, shape, client, boot.metrics, boot.scenario)
+        kubelet = self._kubelets[shape.name] = Kubelet(node, boot.shared)
+        self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
+        self._stand_ins[_made_up_address(number)] = partial(
+            self._server_of, shape.name, kubelet, node.runtime, node.client, boot.metrics
+        )
+
+    async def _publish(self, shape: "NodeShape", clients: ClientMaker) -> None:
+        """The devices of a node, as the driver there would."""
+        client = clients(f"system:node:{shape.name}")
+        for number, spec in enumerate(shape.slices):
+            name = f"{shape.name}-{spec['driver']}-{number}"
+            obj: Obj = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+                   "metadata": {"name": name}, "spec": spec}  # fmt: skip
+            try:
+                await client.create(RESOURCE_SLICES, obj)
+            except AlreadyExists:
+                continue  # of an earlier start
+            except ApiError as error:
+                raise CannotStart(f"{NODES_FLAG}: devices of {shape.name}: {error}") from error
+
+    async def _fail(self, number: int, shape: "NodeShape", boot: "_Boot") -> None:
+        began = self._clock.monotonic()
+        for outage in shape.outages:
+            await self._clock.sleep(began + outage.at_seconds - self._clock.monotonic())
+            self.kill(shape.name)
+            log.info("simulated node fails", node=shape.name)
+            if outage.seconds is None:
+                return
+            await self._clock.sleep(outage.seconds)
+            await asyncio.wait([self._agents[shape.name]])
+            server = self._servers.pop(_made_up_address(number), None)
+            if server is not None:
+                await server[0].stop(SERVER_GRACE_SECONDS)
+            self._boot(number, shape, boot)
+            log.info("simulated node boots", node=shape.name)
 
     def _shared(self, clients: ClientMaker) -> "SharedSources":
         """What they share they read as one who may read it all; a node may not."""
@@ -121,13 +163,22 @@ class SimulatedNodes:
         return SharedSources(pods=source, nodes=own_nodes, objects=self._objects)
 
     def _context(
-        self, number: int, name: str, client: Client, metrics: Metrics, scenario: "Scenario"
+        self,
+        number: int,
+        shape: "NodeShape",
+        client: Client,
+        metrics: Metrics,
+        scenario: "Scenario",
     ) -> "NodeContext":
         from sampan.kubelet.context import NodeContext
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated.runtime import SimulatedRuntime
 
         words = chosen_settings(self._settings.node)
+        words = words if number == 0 else {"shutdown": words["shutdown"]}
+        name = shape.name
+        if shape.capacity is not None:
+            words |= {"capacity": shape.capacity, "max_pods": shape.capacity.pods}
         settings = KubeletSettings(
             name,
             node_ips=(_made_up_address(number),),
@@ -136,9 +187,13 @@ class SimulatedNodes:
             simulated=True,
             heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
             relist_seconds=MANY_RELIST_SECONDS,
-            routine_events=self._settings.nodes <= MANY_NODES,
+            routine_events=len(self._shapes) <= MANY_NODES,
             scenario=scenario,
-            **(words if number == 0 else {"shutdown": words["shutdown"]}),
+            **{
+                **words,
+                "labels": {**shape.labels, **words.get("labels", {})},
+                "taints": (*shape.taints, *words.get("taints", ())),
+            },
         )
         runtime = SimulatedRuntime(
             clock=self._clock,
@@ -193,20 +248,35 @@ class SimulatedNodes:
         """Nothing takes long here."""
 
     async def stop(self) -> None:
-        await all_of(kubelet.shut_down() for kubelet in self._kubelets)
+        await all_of(kubelet.shut_down() for kubelet in self._kubelets.values())
         await self._tasks.stop()
         await all_of(server.stop(SERVER_GRACE_SECONDS) for server, _ in self._servers.values())
         if self._objects is not None:
             await self._objects.stop()
 
-    def _names(self) -> list[str]:
-        if self._settings.node_names:
-            return [*self._settings.node_names]
-        if self._settings.nodes == 1:
-            return [self._identity.name]
-        width = len(str(self._settings.nodes - 1))
-        stem = self._settings.node_name or "node"
-        return [f"{stem}-{number:0{width}d}" for number in range(self._settings.nodes)]
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    """What a node's agent starts with, again and again."""
+
+    clients: ClientMaker
+    metrics: Metrics
+    shared: "SharedSources"
+    scenario: "Scenario"
+
+
+def _chosen_shapes(settings: UpSettings, identity: NodeIdentity) -> "tuple[NodeShape, ...]":
+    from sampan.kubelet.simulated.node_types import NodeShape
+
+    if settings.nodes_file:
+        return nodes_in(settings.nodes_file)
+    names = settings.node_names
+    if not names and settings.nodes == 1:
+        names = (identity.name,)
+    if not names:
+        width, stem = len(str(settings.nodes - 1)), settings.node_name or "node"
+        names = tuple(f"{stem}-{number:0{width}d}" for number in range(settings.nodes))
+    return tuple(NodeShape(name) for name in names)
 
 
 def _made_up_address(number: int) -> str:

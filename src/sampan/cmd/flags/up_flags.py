@@ -49,6 +49,7 @@ def _add_runtime(add: common.Add) -> None:
     add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
     add("--node-names", metavar="A,B", type=values.names, default=(),
         help="of simulated nodes, instead of a number of them")  # fmt: skip
+    add(scenario.NODES_FLAG, metavar="FILE", default="", help=scenario.NODES_HELP)
     add("--clock", choices=("real", "virtual"), default="real",
         help="virtual: time stands still until a POST to /sampan/v1/clock/advance moves it; in "
         "memory, with simulated nodes (default: real)")  # fmt: skip
@@ -98,6 +99,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         runtime=_runtime_of(given),
         nodes=given.nodes,
         node_names=given.node_names,
+        nodes_file=given.nodes_file,
         cri_socket=given.cri_socket,
         node_name=given.node_name,
         node_ip=given.node_ip,

@@ -80,9 +80,9 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     theirs = _extended_resources(old.get("capacity") or {})
     status: Obj = {
         "addresses": _addresses(told.settings),
-        "capacity": {**capacity, **theirs},
+        "capacity": {**theirs, **capacity},
         # As upstream: nothing of what others advertise is reserved for the node itself.
-        "allocatable": {**allocatable, **theirs},
+        "allocatable": {**theirs, **allocatable},
         "conditions": _conditions(told, old.get("conditions") or []),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": told.settings.port}},
         "nodeInfo": _node_info(told),
@@ -149,6 +149,7 @@ def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
         },
         "memory": _kibibytes(has.memory_bytes),
         "pods": str(has.pods),
+        **has.extended,
     }
     allocatable = {
         **capacity,

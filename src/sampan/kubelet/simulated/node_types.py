@@ -1,0 +1,216 @@
+"""Simulated nodes from a file: types of machines, how many there are of each, and when they fail.
+
+Job: file content → the shape of every node. Pure.
+Invariant: a word that means nothing is refused, with the place where it stands.
+
+    apiVersion: simulated.sampan.dev/v1
+    kind: Nodes
+    types:
+    - name: large                         # nodes large-0, large-1, …
+      count: 6
+      capacity: {cpu: 16, memory: 64Gi, pods: 110, example.com/gpu: 4}
+      zones: [a, b, c]                    # in turn, as topology.kubernetes.io/zone
+      labels: {disk: ssd}
+      taints: [{key: dedicated, value: batch, effect: NoSchedule}]
+      devices: [{driver: gpu.example.com, count: 4, attributes: {model: {string: a}}}]
+      failures: [{at: 30m, for: 10m, zone: a, count: 1}]
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from itertools import pairwise
+
+from sampan.api.configuration import ConfigReader
+from sampan.api.objects import Obj
+from sampan.api.quantity import QuantityError, canonical, value_of
+from sampan.api.rules.durations import DurationError, long_seconds
+from sampan.api.rules.names import Complaints, dns_label, dns_subdomain, label_key, label_value
+from sampan.api.rules.nodes import is_extended_resource
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.node.machine import SIMULATED
+from sampan.kubelet.settings import Capacity
+
+API_VERSION, KIND = "simulated.sampan.dev/v1", "Nodes"
+MOST_NODES, MOST_DEVICES = 50_000, 128  # of a ResourceSlice, as upstream
+ZONE_LABEL, TYPE_LABEL = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TYPE = ("name", "count", "capacity", "zones", "labels", "taints", "devices", "failures")
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The machine is off for a while, and all of its containers are gone; then it boots."""
+
+    at_seconds: float
+    seconds: float | None = None  # None: for good
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    name: str
+    capacity: Capacity | None = None  # None: as all simulated nodes
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, str], ...] = ()
+    slices: tuple[Obj, ...] = ()  # specs of ResourceSlices
+    outages: tuple[Outage, ...] = ()
+
+
+def shapes_of(written: object) -> tuple[NodeShape, ...]:
+    """Raises BadConfiguration with everything that is wrong."""
+    reader = ConfigReader()
+    document = reader.document(written, KIND, (API_VERSION,))
+    reader.known(document, {"apiVersion", "kind", "types"}, "")
+    if not document.get("types"):
+        reader.wrong("types", "expected a list of types")
+    shapes: list[NodeShape] = []
+    for number, item in enumerate(reader.items(document.get("types"), "types")):
+        shapes += _Type(reader, reader.mapping(item, f"types[{number}]"), number).shapes()
+    for name, times in Counter(shape.name for shape in shapes).items():
+        if times > 1:
+            reader.wrong("types", f"{times} nodes have the name {name}")
+    if len(shapes) > MOST_NODES:
+        reader.wrong("types", f"{len(shapes)} nodes: at most {MOST_NODES}")
+    reader.settle()
+    return tuple(shapes)
+
+
+class _Type:
+    def __init__(self, reader: ConfigReader, given: Obj, number: int) -> None:
+        self._reader, self._given, self._path = reader, given, f"types[{number}]"
+
+    def shapes(self) -> list[NodeShape]:
+        self._reader.known(self._given, _TYPE, self._path)
+        name = str(self._given.get("name") or "")
+        self._complain("name", dns_label(name))
+        count = self._count(self._given, "count", 1)
+        zones = [str(zone) for zone in self._items("zones")]
+        for zone in zones:
+            self._complain("zones", label_value(zone))
+        labels, taints, capacity = self._labels(), self._taints(), self._capacity()
+        devices, outages = self._items("devices"), self._outages(count, zones)
+        shapes = []
+        for at in range(min(count, MOST_NODES + 1)):
+            own = f"{name}-{at}"
+            zone_label = {ZONE_LABEL: zones[at % len(zones)]} if zones else {}
+            shapes.append(NodeShape(
+                own, capacity, {TYPE_LABEL: name, **zone_label, **labels}, taints,
+                tuple(self._slice(item, own, index) for index, item in enumerate(devices)),
+                tuple(outages.get(at, ())),
+            ))  # fmt: skip
+            if self._reader.problems:
+                break  # the same again for each of them
+        return shapes
+
+    def _capacity(self) -> Capacity | None:
+        if "capacity" not in self._given:
+            return None
+        path = f"{self._path}.capacity"
+        given, usual = self._reader.mapping(self._given["capacity"], path), SIMULATED.capacity
+        texts: dict[str, str] = {}
+        for name, amount in given.items():
+            self._complain("capacity", label_key(str(name)))
+            try:
+                texts[str(name)] = canonical(amount)
+            except (QuantityError, TypeError, ValueError):
+                self._reader.wrong(f"{path}.{name}", f"{amount!r} is no quantity")
+        extended = {name: texts[name] for name in texts if is_extended_resource(name)}
+        for name in [*texts]:
+            if name not in extended and name not in ("cpu", "memory", "ephemeral-storage", "pods"):
+                self._reader.wrong(f"{path}.{name}", "no node has such a resource")
+        amounts = {name: value_of(text) for name, text in texts.items()}
+        if any(amount.value() < 0 for amount in amounts.values()):
+            self._reader.wrong(path, "must not be negative")
+        usual_bytes = {"memory": usual.memory_bytes, "ephemeral-storage": usual.ephemeral_bytes}
+        sizes = {
+            name: amounts[name].value() if name in amounts else otherwise
+            for name, otherwise in {**usual_bytes, "pods": usual.pods}.items()
+        }
+        milli = amounts["cpu"].milli() if "cpu" in amounts else usual.cpu_milli
+        return Capacity(
+            milli, sizes["memory"], sizes["ephemeral-storage"], sizes["pods"], extended=extended
+        )
+
+    def _labels(self) -> dict[str, str]:
+        given = self._reader.mapping(self._given.get("labels") or {}, f"{self._path}.labels")
+        labels = {str(key): str(value) for key, value in given.items()}
+        for key, value in labels.items():
+            self._complain("labels", (*label_key(key), *label_value(value)))
+        return labels
+
+    def _taints(self) -> tuple[Mapping[str, str], ...]:
+        taints = []
+        for index, item in enumerate(self._items("taints")):
+            path = f"{self._path}.taints[{index}]"
+            given = self._reader.mapping(item, path)
+            self._reader.known(given, ("key", "value", "effect"), path)
+            self._complain(f"taints[{index}].key", label_key(str(given.get("key") or "")))
+            if given.get("effect") not in EFFECTS:
+                self._reader.wrong(f"{path}.effect", f"one of {', '.join(EFFECTS)}")
+            taints.append({str(key): str(value) for key, value in given.items()})
+        return tuple(taints)
+
+    def _slice(self, item: object, node: str, index: int) -> Obj:
+        """Of a driver's devices on one node."""
+        path = f"{self._path}.devices[{index}]"
+        given = self._reader.mapping(item, path)
+        self._reader.known(given, ("driver", "name", "count", "attributes", "capacity"), path)
+        driver, stem = str(given.get("driver") or ""), str(given.get("name") or "device")
+        self._complain(f"devices[{index}].driver", dns_subdomain(driver))
+        self._complain(f"devices[{index}].name", dns_label(stem))
+        count = self._count(given, "count", 1, f"devices[{index}]")
+        if count > MOST_DEVICES:
+            self._reader.wrong(f"{path}.count", f"at most {MOST_DEVICES}")
+            count = 0
+        more = {word: given[word] for word in ("attributes", "capacity") if word in given}
+        pool = {"name": f"{node}-{index}", "generation": 1, "resourceSliceCount": 1}
+        devices = [{"name": f"{stem}-{number}", **more} for number in range(count)]
+        return {"driver": driver, "nodeName": node, "pool": pool, "devices": devices}
+
+    def _outages(self, count: int, zones: Sequence[str]) -> dict[int, list[Outage]]:
+        """By the number of the node."""
+        found: dict[int, list[Outage]] = {}
+        for index, item in enumerate(self._items("failures")):
+            path = f"{self._path}.failures[{index}]"
+            given = self._reader.mapping(item, path)
+            self._reader.known(given, ("at", "for", "zone", "count"), path)
+            zone = given.get("zone")
+            if zone is not None and zone not in zones:
+                self._reader.wrong(f"{path}.zone", f"there is no zone {zone}")
+            most = self._count(given, "count", count, f"failures[{index}]")
+            of_node = [zones[at % len(zones)] if zones else None for at in range(count)]
+            in_zone = [at for at, its in enumerate(of_node) if zone in (None, its)]
+            at_seconds = self._seconds(given.get("at"), f"{path}.at")
+            lasts = self._seconds(given["for"], f"{path}.for") if "for" in given else None
+            for at in in_zone[:most]:
+                found.setdefault(at, []).append(Outage(at_seconds, lasts))
+        return {at: self._in_order(outages) for at, outages in found.items()}
+
+    def _in_order(self, outages: list[Outage]) -> list[Outage]:
+        ordered = sorted(outages, key=lambda outage: outage.at_seconds)
+        for before, after in pairwise(ordered):
+            if before.seconds is None or before.at_seconds + before.seconds > after.at_seconds:
+                self._reader.wrong(f"{self._path}.failures", "some of one node overlap")
+        return ordered
+
+    def _seconds(self, written: object, path: str) -> float:
+        try:
+            return long_seconds(written)
+        except DurationError as error:
+            self._reader.wrong(path, str(error))
+            return 0.0
+
+    def _items(self, name: str) -> list[Obj]:
+        return self._reader.items(self._given.get(name), f"{self._path}.{name}")
+
+    def _count(self, given: Obj, name: str, otherwise: int, below: str = "") -> int:
+        count = given.get(name, otherwise)
+        if type(count) is int and count >= 0:
+            return count
+        where = f"{self._path}.{below}.{name}" if below else f"{self._path}.{name}"
+        self._reader.wrong(where, f"{count!r} is no number of them")
+        return 0
+
+    def _complain(self, name: str, complaints: Complaints) -> None:
+        for complaint in complaints[:1]:
+            self._reader.wrong(f"{self._path}.{name}", complaint)
