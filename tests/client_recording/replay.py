@@ -29,7 +29,7 @@ _MASKS = (
     (r'(resourceVersion"?: ?)"\d+"', r'\1"N"'),
     (r"(?m)^([WEIF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ([a-z_]+\.go):\d+\]", r"\1LOG \2]"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000( UTC)?", "TIME"),
-    (r"(Resource Version: +)\d+", r"\1N"),
+    (r"(Resource Version: +|resourceVersion:)\d+", r"\1N"),
     (r"(Expected resource version to be 1, was) \d+", r"\1 N"),
     (r"/tmp/(LIVE|MERGED|kubectl-edit)-\w+", r"TMPDIR/\1-RAND"),
     (r"kube-api-access-[a-z0-9]{5}\b", "kube-api-access-RAND"),

@@ -43,6 +43,35 @@ def test_a_question_has_no_table(schema):
     run(schema, story)
 
 
+def test_a_method_is_wrong_only_where_something_is(schema):
+    """[A7]"""
+
+    async def story(api):
+        assert (await api.post("/nobody", {})).status == 404
+        assert (await api.post("/version", {})).status == 405
+
+    run(schema, story)
+
+
+def test_a_stored_job_without_labels_has_its_pods(schema):
+    """[A4] as the original defaults it whenever it reads it; a dry run is not read."""
+
+    async def story(api):
+        template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+        jobs = "/apis/batch/v1/namespaces/default/jobs"
+        job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
+        job["metadata"] = {"name": "work"}
+        tried = await api.post(f"{jobs}?dryRun=All", job)
+        assert "labels" not in tried.obj["metadata"]
+        created = (await api.post(jobs, job)).obj
+        assert created["metadata"]["labels"]["job-name"] == "work"
+        assert created["metadata"]["labels"] == created["spec"]["template"]["metadata"]["labels"]
+        named = {**job, "metadata": {"name": "named", "labels": {"own": "yes"}}}
+        assert (await api.post(jobs, named)).obj["metadata"]["labels"] == {"own": "yes"}
+
+    run(schema, story)
+
+
 def test_a_timeout_must_be_a_duration(schema):
     """[A7]"""
 

@@ -237,16 +237,16 @@ class HttpEdge:
             if not isinstance(body, dict):
                 raise BadRequest("the body is no object")
             return replies.object_reply(await action(body))
-        if info.verb != "get":
-            raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource"
-            )
-        server = self._aggregation.openapi_server(request.path)
+        server = self._aggregation.openapi_server(request.path) if info.verb == "get" else None
         if server is not None:
             return await self._aggregation.proxy.reply(server, request, user)
         reply = await self._documents.reply(request)
         if reply is None:
             raise unknown_path()
+        if info.verb != "get":
+            raise MethodNotAllowed(
+                "the server does not allow this method on the requested resource"
+            )
         return reply
 
     async def _trace(self, path: str, user: User) -> Response:

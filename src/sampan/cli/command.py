@@ -68,7 +68,7 @@ def usage_text(command: Command, program: str, path: str) -> str:
 def flag_lines(flags: Iterable[Flag]) -> list[str]:
     lines = []
     for flag in sorted(flags, key=lambda flag: flag.name):
-        short = f"-{flag.short}, " if flag.short else "    "
+        short = f"-{flag.short}, " if flag.short else ""
         lines.append(f"    {short}--{flag.name}={_default(flag)}:")
         if flag.usage:
             lines += textwrap.wrap(flag.usage, 90, initial_indent="\t", subsequent_indent="\t")

@@ -182,7 +182,7 @@ def _template_failure(template: str, why: str, obj: Obj) -> str:
 def go_syntax(value: Any) -> str:
     """As Go's %#v prints JSON data."""
     if isinstance(value, dict):
-        inner = ", ".join(f'"{key}":{go_syntax(value[key])}' for key in sorted(value))
+        inner = ", ".join(f"{go_syntax(key)}:{go_syntax(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{inner}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(go_syntax(item) for item in value)}}}"

@@ -90,7 +90,13 @@ class BlockingClient:
     ) -> Answer:
         """The whole answer of a request that succeeded; else the ApiError that it stands for."""
         target = f"{path}?{urlencode(query)}" if query else path
-        content = b"" if body is None else body if isinstance(body, bytes) else orjson.dumps(body)
+        content = (
+            b""
+            if body is None
+            else body
+            if isinstance(body, bytes)
+            else orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+        )
         headers = self._headers(accept, content_type if content else "")
         for attempt in range(RETRIES + 1):
             try:
@@ -247,6 +253,11 @@ def failure_of(code: int, body: bytes) -> ApiError:
     if code == 404:
         text = "the server could not find the requested resource"
     return from_status({"message": text or f"the server answered {code}"}, code)
+
+
+def to_bytes(body: Any) -> bytes:
+    """In order, as kubectl sends its maps: what is wrong with a file is told in that order."""
+    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
 
 
 def _unquote(text: str) -> str:

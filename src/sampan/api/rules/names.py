@@ -47,6 +47,11 @@ def too_many_bytes(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
+def too_many_characters(limit: int) -> str:
+    """Names of DNS say so, and count bytes all the same."""
+    return f"must be no more than {limit} characters"
+
+
 def between(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
@@ -98,7 +103,7 @@ _CONFIG_KEY_COMPLAINT = regex_complaint(
 def dns_label(value: str) -> Complaints:
     if _is_label(value) and len(value) <= 63:
         return ()
-    found = [too_many_bytes(63)] if size_of(value) > 63 else []
+    found = [too_many_characters(63)] if size_of(value) > 63 else []
     if not _is_label(value):
         found.append("must not contain dots" if _is_subdomain(value) else _LABEL_COMPLAINT)
     return tuple(found)
@@ -107,14 +112,14 @@ def dns_label(value: str) -> Complaints:
 def dns_subdomain(value: str) -> Complaints:
     if len(value) <= 253 and _is_subdomain(value):
         return ()
-    found = ["must be no more than 253 characters"] if size_of(value) > 253 else []
+    found = [too_many_characters(253)] if size_of(value) > 253 else []
     if not _is_subdomain(value):
         found.append(_SUBDOMAIN_COMPLAINT)
     return tuple(found)
 
 
 def dns_1035_label(value: str) -> Complaints:
-    found = [too_many_bytes(63)] if size_of(value) > 63 else []
+    found = [too_many_characters(63)] if size_of(value) > 63 else []
     if not _is_label_1035(value):
         found.append(_LABEL_1035_COMPLAINT)
     return tuple(found)
@@ -219,7 +224,7 @@ def port_number(value: int) -> Complaints:
 
 
 def port_name(value: str) -> Complaints:
-    found = ["must be no more than 15 characters"] if size_of(value) > 15 else []
+    found = [too_many_characters(15)] if size_of(value) > 15 else []
     if not _is_port_charset(value):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _has_letter(value):

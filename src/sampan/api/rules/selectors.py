@@ -336,7 +336,10 @@ class _Parser:
                 f"found '{self._peek()}', expected: !, identifier, or 'end of string'"
             )
         while True:
-            found.append(self._requirement())
+            try:
+                found.append(self._requirement())
+            except SelectorError as error:
+                raise SelectorError(f"unable to parse requirement: {error}") from error
             word = self._take()
             if word == "":
                 return found

@@ -259,6 +259,7 @@ def _answer(resource: Resource, call: Call, shown: Sequence[Obj]) -> Answer | Li
     if call.verb == "list":
         return ListAnswer(resource, [Item("", 0, item, orjson.dumps(item)) for item in shown], 0)
     if not shown:
-        what = f"{resource.kind.lower()}es.{resource.group}"
-        raise NotFound(f'{what} "{call.name}" not found')
+        what = f"{resource.kind.lower()}.{resource.group}"
+        name = f"{call.namespace}/{call.name}" if resource.namespaced else call.name
+        raise NotFound(f'{what} "{name}" not found')
     return Answer(shown[0])

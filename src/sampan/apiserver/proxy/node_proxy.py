@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from sampan.api.errors import (
     ApiError,
     BadRequest,
+    Failure,
     InternalError,
     ServiceUnavailable,
     from_status,
@@ -277,15 +278,14 @@ def ports_of(query: dict[str, list[str]]) -> list[str]:
 
 
 def kubelet_origin(node: Obj) -> Origin:
-    """Where the node agent listens. Raises InternalError where the node does not say."""
+    """Where the node agent listens. Raises Failure where the node does not say."""
     status = node.get("status") or {}
     addresses = {
         address.get("type"): address.get("address") for address in status.get("addresses") or ()
     }
     host = next((addresses[kind] for kind in ADDRESS_TYPES if addresses.get(kind)), None)
     if host is None:
-        why = f"no preferred addresses found; known addresses: {[*addresses]}"
-        raise InternalError(f"Internal error occurred: {why}")
+        raise Failure(f"no preferred addresses found; known addresses: {[*addresses]}")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     return Origin("https", str(host), port_number(str(endpoint.get("Port") or KUBELET_PORT)))
 

@@ -1,10 +1,11 @@
 """Jobs: the selector that nobody writes by hand.
 
-Job: label the pods of a job with its own uid, and select them by it. Pure.
+Job: label the pods of a job with its own uid, and select them by it; label the job like them.
 """
 
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.apiserver.registry.strategy import Strategy, path_getter
+from sampan.core.holding import Hold
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 
@@ -27,8 +28,17 @@ def prepare_create(job: Obj) -> None:
     }
 
 
+async def label_like_its_pods(job: Obj, _old: Obj | None, dry_run: bool, _hold: Hold) -> None:
+    """As upstream defaults a stored job that has no labels, whenever it is read."""
+    meta = job["metadata"]
+    if not dry_run and not meta.get("labels"):
+        labels = ((job["spec"].get("template") or {}).get("metadata") or {}).get("labels")
+        meta |= {"labels": dict(labels)} if labels else {}
+
+
 STRATEGY = Strategy(
     prepare_create=prepare_create,
+    allocate=label_like_its_pods,
     fields={"status.successful": path_getter("status", "succeeded")},
     default_propagation="Orphan",
 )

@@ -67,9 +67,7 @@ def _label_test(text: str) -> Callable[[Obj], bool]:
     try:
         selector = selectors.parse_label_selector(text)
     except selectors.SelectorError as error:
-        told = str(error)
-        inside = "expected: ',' or 'end of string'" not in told  # of one requirement
-        raise BadRequest(f"unable to parse requirement: {told}" if inside else told) from error
+        raise BadRequest(str(error)) from error
     return lambda obj: selector.matches(labels_of(obj))
 
 

@@ -146,10 +146,8 @@ class Allocator:
         except ValueError:
             return False  # validation says what is wrong with it
         if not inside:
-            why = (
-                f"failed to allocate IP {asked}: the provided IP is not in the valid range. "
-                f"The range of valid IPs is {self._network}"
-            )
+            mismatch = "the provided network does not match the current range"
+            why = f"failed to allocate IP {asked}: {mismatch}"
             raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
         return True
 

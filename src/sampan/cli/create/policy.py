@@ -91,10 +91,7 @@ def label_selector(text: str) -> Obj:
     try:
         parsed = parse_label_selector(text)
     except SelectorError as error:
-        why = str(error)
-        if why.startswith("found '' expected"):
-            why = f"unable to parse requirement: {why}"
-        raise CliError(f'couldn\'t parse the selector string "{text}": {why}') from error
+        raise CliError(f'couldn\'t parse the selector string "{text}": {error}') from error
     labels: dict[str, str] = {}
     expressions: list[Obj] = []
     for requirement in parsed.requirements:

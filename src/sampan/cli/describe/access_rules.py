@@ -11,19 +11,20 @@ Key = tuple[str, str, str, str]  # group, resource, name, URL
 
 def breakdown(rules: list[Obj]) -> list[Row]:
     joined: dict[Key, list[str]] = {}
+    paths: list[tuple[Key, list[str]]] = []  # as upstream: never joined
     for rule in rules:
         verbs = rule.get("verbs") or []
         names = rule.get("resourceNames") or [""]
         for url in rule.get("nonResourceURLs") or []:
-            _add(joined, ("", "", "", url), verbs)
+            paths.append((("", "", "[]", f"[{url}]"), verbs))
         for group in rule.get("apiGroups") or []:
             for resource in rule.get("resources") or []:
                 for name in names:
-                    _add(joined, (group, resource, name, ""), verbs)
+                    _add(joined, (group, resource, f"[{name}]", "[]"), verbs)
     # As upstream: by the text of the whole rule, verbs first.
-    ordered = sorted((f"[{' '.join(verbs)}]", key) for key, verbs in joined.items())
+    ordered = sorted((f"[{' '.join(verbs)}]", key) for key, verbs in [*joined.items(), *paths])
     return [
-        (_qualify(resource, group), f"[{url}]", f"[{name}]", verbs)
+        (_qualify(resource, group), url, name, verbs)
         for verbs, (group, resource, name, url) in ordered
     ]
 

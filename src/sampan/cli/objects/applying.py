@@ -47,6 +47,39 @@ def patch_for(info: Info, modified: Obj, live: Obj) -> tuple[Obj, str]:
     return three_way.strategic_merge_patch(schema(), original, modified, live), "strategic"
 
 
+def require_no_conflict(session: Session, info: Info, modified: Obj, live: Obj) -> None:
+    """--overwrite=false: what the file changes and what somebody else has changed since the last
+    apply are not the same fields."""
+    from sampan.cli.objects.typed import schema
+    from sampan.cli.printers.json_text import compact
+    from sampan.cli.printers.yaml_text import to_yaml
+
+    original = last_applied_of(live) or {}
+    patch, _ = patch_for(info, modified, live)
+    changes = three_way.two_way_patch(schema(), original, live)
+    if not patch or not three_way.has_conflicts(patch, changes):
+        return
+    resource = info.resource
+    why = (
+        f"patch:\n{to_yaml(patch)}\nconflicts with changes made from original to current:\n"
+        f"{to_yaml(changes)}\n"
+    )
+    for spec in ("openapi v3", "openapi"):
+        session.complain(f"warning: error calculating patch from {spec} spec: {why}")
+    group_version = f"{resource.group}/{resource.version}"
+    documents = (("original", original), ("modified", modified), ("current", live))
+    texts = "\n".join(
+        f"{name}:\n{compact(document, ordered=False)}\n" for name, document in documents
+    )
+    raise CliError(
+        f'error when applying patch:\n\nto:\nResource: "{group_version}, '
+        f'Resource={resource.plural}", GroupVersionKind: "{group_version}, Kind={resource.kind}"\n'
+        f'Name: "{info.name}", Namespace: "{info.namespace}"\n'
+        f'for: "{info.source}": error when patching "{info.source}": creating patch with:\n'
+        f"{texts}\nfor: {why.removesuffix(chr(10))}"
+    )
+
+
 def send(
     session: Session,
     info: Info,

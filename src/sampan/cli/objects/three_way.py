@@ -32,6 +32,13 @@ def two_way_patch(schema: Schema, before: Obj, after: Obj) -> Obj:
     return strategic_merge_patch(schema, before, after, before)
 
 
+def has_conflicts(one: Any, two: Any) -> bool:
+    """Whether two patches want different things of the same field; lists are taken whole."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return any(has_conflicts(value, two[key]) for key, value in one.items() if key in two)
+    return bool(one != two)
+
+
 def _merge_changes(current: Obj, modified: Obj) -> Obj:
     patch: Obj = {}
     for key, value in modified.items():

@@ -323,6 +323,8 @@ def _action(text: str, opening: int) -> tuple[str, int]:
 
 
 def _expressions(word: str) -> list[Any]:
+    if not word:
+        return [Path(())]  # `{}` is all of it
     nodes: list[Any] = []
     for part in _split(word, " "):
         if part[:1] in "'\"":

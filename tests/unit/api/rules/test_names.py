@@ -32,6 +32,8 @@ def test_a_label_that_is_none_is_told_so(text):
 def test_lengths_are_counted_in_bytes():
     assert names.size_of("é") == 2
     assert names.label_value("é" * 32)[0] == "must be no more than 63 bytes"
+    assert names.dns_label("a" * 64) == ("must be no more than 63 characters",)
+    assert names.dns_1035_label("a" * 64) == ("must be no more than 63 characters",)
 
 
 def test_a_long_subdomain_is_too_long():

@@ -44,13 +44,14 @@ def test_text_selects(text, hit):
         ("=a", "found '=', expected: !, identifier, or 'end of string'"),
         ("a=b,", "found '', expected: identifier after ','"),
         ("a=b c", "found 'c', expected: ',' or 'end of string'"),
-        ("a b", "found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-        ("a in b", "found 'b' expected: '('"),
-        ("a in (b", "found '', expected: ',' or ')'"),
-        ("a==(", "found '(', expected: identifier"),
-        ("!", "found '', expected: identifier"),
-        ("n>x", "values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an "
-                "integer"),
+        ("a=b,,", "found ',', expected: identifier after ','"),
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+        ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a==(", "unable to parse requirement: found '(', expected: identifier"),
+        ("!", "unable to parse requirement: found '', expected: identifier"),
+        ("n>x", "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' "
+                "operators, the value must be an integer"),
     ],
 )  # fmt: skip
 def test_what_is_no_selector_is_refused_in_upstreams_words(text, why):

@@ -78,5 +78,5 @@ def test_simulated_pods_use_what_they_say_or_ask_for():
 
 
 def test_what_does_not_run_is_not_found():
-    with pytest.raises(NotFound, match=r'podmetricses.metrics.k8s.io "three" not found'):
+    with pytest.raises(NotFound, match=r'podmetrics.metrics.k8s.io "d/three" not found'):
         ask("get", POD_METRICS, "three", namespace="d")

@@ -6,7 +6,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.api.errors import ApiError, BadRequest, InternalError, Invalid, NotFound, not_found
+from sampan.api.errors import (
+    ApiError,
+    BadRequest,
+    Failure,
+    InternalError,
+    Invalid,
+    NotFound,
+    not_found,
+)
 from sampan.api.objects import Obj
 from sampan.apiserver.proxy.node_proxy import (
     NodeProxy,
@@ -82,7 +90,7 @@ def test_a_node_is_reached_at_its_internal_address_and_port():
     assert str(kubelet_origin(node)) == "https://[fd00::1]:1234"
     only_name = {"status": {"addresses": [{"type": "Hostname", "address": "n1"}]}}
     assert str(kubelet_origin(only_name)) == "https://n1:10250"
-    with pytest.raises(InternalError, match="no preferred addresses"):
+    with pytest.raises(Failure, match="no preferred addresses"):
         kubelet_origin({"status": {}})
 
 

@@ -150,7 +150,7 @@ def test_wishes_are_checked():
         assert spec["clusterIP"] == "10.0.0.4"
         with pytest.raises(Invalid, match="provided IP is already allocated"):
             await one.give(service("c", clusterIP="10.0.0.3"))
-        with pytest.raises(Invalid, match="not in the valid range"):
+        with pytest.raises(Invalid, match="does not match the current range"):
             await one.give(service("c", clusterIP="10.9.0.3"))
         assert (await one.give(service("c", clusterIP="None")))["clusterIPs"] == ["None"]
         ports = [{"port": 80, "nodePort": 30001}]

@@ -62,3 +62,7 @@ def test_a_missing_key_may_be_an_error():
 )
 def test_a_path_may_be_given_bare(text):
     assert relax(text) == "{.metadata.name}"
+
+
+def test_empty_braces_are_all_of_it():
+    assert Template("{}").render({"b": [1], "a": "x"}) == '{"a":"x","b":[1]}'

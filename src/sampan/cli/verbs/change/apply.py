@@ -151,6 +151,8 @@ class Application:
             self._say(info, _merge(live, modified), "configured" if patch else "unchanged")
             return
         self._warn_of_missing(info, live)
+        if not self._values["overwrite"]:
+            applying.require_no_conflict(self._session, info, modified, live)
         try:
             obj, _ = applying.send(self._session, info, modified, live, self._query)
         except ApiError as error:

@@ -16,6 +16,19 @@ from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
+# What `set` can give a value; the rest (exec, auth-provider) are maps.
+FIELDS = {
+    "clusters": (
+        "server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority",
+        "certificate-authority-data", "proxy-url", "disable-compression",
+    ),
+    "users": (
+        "client-certificate", "client-certificate-data", "client-key", "client-key-data", "token",
+        "tokenFile", "username", "password", "as", "as-uid",
+    ),
+    "contexts": ("cluster", "user", "namespace"),
+}  # fmt: skip
+
 
 def _count(
     session: Session, values: Values, count: int, command: str, word: str = "Unexpected"
@@ -268,10 +281,11 @@ def _exec_entry(values: Values) -> Obj:
     env = [
         dict(zip(("name", "value"), pair.split("=", 1), strict=True)) for pair in values["exec-env"]
     ]
+    mode = values["exec-interactive-mode"]
     return {
         "apiVersion": values["exec-api-version"], "command": values["exec-command"],
         "args": values["exec-arg"] or None, "env": env or None,
-        "interactiveMode": values["exec-interactive-mode"] or "IfAvailable",
+        **({"interactiveMode": mode} if mode else {}),
         "provideClusterInfo": bool(values["exec-provide-cluster-info"]),
     }  # fmt: skip
 
@@ -295,7 +309,7 @@ def set_property(session: Session, values: Values) -> None:
     section, entry, field = _walk(file, name)
     if section == "current-context":
         file.current = value
-    elif not field:
+    elif not field or field not in FIELDS[section]:
         raise CliError(f"can't set a map to a value: {name}")
     else:
         file.entries[section].setdefault(entry, {})[field] = _with_type(

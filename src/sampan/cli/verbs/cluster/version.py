@@ -37,7 +37,7 @@ def run(session: Session, values: Values) -> None:
     if values["output"] == "yaml":
         from sampan.cli.printers.yaml_text import to_yaml
 
-        session.write(to_yaml(found))
+        session.print(to_yaml(found))
     elif values["output"] == "json":
         import json
 

@@ -34,7 +34,7 @@ def run(session: Session, values: Values) -> None:
             session.complain(f"No events found in {namespace} namespace.")
         return
     if printer.format:
-        whole = {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}}
+        whole = {"apiVersion": "v1", "items": items, "kind": "EventList", "metadata": {}}
         session.write(printer.text(whole))
         return
     rows = [_row(item, session, bool(values["all-namespaces"])) for item in items]

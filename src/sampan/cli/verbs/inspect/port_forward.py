@@ -33,6 +33,7 @@ def run(session: Session, values: Values) -> None:
     word, *texts = values.arguments
     service = _service(session, word)
     if service is not None:
+        pods_of.selector_of(service, "Service", "attach to")  # without pods no port is looked at
         texts = [_of_service(service, text) for text in texts]
     pod = pods_of.attachable(session, [word], values["pod-running-timeout"])
     if service is not None:
