@@ -22,6 +22,8 @@ from sampan.testing.worlds.control_plane import published_schema
 
 ALL = "/api/v1/namespaces/default/pods"
 SPANS = "/sampan/v1/spans"
+REQUESTS = "/sampan/v1/trace/requests"
+ALL_TRACES = "/sampan/v1/trace/pods/default"
 TRACE = "/sampan/v1/trace/pods/default/web"
 REQUEST_STEPS = [
     "authentication", "authorization", "decoding", "defaulting", "mutating admission", "validation",
@@ -42,7 +44,8 @@ def test_a_create_has_every_step_of_the_chain_in_its_order():
             assert trace["uid"] == created["metadata"]["uid"]
             [whole, *steps] = trace["spans"]
             assert whole["name"] == "create pods"
-            assert whole["facts"] == {"user": "admin", "phase": "Pending"}
+            facts = whole["facts"]
+            assert (facts["user"], facts["phase"]) == ("admin", "Pending")
             assert [step["name"] for step in steps] == REQUEST_STEPS
             assert {step["parent"] for step in steps} == {0}
 
@@ -83,7 +86,11 @@ def test_the_trace_of_an_object_is_for_who_may_get_the_object():
             await api.made(f"{roles}/rolebindings", binding)
             assert (await api.send("GET", TRACE, user="eve", group="nobody")).status == 200
             assert (await api.send("POST", TRACE, {})).status in (404, 405)
-            assert (await api.get("/sampan/v1/trace/pods/default")).status == 404
+            assert (await api.get("/sampan/v1/trace/pods")).status == 404
+            listed = await api.send("GET", ALL_TRACES, user="eve", group="nobody")
+            assert listed.status == 403  # that would be a list
+            [found] = (await api.get(ALL_TRACES)).obj["objects"]
+            assert found["name"] == "web"
 
     virtual_time.run(scenario())
 
@@ -103,6 +110,80 @@ def test_a_name_that_comes_again_has_a_trace_of_its_own_and_the_old_one_stays():
                 "create pods",
                 "delete pods",
             ]
+
+    virtual_time.run(scenario())
+
+
+def test_a_trace_goes_on_under_what_a_trusted_caller_began_and_under_nobody_else_s():
+    async def scenario():
+        async with traced_server() as api:
+            context = {"traceparent": f"00-{'f' * 32}-{'e' * 16}-01"}
+            assert (await api.send("POST", ALL, pod("web"), headers=context)).status == 201
+            [trace] = (await api.get(TRACE)).obj["traces"]
+            assert trace["traceId"] == "f" * 32
+            assert trace["spans"][0]["facts"]["parent span id"] == "e" * 16
+            rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}
+            roles = "/apis/rbac.authorization.k8s.io/v1"
+            await api.made(f"{roles}/clusterroles", {"metadata": {"name": "r"}, "rules": [rule]})
+            binding = {
+                "metadata": {"name": "b"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                            "name": "r"},
+                "subjects": [{"kind": "User", "name": "eve"}],
+            }  # fmt: skip
+            await api.made(f"{roles}/clusterrolebindings", binding)
+            made = await api.send("POST", ALL, pod("other"), user="eve", group="x", headers=context)
+            [trace] = (await api.get(TRACE.replace("web", "other"))).obj["traces"]
+            assert trace["traceId"] == made.obj["metadata"]["uid"].replace("-", "")
+
+    virtual_time.run(scenario())
+
+
+def test_a_request_is_found_by_the_id_that_its_answer_carries():
+    async def scenario():
+        async with traced_server() as api:
+            made = await api.post(ALL, pod("web"))
+            found = (await api.get(f"{REQUESTS}/{made.headers['audit-id']}")).obj
+            assert (found["resource"], found["name"]) == ("pods", "web")
+            [trace] = found["traces"]
+            assert [span["name"] for span in trace["spans"]] == ["create pods", *REQUEST_STEPS]
+            chosen = {"audit-id": "mine"}
+            assert (await api.send("DELETE", f"{ALL}/web", headers=chosen)).headers["audit-id"] == (
+                "mine"
+            )
+            [trace] = (await api.get(f"{REQUESTS}/mine")).obj["traces"]
+            assert trace["spans"][0]["name"] == "delete pods"
+            # Reads have an id, too, and no trace.
+            read = await api.get(ALL)
+            assert (await api.get(f"{REQUESTS}/{read.headers['audit-id']}")).status == 404
+            eve = await api.send("GET", f"{REQUESTS}/mine", user="eve", group="nobody")
+            assert eve.status == 403
+
+    virtual_time.run(scenario())
+
+
+def test_a_refused_request_says_where_it_stopped():
+    async def scenario():
+        async with traced_server() as api:
+            refused = await api.post(ALL, pod("web", containers=[]))
+            assert refused.status == 422
+            [trace] = (await api.get(f"{REQUESTS}/{refused.headers['audit-id']}")).obj["traces"]
+            [whole, *steps] = trace["spans"]
+            assert "spec.containers: Required value" in whole["facts"]["error"]
+            assert [step["name"] for step in steps][-2:] == ["mutating admission", "refused"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_ring_that_overflowed_says_so():
+    async def scenario():
+        clock = LoopClock()
+        metrics = Metrics(Traces(clock, most=2))
+        async with api_server(published_schema(), clock=clock, metrics=metrics) as api:
+            for name in ("web", "b", "c", "d"):
+                await api.made(ALL, pod(name))
+            assert (await api.get(TRACE)).status == 404
+            assert "older traces have made room for newer ones" in (await api.get(TRACE)).message
 
     virtual_time.run(scenario())
 

@@ -37,7 +37,7 @@ from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
-from sampan.apiserver.http import bodies, impersonation, replies
+from sampan.apiserver.http import bodies, impersonation, replies, traced_requests
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, Form, full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
@@ -70,7 +70,7 @@ MOST_SECONDS = 10.0  # that it keeps its seats
 MANY_ROWS = 1000  # of a table, or of metadata alone: each is made anew, within some 20 µs
 _SESSIONS = frozenset({"attach", "exec", "portforward"})
 SPANS_PATH = "/sampan/v1/spans"
-TRACE_PATH = "/sampan/v1/trace/"  # RESOURCE.GROUP/NAMESPACE/NAME
+TRACE_PATH = "/sampan/v1/trace/"  # RESOURCE.GROUP/NAMESPACE/NAME, …/NAMESPACE, requests/ID
 _NO_BODY = frozenset({"get", "list", "watch"})
 _READS = frozenset({"GET", "HEAD"})
 
@@ -81,10 +81,11 @@ _NOBODY = User("")
 class _Served:
     """One request on its way: what has to be let go or written down when it is over."""
 
-    __slots__ = ("entry", "info", "marks", "request", "seat")
+    __slots__ = ("entry", "id", "info", "marks", "request", "seat")
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.id = traced_requests.request_id(request)
         self.info: RequestInfo | None = None
         self.entry: Entry | None = None
         self.seat: SeatTaken | None = None
@@ -132,7 +133,8 @@ class HttpEdge:
             reply = await self._serve(request, served, started)
         except ApiError as error:
             if served.entry is None and self._audit is not None and isinstance(error, Unauthorized):
-                served.entry = self._audit.begin(request, None, _NOBODY)
+                served.entry = self._audit.begin(request, None, _NOBODY, served.id)
+            self._note_refusal(served, error)
             reply = self._error_reply(request, error)
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
@@ -147,8 +149,15 @@ class HttpEdge:
                 seat.leave(ended)
         if served.entry is not None:
             reply = audit_reply(served.entry, request, reply)
+        reply.headers = (*reply.headers, (traced_requests.ID_HEADER, served.id))
         self._measure.served(served.info, reply.status, ended - started)
         return reply
+
+    def _note_refusal(self, served: "_Served", error: ApiError) -> None:
+        info = served.info
+        if served.marks is not NO_MARKS and info is not None and info.resource is not None:
+            about = (info.resource.group_resource, info.namespace, info.name)
+            self._chain.traced.refused(about, info.verb, served.marks, str(error))
 
     def _abandon(self, served: "_Served", error: BaseException | None) -> None:
         """There will be no reply: the caller is gone, or this is a bug."""
@@ -173,9 +182,11 @@ class HttpEdge:
 
     async def _serve(self, request: Request, served: "_Served", now: float) -> Reply:
         if request.method not in _READS:
-            served.marks = self._chain.traced.traces.marks()
+            served.marks = self._chain.traced.traces.marks(served.id)
+        traced_requests.begin(served.marks)
         user = await self._chain.parts.authentication.user(request)
         served.marks.at("authentication")
+        traced_requests.continue_from(served.marks, user, request)
         unknown: ApiError | None = None
         server = self._aggregation.servers.at(request.path)
         try:
@@ -184,7 +195,7 @@ class HttpEdge:
             unknown = error if isinstance(error, ApiError) else unknown_path()
         info = served.info
         if self._audit is not None:
-            served.entry = self._audit.begin(request, info, user)
+            served.entry = self._audit.begin(request, info, user, served.id)
         if impersonation.is_asked(request.headers):
             user = await self._impersonate(request, user)
             if served.entry is not None:
@@ -251,17 +262,38 @@ class HttpEdge:
 
     async def _trace(self, path: str, user: User) -> Response:
         """Of an object, to who may get the object. Raises NotFound."""
-        parts = path.removeprefix(TRACE_PATH).split("/")
-        if len(parts) != 3:
+        parts, traced = path.removeprefix(TRACE_PATH).split("/"), self._chain.traced
+        if parts[0] == "requests" and len(parts) == 2:
+            return await self._traced_request(parts[1], user)
+        if len(parts) not in (2, 3):
             raise unknown_path()
-        resource, namespace, name = parts
-        plural, _, group = resource.partition(".")
-        asked = Attributes(user, "get", group, plural, "", namespace, name)
-        await self._chain.parts.authorization.require(asked)
-        found = self._chain.traced.document(resource, namespace, name)
+        resource, namespace, name = (*parts, "")[:3]
+        await self._require_reading(user, (resource, namespace, name))
+        if len(parts) == 2:
+            return replies.object_reply(traced.in_namespace(resource, namespace))
+        found = traced.document(resource, namespace, name)
         if found is None:
-            raise not_found("traces of " + plural, group, name)
+            raise _no_trace(resource, name, traced.traces.forgotten)
         return replies.object_reply(found)
+
+    async def _traced_request(self, id_: str, user: User) -> Response:
+        """To who may get what it was about. Raises NotFound."""
+        traced = self._chain.traced
+        request = traced.request(id_)
+        if request is None:
+            raise _no_trace("requests", id_, traced.traces.forgotten)
+        await self._require_reading(user, request.about)
+        found = traced.request_document(id_, request)
+        if found is None:
+            raise _no_trace("requests", id_, traced.traces.forgotten)
+        return replies.object_reply(found)
+
+    async def _require_reading(self, user: User, about: tuple[str, str, str]) -> None:
+        """Raises Forbidden."""
+        plural, _, group = about[0].partition(".")
+        verb = "get" if about[2] else "list"
+        asked = Attributes(user, verb, group, plural, "", about[1], about[2])
+        await self._chain.parts.authorization.require(asked)
 
     async def _take_spans(self, request: Request, user: User) -> Response:
         """What a part in another process has noted. Raises BadRequest."""
@@ -458,6 +490,14 @@ class HttpEdge:
             call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
             problems, call.agent, len(request.body), call.marks,
         )  # fmt: skip
+
+
+def _no_trace(resource: str, name: str, forgotten: int) -> ApiError:
+    plural, _, group = resource.partition(".")
+    error = not_found("traces of " + plural, group, name)
+    if forgotten:
+        error.message += f"; {forgotten} older traces have made room for newer ones"
+    return error
 
 
 def _bare_call(info: RequestInfo, fields: str = "") -> Call:

@@ -30,7 +30,8 @@ class TraceDelivery:
                     "uid": uid, "lane": span.lane, "name": span.name, "began": span.began,
                     "ended": span.ended, "facts": dict(span.facts),
                 }
-                for uid, span in self._outbox.take()
+                for uid, noted in self._outbox.take()
+                for span in noted
             ]  # fmt: skip
             try:
                 await self._client.post_path(PATH, {"spans": spans})

@@ -76,6 +76,7 @@ class UpSettings:
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
     tracing: bool = True  # every step of an object's way is remembered, for `sampan trace`
+    tracing_config_file: str = ""  # where spans are exported to
     scheduler: bool = True  # False: somebody else's takes its place
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
     security: SecurityChoices = field(default_factory=SecurityChoices)
@@ -124,6 +125,7 @@ class ApiServerProcessSettings:
     service_cidr: str = SERVICE_CIDR
     node_ports: tuple[int, int] = (30000, 32767)
     security: SecurityChoices = field(default_factory=SecurityChoices)
+    tracing_config_file: str = ""  # where spans are exported to
     ready_file: str = ""
     log_level: str = "warning"
 

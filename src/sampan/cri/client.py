@@ -18,6 +18,7 @@ os.putenv("GRPC_ENABLE_FORK_SUPPORT", "0")
 import grpc
 import grpc.aio
 
+from sampan.core.telemetry.trace_context import HEADER, current_header
 from sampan.cri.gen import containerd_events_pb2 as containerd
 from sampan.cri.gen import runtime_pb2 as cri
 
@@ -127,8 +128,10 @@ class CriClient:
 
     async def _call(self, service: str, method: str, request: Message, timeout: float) -> Message:
         call = self._method(f"/{service}/{method}", getattr(cri, f"{method}Response"))
+        trace = current_header()
+        metadata = ((HEADER, trace),) if trace else None
         try:
-            return await call(request, timeout=timeout)
+            return await call(request, timeout=timeout, metadata=metadata)
         except grpc.aio.AioRpcError as failure:
             raise error_of(failure, method) from failure
 

@@ -7,6 +7,8 @@ import grpc
 import grpc.aio
 import pytest
 
+from sampan.core.telemetry.trace_context import trace_id_of
+from sampan.core.telemetry.traces import Traces
 from sampan.cri.client import (
     CriClient,
     CriError,
@@ -16,6 +18,7 @@ from sampan.cri.client import (
 )
 from sampan.cri.gen import containerd_events_pb2 as containerd
 from sampan.cri.gen import runtime_pb2 as cri
+from sampan.testing.manual_clock import ManualClock
 
 SERVICE = "runtime.v1.RuntimeService"
 
@@ -142,3 +145,23 @@ def test_the_event_stream_is_asked_for_with_namespace_and_filter_and_ends_with_i
         assert filters == ["topic~=^/tasks/"]
 
     asyncio.run(story())
+
+
+def test_the_runtime_is_told_which_trace_a_call_belongs_to(tmp_path):
+    asked = []
+
+    async def version(request, context):
+        asked.append(dict(context.invocation_metadata()).get("traceparent"))
+        return cri.VersionResponse()
+
+    async def story():
+        traces = Traces(ManualClock())
+        handlers = {"Version": unary(version, cri.VersionRequest)}
+        async with serving(tmp_path / "s", SERVICE, handlers) as client:
+            call = client.runtime("Version", cri.VersionRequest())
+            await traces.timed("u", "kubelet", "sandbox and network", call)
+            await client.runtime("Version", cri.VersionRequest())
+
+    asyncio.run(story())
+    assert asked[0].startswith(f"00-{trace_id_of('u')}-")
+    assert asked[1] is None

@@ -27,6 +27,7 @@ from sampan.core.http_client import (
 )
 from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
+from sampan.core.telemetry.trace_context import HEADER, current_header
 
 log = get_logger(__name__)
 
@@ -56,8 +57,12 @@ class AggregatedProxy:
             raise Unserved("service unavailable") from error
         query = f"?{request.query}" if request.query else ""
         target = Target(origin, f"{request.path}{query}")
-        asked = replace(request, headers=public_headers(request.headers))
+        headers = public_headers(request.headers)
         more = [*_forwarded(request), *identity_headers(user)]
+        if trace := current_header():
+            headers.pop(HEADER, None)
+            more.append((HEADER, trace))
+        asked = replace(request, headers=headers)
         if any("\n" in text or "\r" in text for _, text in more):
             raise Unserved("error trying to reach service: net/http: invalid header field value")
         try:

@@ -129,8 +129,11 @@ class Audit:
     ) -> None:
         self._policy, self._sinks, self._clock, self._new_id = policy, sinks, clock, new_id
 
-    def begin(self, request: Request, info: RequestInfo | None, user: User) -> Entry | None:
-        """None: the policy wants nothing of it. From now on, notes of the steps are gathered."""
+    def begin(
+        self, request: Request, info: RequestInfo | None, user: User, id_: str = ""
+    ) -> Entry | None:
+        """None: the policy wants nothing of it. From now on, notes of the steps are gathered.
+        `id_`: what the request is known by; else it gets an id here."""
         verb = info.verb if info is not None else request.method.lower()
         ruled = self._policy.ruled(user, verb, info, request.path)
         if ruled.level is Level.NONE:
@@ -138,7 +141,9 @@ class Audit:
             return None
         notes: dict[str, str] = {}
         _notes.set(notes)
-        entry = Entry(self, ruled, self._event(request, info, user, verb, ruled), notes)
+        event = self._event(request, info, user, verb, ruled)
+        event["auditID"] = id_ or event["auditID"]
+        entry = Entry(self, ruled, event, notes)
         entry.received()
         return entry
 

@@ -11,6 +11,7 @@ from sampan.core.fast_dataclass import dataclass
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
+MONITORING = "system:monitoring"
 NODES_GROUP = "system:nodes"
 NODE_PREFIX = "system:node:"
 ACCOUNTS_GROUP = "system:serviceaccounts"

@@ -14,6 +14,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.outside.failure_words import failure_words, refusal_words
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.telemetry.trace_context import HEADER, current_header
 
 SHOWN_BYTES = 2048  # of a refusal that is no Status
 
@@ -51,6 +52,8 @@ class Caller:
 
     async def _post(self, document: Obj, timeout_seconds: float) -> Obj:
         headers = [("content-type", "application/json"), ("accept", "application/json")]
+        if trace := current_header():
+            headers.append((HEADER, trace))
         if self._target.token:
             headers.append(("authorization", f"Bearer {self._target.token}"))
         try:

@@ -5,7 +5,7 @@ Invariant: what is written all the time (events, leases) has no trace, nor have 
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, uid_of
@@ -13,6 +13,7 @@ from sampan.api.resources import PODS
 from sampan.api.rules.pods import node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.telemetry.traces import (
     MOST_TRACES,
     NO_MARKS,
@@ -24,13 +25,23 @@ from sampan.core.telemetry.traces import (
 )
 
 NODE_USER = "system:node:"
-MOST_TEXT, MOST_FACTS = 256, 8  # of what another process says of one step
+MOST_TEXT, MOST_FACT, MOST_FACTS = 256, 1024, 8  # of what another process says of one step
 READS = frozenset({"get", "list", "watch"})
 LANE = "apiserver"
 _NOT_TRACED = frozenset({"Event", "Lease"})
 _MOST_UIDS = 8  # that one name is remembered with
 MayTell = Callable[[str, str], Awaitable[bool]]  # of the pod of that namespace and name
 Name = tuple[str, str, str]  # resource with its group, namespace, name
+REQUEST_ID = "audit-id"  # the fact by which a request is found again
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRequest:
+    """What a request was about, and how it went."""
+
+    about: Name
+    uid: str  # of the object; empty where it was refused
+    refused: Trace | None = None  # kept here: there is no object to keep it with
 
 
 class TracedObjects:
@@ -39,6 +50,7 @@ class TracedObjects:
         self._registry = registry
         self._names: OrderedDict[str, Name] = OrderedDict()  # by uid
         self._uids: OrderedDict[Name, list[str]] = OrderedDict()  # the newest last
+        self._requests: OrderedDict[str, TracedRequest] = OrderedDict()  # by their ids
 
     def uids(self, resource: str, namespace: str, name: str) -> list[str]:
         """Whom a name has stood for, the newest first."""
@@ -47,10 +59,54 @@ class TracedObjects:
     def document(self, resource: str, namespace: str, name: str) -> Obj | None:
         """Every trace of a name, the newest first; None where there is none."""
         found = ((uid, self.traces.of(uid)) for uid in self.uids(resource, namespace, name))
-        traces = [_trace_object(uid, trace) for uid, trace in found if trace is not None]
+        traces = [
+            _trace_object(uid, trace.id, trace.spans, trace.dropped)
+            for uid, trace in found
+            if trace is not None
+        ]
         if not traces:
             return None
         return {"namespace": namespace, "name": name, "resource": resource, "traces": traces}
+
+    def in_namespace(self, resource: str, namespace: str) -> Obj:
+        """Every trace of objects in a namespace, gone ones too."""
+        names = [name for kind, where, name in self._uids if (kind, where) == (resource, namespace)]
+        found = [self.document(resource, namespace, name) for name in names]
+        return {"resource": resource, "namespace": namespace,
+                "objects": [item for item in found if item is not None]}  # fmt: skip
+
+    def request(self, id_: str) -> TracedRequest | None:
+        return self._requests.get(id_)
+
+    def request_document(self, id_: str, request: TracedRequest) -> Obj | None:
+        """The one request alone; None where its trace made room for others."""
+        trace = request.refused or self.traces.of(request.uid)
+        if trace is None:
+            return None
+        spans = trace.spans
+        at = next((at for at, span in enumerate(spans) if span.facts.get(REQUEST_ID) == id_), None)
+        if at is None:
+            return None
+        parts = [span._replace(parent=0) for span in spans if span.parent == at]
+        resource, namespace, name = request.about
+        return {
+            "id": id_, "resource": resource, "namespace": namespace, "name": name,
+            "traces": [_trace_object(request.uid, trace.id, [spans[at], *parts], 0)],
+        }  # fmt: skip
+
+    def refused(self, about: Name, verb: str, marks: Marks, why: str) -> None:
+        """A write that was answered with an error: there may be no object to remember it with."""
+        if marks is NO_MARKS or not marks.id:
+            return
+        marks.at("refused")
+        marks.facts[REQUEST_ID], marks.facts["error"] = marks.id, why[:MOST_TEXT]
+        trace = self.traces.lone_request(LANE, f"{verb} {about[0]}", marks)
+        self._remember_request(marks.id, TracedRequest(about, "", trace))
+
+    def _remember_request(self, id_: str, request: TracedRequest) -> None:
+        self._requests[id_] = request
+        if len(self._requests) > MOST_TRACES:
+            self._requests.popitem(last=False)
 
     async def receive(self, user: User, spans: object, may: MayTell) -> int:
         """What other processes have noted; how many were taken: of pods that are known here, from
@@ -93,7 +149,11 @@ class TracedObjects:
             uid = uid_of(found) if found is not None else uid
         if not uid:
             return
-        self._remember((resource.group_resource, call.namespace, name), uid)
+        about = (resource.group_resource, call.namespace, name)
+        self._remember(about, uid)
+        if marks.id:
+            marks.facts[REQUEST_ID] = marks.id
+            self._remember_request(marks.id, TracedRequest(about, uid))
         if marks.steps:
             marks.at("response")
         marks.facts["user"] = user.name
@@ -127,7 +187,7 @@ def _span_of(item: object) -> Span | None:
     began, ended = _moment(item.get("began")), _moment(item.get("ended"))
     if len(lane) + len(name) > MOST_TEXT or not 0 <= began <= ended or len(facts) > MOST_FACTS:
         return None
-    told = {str(key)[:MOST_TEXT]: str(value)[:MOST_TEXT] for key, value in facts.items()}
+    told = {str(key)[:MOST_TEXT]: str(value)[:MOST_FACT] for key, value in facts.items()}
     return Span(lane, name, began, ended, TOP, told)
 
 
@@ -135,12 +195,12 @@ def _moment(value: object) -> float:
     return float(value) if isinstance(value, int | float) else -1.0
 
 
-def _trace_object(uid: str, trace: Trace) -> Obj:
-    spans = [
+def _trace_object(uid: str, id_: str, spans: Sequence[Span], dropped: int) -> Obj:
+    items = [
         {
             "lane": span.lane, "name": span.name, "began": span.began, "ended": span.ended,
             "parent": span.parent, "facts": dict(span.facts),
         }
-        for span in trace.spans
+        for span in spans
     ]  # fmt: skip
-    return {"uid": uid, "spans": spans, "dropped": trace.dropped}
+    return {"uid": uid, "traceId": id_, "spans": items, "dropped": dropped}

@@ -151,6 +151,7 @@ class AllInOne:
         with self._progress.step("store") as step:
             url = self._settings.store or f"sqlite:///{self._data.store}"
             self._undo.push_async_callback(self._api.stop)
+            self._api.export_traces(self._settings.tracing_config_file)
             store = await self._api.open(url)
             self._shared = store.shared
             step.detail = f"{url.split(':')[0]}, revision {store.revision}"

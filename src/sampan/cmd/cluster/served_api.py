@@ -57,6 +57,17 @@ class ServedApi:
         self._undo = AsyncExitStack()
         self._server: ApiServer | None = None
 
+    def export_traces(self, config_file: str) -> None:
+        """Where one is named. Raises CannotStart."""
+        if not config_file:
+            return
+        # Few export, and nobody else waits for it.
+        from sampan.cmd.flags.tracing import export_settings_in
+        from sampan.core.telemetry.export import Exporter
+
+        exporter = Exporter(export_settings_in(config_file), self._metrics, self._clock)
+        self._tasks.supervise("export of traces", exporter.run)
+
     async def open(self, url: str) -> Store:
         """Raises CannotStart."""
         try:

@@ -8,7 +8,7 @@ import argparse
 
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import common, security, values
+from sampan.cmd.flags import common, security, tracing, values
 from sampan.cmd.settings import (
     DEFAULT_PORT,
     SERVICE_CIDR,
@@ -76,6 +76,7 @@ def _add_apiserver(verbs: common.Verbs) -> None:
         help="as whom it calls the servers of APIServices; --requestheader-client-ca-file signs "
         "it")  # fmt: skip
     add("--proxy-client-key-file", metavar="FILE", default="", help="its key")
+    add(tracing.FLAG, metavar="FILE", default="", help=tracing.HELP)
     security.add_flags(parser)
     _end(parser)
 
@@ -173,6 +174,7 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
         service_cidr=given.service_cluster_ip_range,
         node_ports=given.service_node_port_range,
         security=security.choices(given),
+        tracing_config_file=given.tracing_config_file,
         ready_file=given.ready_file,
         log_level=given.log_level,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sampan.client.kubeconfig import default_path
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import common, node_flags, scenario, security, values
+from sampan.cmd.flags import common, node_flags, scenario, security, tracing, values
 from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, RuntimeChoice, UpSettings
 
 
@@ -87,6 +87,7 @@ def _add_control_plane(up: argparse.ArgumentParser) -> None:
         help="false: addresses of LoadBalancers are left to others (default: true)")  # fmt: skip
     add("--tracing", type=values.truth, default=True, metavar="BOOL",
         help="false: nothing is remembered for `sampan trace` (default: true)")  # fmt: skip
+    add(tracing.FLAG, metavar="FILE", default="", help=tracing.HELP)
 
 
 def up_settings(given: argparse.Namespace) -> UpSettings:
@@ -115,6 +116,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         ),
         controllers=_controllers_of(given),
         tracing=given.tracing,
+        tracing_config_file=given.tracing_config_file,
         scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),

@@ -55,6 +55,7 @@ class ApiServerProcess:
     async def start(self) -> None:
         """Returns when requests are answered. Raises CannotStart."""
         settings = self._settings
+        self._api.export_traces(settings.tracing_config_file)
         address = settings.advertise_address or _own_address(settings.bind_address)
         files = self._ensure_files(address)
         try:

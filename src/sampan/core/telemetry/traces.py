@@ -8,16 +8,25 @@ Invariant: nothing is written on objects; with tracing off a step costs one ques
 """
 
 import asyncio
+import os
+import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from sampan.core.clock import Clock
+from sampan.core.telemetry import trace_context
+from sampan.core.telemetry.trace_context import TraceContext, header_of, span_id_of, trace_id_of
 
 MOST_TRACES = 2000
 MOST_SPANS = 256  # of one trace: a pod that restarts for ever ends here
 MOST_UNDELIVERED = 10_000
+MOST_ERROR = 200  # characters of what a step failed with
 TOP = -1  # the parent of a span that has none
+# Facts by which exported spans are known to others.
+TRACE_ID, SPAN_ID, PARENT_ID = "trace id", "span id", "parent span id"
+T = TypeVar("T")
 
 
 class Span(NamedTuple):
@@ -32,17 +41,29 @@ class Span(NamedTuple):
 class Marks:
     """When the steps of one request ended: one flat list, made into spans when somebody asks."""
 
-    __slots__ = ("_clock", "began", "facts", "steps")
+    __slots__ = ("_clock", "began", "facts", "id", "steps")
 
-    def __init__(self, clock: Clock, began: float) -> None:
+    def __init__(self, clock: Clock, began: float, id_: str) -> None:
         self._clock = clock
         self.began = began
+        self.id = id_
         self.steps: list[str | float] = []  # name, moment, name, moment, …
         self.facts: dict[str, str] = {}
 
     def at(self, step: str) -> None:
         """This step has just ended; it began where the last one ended."""
         self.steps += (step, self._clock.now())
+
+    def continue_from(self, caller: TraceContext) -> None:
+        """It is a part of the caller's trace."""
+        self.facts[TRACE_ID], self.facts[PARENT_ID] = caller.trace_id, caller.span_id
+
+    def header(self) -> str:
+        """For calls to others on its behalf: from now on it has ids that they know."""
+        if SPAN_ID not in self.facts:
+            self.facts.setdefault(TRACE_ID, os.urandom(16).hex())
+            self.facts[SPAN_ID] = os.urandom(8).hex()
+        return header_of(self.facts[TRACE_ID], self.facts[SPAN_ID])
 
 
 class _NoMarks(Marks):
@@ -51,10 +72,16 @@ class _NoMarks(Marks):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.steps = []
+        self.steps, self.id = [], ""
 
     def at(self, step: str) -> None:
         pass
+
+    def continue_from(self, caller: TraceContext) -> None:
+        pass
+
+    def header(self) -> str:
+        return ""
 
 
 NO_MARKS: Marks = _NoMarks()
@@ -68,9 +95,10 @@ class _Request(NamedTuple):
 
 
 class Trace:
-    __slots__ = ("_noted", "count", "dropped")
+    __slots__ = ("_noted", "count", "dropped", "id")
 
-    def __init__(self) -> None:
+    def __init__(self, id_: str) -> None:
+        self.id = id_  # as others know it: 32 hexadecimal digits
         self._noted: list[Span | _Request] = []
         self.count = 0  # of spans
         self.dropped = 0  # spans that found no room
@@ -86,13 +114,15 @@ class Trace:
     def spans(self) -> list[Span]:
         spans: list[Span] = []
         for noted in self._noted:
-            if isinstance(noted, Span):
-                spans.append(noted)
-            else:
-                first = len(spans)
-                spans.append(noted.whole)
-                spans += _parts(noted, first)
+            spans += _spread(noted, len(spans))
         return spans
+
+
+def _spread(noted: Span | _Request, at: int) -> list[Span]:
+    """With its parts, where it has some; `at`: how many spans come before it."""
+    if isinstance(noted, Span):
+        return [noted]
+    return [noted.whole, *_parts(noted, at)]
 
 
 def _parts(request: _Request, parent: int) -> Iterator[Span]:
@@ -105,28 +135,30 @@ def _parts(request: _Request, parent: int) -> Iterator[Span]:
 
 
 class Outbox:
-    """Spans of a process that keeps none itself: they are on their way to the API server."""
+    """Spans on their way to somebody else: to the API server, which keeps them, or to a
+    collector."""
 
     def __init__(self) -> None:
         self.dropped = 0  # spans that found no room
-        self._spans: list[tuple[str, Span]] = []
-        self._noted = asyncio.Event()
+        self._noted: list[tuple[str, Span | _Request]] = []
+        self._any = asyncio.Event()
 
-    def add(self, uid: str, span: Span) -> None:
-        if len(self._spans) >= MOST_UNDELIVERED:
+    def add(self, uid: str, noted: Span | _Request) -> None:
+        if len(self._noted) >= MOST_UNDELIVERED:
             self.dropped += 1
             return
-        self._spans.append((uid, span))
-        self._noted.set()
+        self._noted.append((uid, noted))
+        self._any.set()
 
     async def noted(self) -> None:
         """Returns when there is something to deliver."""
-        await self._noted.wait()
+        await self._any.wait()
 
-    def take(self) -> list[tuple[str, Span]]:
-        self._noted.clear()
-        spans, self._spans = self._spans, []
-        return spans
+    def take(self) -> list[tuple[str, list[Span]]]:
+        """Each with its parts, whose parent is the first."""
+        self._any.clear()
+        noted, self._noted = self._noted, []
+        return [(uid, _spread(item, 0)) for uid, item in noted]
 
 
 class Traces:
@@ -136,17 +168,21 @@ class Traces:
         """`outbox`: where spans go that somebody else keeps."""
         self.is_on = most > 0
         self._outbox = outbox
+        self._exported: Outbox | None = None
         self.forgotten = 0  # traces that made room for newer ones
         self._clock, self._most = clock, most
         self._traces: OrderedDict[str, Trace] = OrderedDict()  # by uid, the oldest first
 
+    def export_to(self, outbox: Outbox) -> None:
+        """What is kept here goes there, too."""
+        self._exported = outbox
+
     def now(self) -> float:
         return self._clock.now()
 
-    def marks(self, began: float | None = None) -> Marks:
-        if not self.is_on:
-            return NO_MARKS
-        return Marks(self._clock, self._clock.now() if began is None else began)
+    def marks(self, id_: str = "") -> Marks:
+        """`id_`: what the caller knows the request by."""
+        return Marks(self._clock, self._clock.now(), id_) if self.is_on else NO_MARKS
 
     def add(self, uid: str, span: Span) -> None:
         """A step that is over."""
@@ -154,6 +190,8 @@ class Traces:
             self._outbox.add(uid, span)
         elif self.is_on:
             self._of(uid).add(span)
+            if self._exported is not None:
+                self._exported.add(uid, span)
 
     def span(self, uid: str, lane: str, name: str, began: float, **facts: str) -> None:
         """A step that ends now."""
@@ -171,19 +209,66 @@ class Traces:
         if not self.is_on or marks is NO_MARKS:
             return
         whole = Span(lane, name, marks.began, self._clock.now(), TOP, marks.facts)
-        self._of(uid).add(_Request(whole, marks.steps), 1 + len(marks.steps) // 2)
+        noted = _Request(whole, marks.steps)
+        self._of(uid, marks.facts.get(TRACE_ID, "")).add(noted, 1 + len(marks.steps) // 2)
+        if self._exported is not None:
+            self._exported.add(uid, noted)
+
+    def lone_request(self, lane: str, name: str, marks: Marks) -> Trace:
+        """A request that is about no object: whoever asks keeps it."""
+        trace = Trace(marks.facts.get(TRACE_ID) or os.urandom(16).hex())
+        whole = Span(lane, name, marks.began, self._clock.now(), TOP, marks.facts)
+        noted = _Request(whole, marks.steps)
+        trace.add(noted, 1 + len(marks.steps) // 2)
+        if self._exported is not None:
+            self._exported.add(trace.id, noted)
+        return trace
+
+    async def timed(self, uid: str, lane: str, name: str, work: Awaitable[T]) -> T:
+        """A step that is `work`: what it calls may know of it, and what it notes is kept."""
+        if not self.is_on:
+            return await work
+        began, done = self._clock.now(), False
+        step = trace_context.Step(partial(self._header, uid, lane, name, began), {})
+        token = trace_context.enter(step)
+        try:
+            result = await work
+            done = True
+            return result
+        finally:
+            trace_context.leave(token)
+            if not done:
+                step.facts["error"] = _failure()
+            self.add(uid, Span(lane, name, began, self._clock.now(), TOP, step.facts))
 
     def of(self, uid: str) -> Trace | None:
         return self._traces.get(uid)
 
-    def _of(self, uid: str) -> Trace:
+    def id_of(self, uid: str) -> str:
+        """By which others know the trace."""
+        trace = self._traces.get(uid)
+        return trace.id if trace is not None else trace_id_of(uid)
+
+    def _header(self, uid: str, lane: str, name: str, began: float) -> str:
+        return header_of(self.id_of(uid), span_id_of(uid, lane, name, began))
+
+    def _of(self, uid: str, begun_as: str = "") -> Trace:
+        """`begun_as`: the id that a caller, or a webhook, knows it by."""
         trace = self._traces.get(uid)
         if trace is None:
             if len(self._traces) >= self._most:
                 self._traces.popitem(last=False)
                 self.forgotten += 1
-            trace = self._traces[uid] = Trace()
+            trace = self._traces[uid] = Trace(begun_as or trace_id_of(uid))
         return trace
+
+
+def _failure() -> str:
+    """What the step that is being left fails with."""
+    error = sys.exc_info()[1]
+    if error is None or isinstance(error, asyncio.CancelledError):
+        return "interrupted"
+    return (str(error) or type(error).__name__)[:MOST_ERROR]
 
 
 class _NoClock:

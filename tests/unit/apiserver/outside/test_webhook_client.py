@@ -18,6 +18,8 @@ from sampan.apiserver.outside.webhook_client import Caller, CallFailed, Target
 from sampan.core.http import Response
 from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
+from sampan.core.telemetry.trace_context import trace_id_of
+from sampan.core.telemetry.traces import Traces
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 
@@ -58,6 +60,20 @@ async def answering(*answers):
 
 def run(test):
     virtual_time.run(test())
+
+
+def test_who_is_called_is_told_which_trace_that_belongs_to():
+    async def test():
+        answer = Response(200, (), b"{}")
+        async with answering(answer, answer) as (url, asked):
+            caller = Caller(Target(url))
+            await Traces(LoopClock()).timed("u", "apiserver", "call", caller.post({}, 5.0))
+            await caller.post({}, 5.0)
+            await caller.close()
+        assert asked[0].headers["traceparent"].startswith(f"00-{trace_id_of('u')}-")
+        assert "traceparent" not in asked[1].headers
+
+    run(test)
 
 
 async def failure(url, seconds=10.0):

@@ -107,6 +107,7 @@ class Webhooks:
         with self._metrics.measured(hook.name, self._kind, attributes.operation) as said:
             try:
                 response = await self._response(hook, matched, attributes)
+                attributes.marks.at(f"webhook {hook.name}")
             except CallFailed as error:
                 said.failed(hook.ignores_failure)
                 self._handle_failure(hook, attributes, error)

@@ -1,0 +1,80 @@
+"""Spans on their way to a collector, as OTLP/HTTP in JSON.
+
+Job: a batch some seconds after its first span, of the traces that are sampled.
+Invariant: export holds nobody up: what a collector does not take is counted and lost.
+"""
+
+import json
+
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.core.telemetry.otlp import MILLION, is_sampled, request_of
+from sampan.core.telemetry.traces import TRACE_ID, Outbox, Span
+
+BATCH_SECONDS = 1.0
+TIMEOUT_SECONDS = 10.0  # as OTLP's exporters
+PATH = "/v1/traces"
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """As upstream's TracingConfiguration; `endpoint`: a URL of OTLP/HTTP, empty: none."""
+
+    endpoint: str = ""
+    per_million: int = MILLION
+
+
+class Exporter:
+    def __init__(self, settings: ExportSettings, metrics: Metrics, clock: Clock) -> None:
+        self._settings, self._clock, self._outbox = settings, clock, Outbox()
+        self._traces, self._http = metrics.traces, HttpClient()
+        self._traces.export_to(self._outbox)
+        self._count = metrics.counter(
+            "sampan_exported_spans_total", "Spans, by whether the collector took them.", ("result",)
+        )
+        url = settings.endpoint.rstrip("/")
+        self._url = url if url.endswith(PATH) else url + PATH
+        self._is_down = False  # so that one that is away is said once
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                await self._outbox.noted()
+                await self._clock.sleep(BATCH_SECONDS)
+                await self._deliver(self._outbox.take())
+        finally:
+            await self._http.close()
+
+    async def _deliver(self, noted: list[tuple[str, list[Span]]]) -> None:
+        chosen = [item for item in noted if self._is_chosen(*item)]
+        if not chosen:
+            return
+        ids = {uid: self._traces.id_of(uid) for uid, _ in chosen}
+        body = json.dumps(request_of(chosen, ids)).encode()
+        count = sum(len(spans) for _, spans in chosen)
+        trouble = await self._post(body)
+        self._count.add("failed" if trouble else "sent", by=count)
+        if trouble and not self._is_down:
+            log.warning("the collector takes no spans", endpoint=self._url, error=trouble)
+        self._is_down = bool(trouble)
+
+    async def _post(self, body: bytes) -> str:
+        """Why they were not taken; empty: they were."""
+        headers = [("content-type", "application/json")]
+        try:
+            answer = await self._http.request(
+                "POST", self._url, headers=headers, body=body, timeout_seconds=TIMEOUT_SECONDS
+            )
+        except (HttpError, OSError) as error:
+            return str(error) or type(error).__name__
+        return "" if answer.status < 300 else f"it answers {answer.status}"
+
+    def _is_chosen(self, uid: str, spans: list[Span]) -> bool:
+        trace_id = spans[0].facts.get(TRACE_ID) or self._traces.id_of(uid)
+        return is_sampled(trace_id, self._settings.per_million)
