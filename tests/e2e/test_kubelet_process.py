@@ -67,6 +67,7 @@ def test_a_node_joins_a_cluster_over_https_and_is_tolerant_of_its_absence(own_cl
         node = kubectl.get("node", "two")
         assert node["metadata"]["labels"]["disk"] == "ssd"
         assert {"key": "own", "value": "yes", "effect": "NoSchedule"} in node["spec"]["taints"]
+        eventually(lambda: kubectl.get("node", "two")["spec"].get("podCIDR") == "10.244.0.0/24")
         eventually(lambda: "Running" in kubectl("get", "pods"))
         assert kubectl.get("pods")["items"][0]["metadata"]["name"] == "web-two"
         own_cluster.stop()

@@ -31,15 +31,15 @@ pytestmark = [
 
 
 class Joined:
-    """A node that came by `sampan join`."""
+    """A node that came by `sampan join`; of its cluster's ranges and mode it is told by the API."""
 
-    def __init__(self, root, machine, name, line, mode):
+    def __init__(self, root, machine, name, line):
         self.machine, self.name = machine, name
         self.data_dir, self._ready = root / name, root / f"{name}.ready"
         _, *join = line.split()
         self._command = [
             *machine.where, *sampan_command(*join), "--data-dir", str(self.data_dir),
-            "--node-name", name, "--ready-file", str(self._ready), "--network", mode,
+            "--node-name", name, "--ready-file", str(self._ready),
         ]  # fmt: skip
         self._output = root / f"{name}.out"
         self.start()
@@ -57,25 +57,28 @@ class Joined:
     def end(self):
         self.program.stop(60)
         self.run("reset", "--yes")
-        assert "10.244" not in self.machine.run("ip", "route")
+        assert "sampan" not in self.machine.run("ip", "route")
         assert "sampan" not in self.machine.run("nft", "list", "tables")
         assert "sampan" not in self.machine.run("ip", "link")
 
 
-@pytest.fixture(params=["auto", "vxlan"])
+OTHER_RANGES = ("--cluster-cidr", "10.40.0.0/16", "--service-cidr", "10.50.0.0/16")
+
+
+@pytest.fixture(params=[("auto",), ("vxlan", *OTHER_RANGES)], ids=lambda flags: flags[0])
 def world(request, archive):
     """A cluster on the first machine, and two that joined it."""
     root = Path(tempfile.mkdtemp(prefix="sampan-3m-"))
     with machines(3) as [first, *others]:
         flags = ("--runtime", "cri", "--bind-address", "0.0.0.0", "--node-name", "one",
-                 "--network", request.param)  # fmt: skip
+                 "--network", *request.param)  # fmt: skip
         cluster = SampanProcess(root, *flags, where=first.where).up()
         joined = []
         try:
             cluster.run("image", "import", str(archive))
             line = cluster.run("token", "create")
             for machine, name in zip(others, ("two", "three"), strict=True):
-                joined.append(Joined(root, machine, name, line, request.param))
+                joined.append(Joined(root, machine, name, line))
                 joined[-1].run("image", "import", str(archive))
             yield cluster, first, joined
             cluster.kubectl("delete", "pods", "--all", "--now")
@@ -84,7 +87,7 @@ def world(request, archive):
                 node.end()
             cluster.stop()
             cluster.reset()
-            assert "10.244" not in first.run("ip", "route")
+            assert "sampan" not in first.run("ip", "route")
             shutil.rmtree(root)
 
 
@@ -100,6 +103,8 @@ def test_pods_on_three_machines_are_one_network(world):
         eventually(lambda name=name: ready(kubectl, name), 60)
     ranges = [node["spec"]["podCIDR"] for node in kubectl.get("nodes")["items"]]
     assert len(set(ranges)) == 3
+    for node in joined:
+        assert _uses(node.machine, first)
     labels = {"app": "spread"}
     pods = [server(f"on-{name}", labels, nodeName=name) for name in ("one", "two", "three")]
     ports = [
@@ -134,6 +139,19 @@ def test_pods_on_three_machines_are_one_network(world):
     assert ask_from_pod(kubectl, "on-three", cluster_address, 80) in everywhere
     _local_traffic_stays_local(kubectl, first, joined)
     _node_leaves_and_comes_back(kubectl, first, joined[0], addresses["on-two"])
+
+
+def _uses(machine, first):
+    """The same service range leads to the bridges, and the same sort of ways to other nodes."""
+    services = {_service_route(each) for each in (machine, first)}
+    tunnels = {"vxlan" in each.run("ip", "-d", "link") for each in (machine, first)}
+    return len(services) == len(tunnels) == 1
+
+
+def _service_route(machine):
+    [route] = [line.split()[0] for line in machine.run("ip", "route").splitlines()
+               if line.startswith(("10.96.0.0/12 ", "10.50.0.0/16 "))]  # fmt: skip
+    return route
 
 
 def _local_traffic_stays_local(kubectl, first, joined):

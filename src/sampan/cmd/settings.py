@@ -91,6 +91,7 @@ class NodeProcessSettings:
     up: UpSettings  # what it shares with the node of an all-in-one cluster
     kubeconfig: str = ""  # how it reaches the API; empty: by `join`, or not at all
     join: str = ""  # the data directory of a cluster on this machine
+    network: NetworkMode | None = None  # None: as the cluster says
     bootstrap_kubeconfig: str = ""  # with what it asks for a certificate of its own
     tls_cert_file: str = ""
     tls_private_key_file: str = ""

@@ -29,10 +29,12 @@ from sampan.cmd.cluster import contexts, machine, pki, rotation
 from sampan.cmd.cluster.addresses import advertise_address, reachable, server_names
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
+from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import UpSettings
@@ -284,14 +286,22 @@ class AllInOne:
             acting_as=lambda name: clients(user_name(name)),
         )  # fmt: skip
         try:
+            await publish(client, self._configuration)
             await runner.run()
         finally:
             await informers.stop()
 
     @property
     def _cluster_cidrs(self) -> tuple[str, ...]:
-        """Nodes get ranges where the pods' network is ours."""
-        return (self._settings.ranges.cluster,) if self._gateway else ()
+        """Nodes get ranges where they are real, or not here: simulated ones need none."""
+        simulated = isinstance(self._nodes, SimulatedNodes)
+        return () if simulated else (self._settings.ranges.cluster,)
+
+    @property
+    def _configuration(self) -> ClusterConfiguration:
+        """What nodes that join are told."""
+        ranges = self._settings.ranges
+        return ClusterConfiguration(ranges.cluster, ranges.service, self._settings.network)
 
     @functools.cached_property
     def _identity(self) -> str:

@@ -62,7 +62,8 @@ def _add_node(add: common.Add) -> None:
 def _add_network(add: common.Add) -> None:
     add("--network", choices=("auto", "host-gw", "vxlan", "none"), default="auto",
         help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
-        "on one network and tunnels elsewhere (auto, the default); none: the CNI plugin that you "
+        "on one network and tunnels elsewhere (auto, the default of a cluster; a node that joins "
+        "takes its cluster's, and its ranges); none: the CNI plugin that you "
         "configure in /etc/cni/net.d; Services, names and policies are yours, too")  # fmt: skip
     add("--cni", choices=("builtin", "reference"), default="builtin",
         help="who makes pods' interfaces: sampan, or the reference CNI plugins "

@@ -47,9 +47,11 @@ def _add_proxy(verbs: common.Verbs) -> None:
     add("--kubeconfig", metavar="FILE", default="", help="the API server, and who we are")
     add("--node-name", metavar="NAME", default="", help="default: the host's name")
     add("--cluster-cidr", metavar="CIDR,…", type=values.names, default=(),
-        help="of pods: connections from elsewhere are masqueraded (default: none are)")  # fmt: skip
+        help="of pods: connections from elsewhere are masqueraded "
+        "(default: as the cluster says)")  # fmt: skip
     add("--service-cidr", metavar="CIDR,…", type=values.names, default=(),
-        help="what no Service takes of these is refused (default: it goes on)")  # fmt: skip
+        help="what no Service takes of these is refused "
+        "(default: as the cluster says)")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when the rules are there")
     common.log_level(proxy)
 
@@ -57,6 +59,7 @@ def _add_proxy(verbs: common.Verbs) -> None:
 def _add_node_process(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     node_flags.add_flags(parser)
+    parser.set_defaults(network=None)  # as the cluster says
     add("--runtime", choices=("cri", "simulated"), default="cri", help="default: %(default)s")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
     add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
@@ -101,7 +104,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             ready_file=given.ready_file,
             log_level=given.log_level,
             keep_pods=not given.stop_pods,
-            network=given.network,
+            network=given.network or "auto",
             cni=given.cni,
             ranges=node_flags.ranges(given),
             stub_domains=tuple(given.dns_stub_domain),
@@ -109,6 +112,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
         ),
         kubeconfig=given.kubeconfig,
         join=given.join,
+        network=given.network,
         bootstrap_kubeconfig=given.bootstrap_kubeconfig,
         tls_cert_file=given.tls_cert_file,
         tls_private_key_file=given.tls_private_key_file,

@@ -14,6 +14,7 @@ from sampan.client.informer import Informers
 from sampan.client.kubeconfig import Connection
 from sampan.client.rest import Caller, RestClient, context_of, without_identity
 from sampan.cmd.cluster import component
+from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ControllersSettings, ElectionChoices
@@ -66,6 +67,9 @@ class Controlling:
             acting_as=accounts.client_of if accounts is not None else None,
         )  # fmt: skip
         try:
+            # Before nodes get their ranges: who has one finds the rest.
+            known = ClusterConfiguration(",".join(self._settings.cluster_cidrs))
+            await publish(client, known)
             await runner.run()
         finally:
             await informers.stop()

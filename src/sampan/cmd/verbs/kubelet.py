@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sampan.api.objects import Obj
 from sampan.api.rules.account_token import NETWORK_ACCOUNT, VOLUMES_ACCOUNT
 from sampan.client import kubeconfig
 from sampan.client.account_identity import AccountIdentity
@@ -23,11 +24,16 @@ from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
+from sampan.cmd.cluster.node.cluster_configuration import (
+    ClusterConfiguration,
+    read_configuration,
+)
 from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidr
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import scenario_in
@@ -115,10 +121,13 @@ class NodeProcess:
     async def start(self) -> None:
         connection = await self._connection()
         tls = self._server_tls(connection)
-        self._node = node = self._chosen_node(connection)
         self._client = client = self._made_client(connection)
-        if isinstance(node, RealNode) and isinstance(client, RestClient):
-            await self._ask_for_pod_cidr(node, client)
+        pod_cidr = ""
+        if isinstance(client, RestClient) and self._is_ours:
+            pod_cidr = await self._ask_for_ranges(client)
+        self._node = node = self._chosen_node(connection)
+        if isinstance(node, RealNode):
+            node.pods.pod_cidr = pod_cidr
         await node.prepare()
         if connection is not None:
             self._provisioner = self._account_client(connection, client, VOLUMES_ACCOUNT)
@@ -163,17 +172,41 @@ class NodeProcess:
             lambda: bootstrap.keep_serving(client, tls, root, owner, self._clock),
         )
 
-    async def _ask_for_pod_cidr(self, node: RealNode, client: RestClient) -> None:
-        """Where the pods' network is ours, it has the range that the cluster gives this node."""
+    @property
+    def _is_ours(self) -> bool:
+        """The pods' network, unless the cluster says otherwise."""
+        up = self._settings.up
+        return up.runtime == "cri" and not up.cri_socket and self._settings.network != "none"
+
+    async def _ask_for_ranges(self, client: RestClient) -> str:
+        """The cluster's, and its network's mode, which become this node's settings where no flag
+        says otherwise; returned is the range that the cluster gives the node's own pods."""
         from sampan.network import bridge
 
-        settings = self._settings.up
-        known = bridge.record(self._data.root) is not None
-        ours = not settings.cri_socket and settings.network != "none"
-        if not ours or not settings.node.register or known:
-            return
-        bare = bare_node(self._identity.name, settings.node)
-        node.pods.pod_cidr = await claimed_pod_cidr(client, bare, self._clock)
+        known = await read_configuration(client)
+        pod_cidr, settings = "", self._settings.up
+        has_range = bridge.record(self._data.root) is not None
+        leaves = known is not None and (self._settings.network or known.network) == "none"
+        if settings.node.register and not has_range and not leaves:
+            bare = bare_node(self._identity.name, settings.node)
+            pod_cidr = await claimed_pod_cidr(client, bare, self._clock)
+        if known is None and pod_cidr:
+            known = await read_configuration(client)  # whoever gives ranges says them first
+        self._take_ranges(known)
+        return pod_cidr
+
+    def _take_ranges(self, known: ClusterConfiguration | None) -> None:
+        """From now on; where the cluster cannot be asked, as it said last time."""
+        up = self._settings.up
+        said: Obj = known.record() if known is not None else {}
+        if said:
+            self._data.remember(**said)
+        said = {**self._data.record(), **said}
+        given = {"cluster_cidr": up.ranges.cluster, "service_cidr": up.ranges.service}
+        others = {name: said.get(name) for name, flag in given.items() if not flag}
+        ranges = chosen_ranges(up.ranges, others)
+        network = self._settings.network or said.get("network") or up.network
+        self._settings = replace(self._settings, up=replace(up, ranges=ranges, network=network))
 
     async def stop(self) -> None:
         await self._tasks.stop()

@@ -13,9 +13,11 @@ from sampan.client import kubeconfig
 from sampan.client.informer import Informers
 from sampan.client.rest import RestClient, connect
 from sampan.cmd.cluster import machine
+from sampan.cmd.cluster.node.cluster_configuration import read_configuration
 from sampan.cmd.cluster.process import run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags import values
 from sampan.cmd.settings import ProxyProcessSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
@@ -61,14 +63,22 @@ class ProxyProcess:
             raise CannotStart(str(error)) from error
         self._client = connect(connection, clock=self._clock, user_agent="sampan-proxy")
         self._informers = Informers(self._client, clock=self._clock)
-        place = ProxyPlace(
-            TABLE, cluster_cidrs=settings.cluster_cidrs, service_cidrs=settings.service_cidrs
-        )
+        cluster_cidrs, service_cidrs = await self._ranges(self._client)
+        place = ProxyPlace(TABLE, cluster_cidrs=cluster_cidrs, service_cidrs=service_cidrs)
         name = settings.node_name or machine.node_name(os.uname().nodename)
         proxy = ServiceProxy(ProxySettings(place, name), self._informers, self._clock, Metrics())
         self._informers.start()
         self._tasks.supervise("service proxy", proxy.run)
         await proxy.ready.wait()
+
+    async def _ranges(self, client: RestClient) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of pods and of Services: as the flags say, or else the cluster."""
+        pods, services = self._settings.cluster_cidrs, self._settings.service_cidrs
+        known = None if pods and services else await read_configuration(client)
+        if known is not None:
+            pods = pods or values.names(known.cluster_cidr)
+            services = services or values.names(known.service_cidr)
+        return pods, services
 
     async def stop(self) -> None:
         await self._tasks.stop()

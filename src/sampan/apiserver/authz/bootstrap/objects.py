@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.resources import Resource, by_kind
 from sampan.api.rules.account_token import NETWORK_ACCOUNT, NODE_ACCOUNTS, VOLUMES_ACCOUNT
+from sampan.api.rules.cluster_configuration import NAME as CONFIGURATION
 from sampan.apiserver.authz.bootstrap.cluster_roles import (
     AGGREGATED,
     AGGREGATED_FROM,
@@ -40,6 +41,9 @@ _JOINING = (
 )
 _NODES = "system:nodes"
 _NETWORK, _NETWORK_TOKEN = "sampan:node-network", "sampan:node-network-token"
+# As kubeadm's kubeadm:nodes-kubeadm-config, and who writes what they read.
+_READ_CONFIGURATION = f"sampan:nodes-{CONFIGURATION}"
+_WRITE_CONFIGURATION = f"sampan:write-{CONFIGURATION}"
 _EVERYBODY = ("system:authenticated", "system:unauthenticated")
 
 
@@ -213,6 +217,11 @@ def _namespaced_roles() -> list[tuple[Resource, Obj]]:
             _SYSTEM, _NETWORK_TOKEN,
             rule("create", CORE, "serviceaccounts/token", " ".join(NODE_ACCOUNTS)),
         ),
+        _role(_SYSTEM, _READ_CONFIGURATION, rule("get", CORE, "configmaps", CONFIGURATION)),
+        _role(
+            _SYSTEM, _WRITE_CONFIGURATION, rule("create", CORE, "configmaps"),
+            rule("get update", CORE, "configmaps", CONFIGURATION),
+        ),
         _role(
             _PUBLIC, signer, rule(READ, CORE, "configmaps"),
             rule("update", CORE, "configmaps", "cluster-info"), events(),
@@ -231,6 +240,12 @@ def _namespaced_roles() -> list[tuple[Resource, Obj]]:
         _role_binding(
             _SYSTEM, _NETWORK_TOKEN, _NETWORK_TOKEN, [_subject("Group", _NODES)]
         ),
+        _role_binding(
+            _SYSTEM, _READ_CONFIGURATION, _READ_CONFIGURATION,
+            [_subject("Group", _NODES), _subject("Group", "system:bootstrappers"),
+             _subject("User", "system:kube-proxy")],
+        ),
+        _role_binding(_SYSTEM, _WRITE_CONFIGURATION, _WRITE_CONFIGURATION, both[:1]),
         _role_binding(_PUBLIC, signer, signer, [_account("bootstrap-signer")]),
     ]  # fmt: skip
 
