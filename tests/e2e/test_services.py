@@ -229,12 +229,15 @@ def test_a_client_stays_with_its_endpoint_while_it_is_told_to(kubectl, pair, mac
         return ask_from(machine, address, 80)
 
     eventually(lambda: ask() in BOTH)
+    table = machine.run("nft", "-a", "list", "tables")
     for _ in range(2):  # switched off and on again
         assert len(set(answers(ask))) == 1
         kubectl("patch", "service", "sticky", "-p", '{"spec": {"sessionAffinity": "None"}}')
         eventually(lambda: len(set(answers(ask))) == 2)
         kubectl("patch", "service", "sticky", "-p", '{"spec": {"sessionAffinity": "ClientIP"}}')
         eventually(lambda: len(set(answers(ask))) == 1)
+    # What packets write into it is nobody's tampering: it is the same table.
+    assert machine.run("nft", "-a", "list", "tables") == table
 
 
 def test_a_load_balancer_has_the_node_s_address_and_its_source_ranges(

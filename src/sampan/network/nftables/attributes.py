@@ -14,18 +14,24 @@ _NESTED = 0x8000
 _TYPE_MASK = 0x3FFF
 
 
-def message(kind: int, flags: int, sequence: int, content: bytes) -> bytes:
-    return _HEADER.pack(_HEADER.size + len(content), kind, flags, sequence, 0) + content
+def message(kind: int, flags: int, sequence: int, content: bytes, port: int = 0) -> bytes:
+    return _HEADER.pack(_HEADER.size + len(content), kind, flags, sequence, port) + content
 
 
 def split(answer: bytes) -> Iterator[tuple[int, bytes]]:
     """Kind and content of each message in it."""
+    for kind, _, content in split_with_port(answer):
+        yield kind, content
+
+
+def split_with_port(answer: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Likewise, with the port of the socket that it answers, or whose change it tells of."""
     at = 0
     while at + _HEADER.size <= len(answer):
-        length, kind, *_ = _HEADER.unpack_from(answer, at)
+        length, kind, _, _, port = _HEADER.unpack_from(answer, at)
         if length < _HEADER.size:
             return
-        yield kind, answer[at + _HEADER.size : at + length]
+        yield kind, port, answer[at + _HEADER.size : at + length]
         at += (length + 3) & ~3
 
 

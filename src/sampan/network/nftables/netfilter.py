@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.network.nftables import own_port
 from sampan.network.nftables.attributes import (
     GENERIC,
     attribute,
@@ -67,6 +68,7 @@ class Netfilter:
     def __init__(self, family: str, table: str) -> None:
         self._family, self._table = FAMILIES[family], table
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
+        own_port.bind(self._socket)
         self._socket.settimeout(_ANSWER_SECONDS)
         for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
             self._socket.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)

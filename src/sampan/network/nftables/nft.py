@@ -1,6 +1,7 @@
 """The `nft` program: rules go through it as text.
 
 Job: run a script in one transaction; say why not where it cannot be.
+Invariant: what we write to a table of ours is signed.
 Invariant: it never waits for longer than ten seconds.
 """
 
@@ -8,6 +9,8 @@ import shutil
 import subprocess
 
 _SECONDS = 10.0
+# Made and removed in every script of ours: whoever watches the table knows it by that.
+SIGNATURE = "sampan-signature"
 
 
 class NftError(Exception):
@@ -30,10 +33,21 @@ def run(script: str) -> None:
         raise NftError(f"nft refuses the rules: {lines[0]}")
 
 
+def write(family: str, table: str, script: str) -> None:
+    """A script about a table of ours, which is there then."""
+    chain = f"chain {family} {table} {SIGNATURE}"
+    run(f"{script}\nadd {chain}\ndelete {chain}\n")
+
+
 def load(family: str, table: str, script: str) -> None:
     """A script that adds to what is there; where what is there is in its way (of another version),
     it goes first."""
     try:
-        run(script)
+        write(family, table, script)
     except NftError:
-        run(f"add table {family} {table}\ndelete table {family} {table}\n{script}")
+        replace(family, table, script)
+
+
+def replace(family: str, table: str, script: str) -> None:
+    """A script that makes the table, instead of all that is in it."""
+    write(family, table, f"add table {family} {table}\ndelete table {family} {table}\n{script}")

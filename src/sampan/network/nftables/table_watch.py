@@ -1,42 +1,78 @@
-"""Somebody else's `nft flush ruleset`: the kernel says at once whose tables are gone.
+"""Somebody else's changes of our rules: the kernel tells of every transaction, and whose it was.
 
-Job: call when a table of one name was deleted, in whichever family.
-Invariant: when the kernel had more to say than its socket holds, that counts as a deletion: whoever
-    is called looks for himself.
+Job: call when another process deleted a table of one name, in whichever family, or changed anything
+    in it: chains, rules, sets, elements.
+Invariant: what we do ourselves is no news: elements come from sockets of this process, and scripts
+    for nft are signed.
+Invariant: when the kernel had more to say than its socket holds, whoever is called looks for
+    himself.
 """
 
 import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
+from enum import Enum
 
-from sampan.network.nftables.attributes import GENERIC, attributes, split
+from sampan.network.nftables import own_port
+from sampan.network.nftables.attributes import GENERIC, attributes, split_with_port
+from sampan.network.nftables.nft import SIGNATURE
 
 _NETLINK_NETFILTER = 12
 _NFTABLES_GROUP = 7
-_SUBSYSTEM, _DELETE_TABLE, _TABLE_NAME = 10, 2, 1
+_SUBSYSTEM = 10 << 8
+_DELETE_CHAIN, _NEW_GENERATION = _SUBSYSTEM | 5, _SUBSYSTEM | 15
+_TABLE_NAME, _CHAIN_NAME = 1, 3  # the table's is the first attribute of every message
 _SO_RCVBUFFORCE = 33  # not bound by the machine's limit
 _BUFFER_BYTES = 4 << 20
 _ANSWER_BYTES = 1 << 16
 _MOST_ANSWERS = 200  # before others have their turn
 
 
-def deleted_tables(news: bytes) -> set[str]:
-    """Those that one message from the kernel is about. Pure."""
-    return {
-        attributes(content[GENERIC.size :]).get(_TABLE_NAME, b"").rstrip(b"\0").decode()
-        for kind, content in split(news)
-        if kind == _SUBSYSTEM << 8 | _DELETE_TABLE
-    }
+class Tampering(Enum):
+    CERTAIN = "certain"
+    POSSIBLE = "possible"  # news were lost
+
+
+class Transactions:
+    """Which transactions were somebody else's, and about our table. Each ends with the number of
+    the generation that it made; its news may come in several pieces."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table.encode() + b"\0"
+        self._touched = self._signed = False
+
+    def feed(self, news: bytes) -> bool:
+        """True where one that ends in these is such a one."""
+        found = False
+        for kind, port, content in split_with_port(news):
+            if kind == _NEW_GENERATION:
+                found = found or (self._touched and not self._signed)
+                self.forget()
+            elif not own_port.is_own(port):
+                self._note(kind, attributes(content[GENERIC.size :]))
+        return found
+
+    def forget(self) -> None:
+        self._touched = self._signed = False
+
+    def _note(self, kind: int, said: dict[int, bytes]) -> None:
+        if said.get(_TABLE_NAME) != self._table:
+            return
+        self._touched = True
+        if kind == _DELETE_CHAIN and said.get(_CHAIN_NAME) == SIGNATURE.encode() + b"\0":
+            self._signed = True
 
 
 class TableWatch:
-    def __init__(self, table: str, on_deleted: Callable[[], None]) -> None:
+    def __init__(self, table: str, on_tampering: Callable[[Tampering], None]) -> None:
         """Raises OSError. Inside of the loop that is to be told."""
-        self._table, self._on_deleted = table, on_deleted
+        self._transactions, self._on_tampering = Transactions(table), on_tampering
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        with contextlib.suppress(OSError):
+            own_port.ignore_own(self._socket)
         self._socket.setblocking(False)
         self._socket.bind((0, 1 << (_NFTABLES_GROUP - 1)))
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._read)
@@ -46,15 +82,17 @@ class TableWatch:
         self._socket.close()
 
     def _read(self) -> None:
-        deleted = False
+        found: Tampering | None = None
         for _ in range(_MOST_ANSWERS):
             try:
                 news = self._socket.recv(_ANSWER_BYTES)
             except BlockingIOError:
                 break
             except OSError:
-                deleted = True  # it lost some
+                self._transactions.forget()
+                found = found or Tampering.POSSIBLE
                 break
-            deleted = deleted or self._table in deleted_tables(news)
-        if deleted:
-            self._on_deleted()
+            if self._transactions.feed(news):
+                found = Tampering.CERTAIN
+        if found is not None:
+            self._on_tampering(found)

@@ -103,7 +103,8 @@ class HostPorts:
     def load(self, attachments: Iterable[Attachment]) -> None:
         """The rules, and every pod's elements; what nobody has goes. Raises OSError, NftError."""
         self.close()
-        nft.run(skeleton(self._family, self._table, self._bridge))
+        rules = skeleton(self._family, self._table, self._bridge)
+        nft.write(self._family, self._table, rules)
         netfilter = self._netfilter = Netfilter(self._family, self._table)
         present: Elements = {}
         for name in (PORTS, ADDRESS_PORTS, HAIRPIN):

@@ -207,7 +207,7 @@ class _KernelRules:
 
     def __init__(self, settings: EnforcerSettings) -> None:
         self._family, self._table = settings.family, settings.table
-        nft.run(ruleset.skeleton(self._family, self._table))
+        nft.write(self._family, self._table, ruleset.skeleton(self._family, self._table))
         self._netfilter = Netfilter(self._family, self._table)
         names = [name for name in self._netfilter.sets() if name.startswith(ruleset.PREFIX)]
         present: Elements = {}
@@ -276,7 +276,7 @@ class _KernelRules:
                 script += ruleset.combination_script(self._family, self._table, mine, direction)
                 chains.add(name)
         if script:
-            nft.run(script)
+            nft.write(self._family, self._table, script)
         self._chains |= chains
         self._sets |= sets
 
@@ -302,7 +302,7 @@ class _KernelRules:
         sets = {name for name in self._sets if _id_in(name) not in live}
         script = ruleset.removal_script(self._family, self._table, chains, sets)
         if script:
-            nft.run(script)
+            nft.write(self._family, self._table, script)
         self._chains -= chains
         self._sets -= sets
 

@@ -3,7 +3,8 @@
 Job: hear of changes, ask the plans, hand the difference to the table.
 Invariant: changes that come together are applied together, in one transaction.
 Invariant: an earlier proxy's rules stay in force until every Service is known again.
-Invariant: rules that somebody else deletes are written again at once.
+Invariant: rules that somebody else deletes or changes are written again at once; who does it again
+    and again waits.
 Owner: one per node; the only writer of its table.
 """
 
@@ -22,7 +23,7 @@ from sampan.network.nftables import conntrack
 from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
-from sampan.network.nftables.table_watch import TableWatch
+from sampan.network.nftables.table_watch import TableWatch, Tampering
 from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.health_checks import Check, HealthChecks, check_of
@@ -33,6 +34,8 @@ from sampan.network.services.table import ServiceTable
 SERVICE_NAME = "kubernetes.io/service-name"
 ZONE = "topology.kubernetes.io/zone"
 RETRY_SECONDS = 1.0
+# Whoever changes our rules again and again may have us write them for a quarter of the time.
+RESTORE_PAUSE, LEAST_PAUSE_SECONDS = 3.0, 0.1
 log = get_logger(__name__)
 
 
@@ -66,7 +69,8 @@ class ServiceProxy:
         self._families: list[_Family] = []
         self._dirty: set[str] = set()
         self._zone = ""
-        self._deleted = False  # somebody removed the table
+        self._tampering: Tampering | None = None  # somebody else was at the table
+        self._next_restoration = 0.0
         self._on_restored: list[Callable[[], None]] = []
         self._health = HealthChecks()
         self._checked: dict[str, tuple[Check, int]] = {}
@@ -88,7 +92,7 @@ class ServiceProxy:
         self._node.on_change(self._node_changed)
         for informer in (self._services, self._slices, self._node):
             await informer.synced()
-        watch = TableWatch(self._settings.place.table, self._table_deleted)
+        watch = TableWatch(self._settings.place.table, self._tampered)
         try:
             while True:
                 await self._sync()
@@ -102,10 +106,12 @@ class ServiceProxy:
         """When the table was lost and is there again: others have rules in it, too."""
         self._on_restored.append(on_restored)
 
-    def _table_deleted(self) -> None:
-        log.warning("somebody deleted the rules of Services: they are written again",
-                    table=self._settings.place.table)  # fmt: skip
-        self._deleted = True
+    def _tampered(self, how: Tampering) -> None:
+        if how is Tampering.CERTAIN:
+            log.warning("somebody changed the rules of Services: they are written again",
+                        table=self._settings.place.table)  # fmt: skip
+        if self._tampering is not Tampering.CERTAIN:
+            self._tampering = how
         self._wake.set()
 
     def _service_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -131,12 +137,14 @@ class ServiceProxy:
         started = self._clock.now()
         self._wake.clear()
         dirty, self._dirty = self._dirty, set()
-        deleted, self._deleted = self._deleted, False
-        if deleted:
+        tampering, self._tampering = self._tampering, None
+        if tampering:
+            await self._clock.sleep(max(0.0, self._next_restoration - started))
+            started = self._clock.now()
             self._close()
         try:
             if not self._families:
-                await asyncio.to_thread(self._open)
+                await asyncio.to_thread(self._open, tampering)
                 dirty = {key_of(service) for service in self._services.cache.all()}
             for family in self._families:
                 self._sync_family(family, dirty)
@@ -147,19 +155,26 @@ class ServiceProxy:
             # The table is not as we believe: everything is read and compared anew.
             self._close()
             await self._clock.sleep(RETRY_SECONDS)
-            self._deleted = self._deleted or deleted
+            self._tampering = self._tampering or tampering
             self._wake.set()
             return
-        for on_restored in self._on_restored if deleted else ():
-            on_restored()
-        self._took.observe(self._clock.now() - started)
+        took = self._clock.now() - started
+        if tampering:
+            pause = max(LEAST_PAUSE_SECONDS, RESTORE_PAUSE * took)
+            self._next_restoration = self._clock.now() + pause
+            for on_restored in self._on_restored:
+                on_restored()
+        self._took.observe(took)
         self.ready.set()
 
-    def _open(self) -> None:
+    def _open(self, tampering: Tampering | None) -> None:
         opened = [_Family(name, self._settings.place) for name in self._settings.families]
         try:
             for family in opened:
-                family.table.load()
+                if tampering is Tampering.CERTAIN:
+                    family.table.replace()
+                else:
+                    family.table.load()
                 family.desired = DesiredElements(family.table.present())
         except (OSError, NftError):
             for family in opened:

@@ -33,6 +33,10 @@ class ServiceTable:
         """Rules as they must be, elements as they are. Raises NftError."""
         nft.load(self.family, self._place.table, ruleset.skeleton(self.family, self._place))
 
+    def replace(self) -> None:
+        """Rules as they must be, and nothing else. Raises NftError."""
+        nft.replace(self.family, self._place.table, ruleset.skeleton(self.family, self._place))
+
     def present(self) -> Elements:
         """What an earlier proxy left. Its chains are written again when they are used."""
         found: Elements = {}
@@ -92,7 +96,8 @@ class ServiceTable:
         most = max((_endpoints(chain) for chain in missing), default=0)
         if most > self._slots:
             script = ruleset.slots(self.family, self._place, range(self._slots, most))
-        nft.run(script + ruleset.pick_chains(self.family, self._place, missing))
+        script += ruleset.pick_chains(self.family, self._place, missing)
+        nft.write(self.family, self._place.table, script)
         self._slots = max(self._slots, most)
         self._chains |= missing
 
