@@ -14,7 +14,7 @@ DATA ?= $(if $(wildcard run/data),run/data,sampan-data)
 twice = $(PYTEST) -q $(1) $(2) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-network bench-testkit proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-network bench-testkit proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -35,7 +35,7 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(PYTEST) -q tests/unit tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
 	$(call twice,tests/robustness)
 	$(call twice,tests/attack tests/client_recording)
-	$(call twice,tests/contract tests/e2e,-n 2)
+	$(call twice,tests/contract tests/e2e tests/pages,-n 2)
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
 	$(VENV)/bin/ruff format --check src tests setup.py
@@ -53,6 +53,9 @@ flow: setup-test ## in-process clusters, virtual time
 
 e2e: setup-test ## kubectl and containerd as judges
 	$(PYTEST) -q tests/e2e -n 2
+
+pages: setup-test ## every command of README.md and docs/guide, pasted
+	$(PYTEST) -q tests/pages -n 2
 
 robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) SAMPAN_PODS=$(PODS) $(PYTEST) -q tests/robustness

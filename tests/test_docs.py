@@ -82,3 +82,12 @@ def test_every_row_of_the_task_pages_names_a_test_that_exists():
     for row in rows:
         for file, name in re.findall(r"`([a-z_/]+\.py)::(\w+)`", row):
             assert re.search(rf"^def {name}\(", text(f"tests/e2e/{file}"), re.M), row
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *ROOT.glob("docs/**/*.md")], ids=lambda path: path.stem
+)
+def test_every_link_leads_somewhere(path):
+    for target in re.findall(r"\]\(([\w./:-]+)[^)]*\)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target

@@ -7,6 +7,7 @@ Invariant: the key never leaves the node; until there is a certificate for it, i
     node that was interrupted asks the same question again.
 """
 
+import asyncio
 import datetime
 import hashlib
 import ipaddress
@@ -96,10 +97,15 @@ async def keep_fresh(
 
 
 async def keep_serving(
-    client: RestClient, context: ssl.SSLContext, root: Path, owner: tuple[str, str], clock: Clock
+    client: RestClient,
+    serve: tuple[ssl.SSLContext, asyncio.Event],
+    root: Path,
+    owner: tuple[str, str],
+    clock: Clock,
 ) -> None:
-    """Until cancelled: `context` shows a certificate of the cluster's authority. `owner` is the
-    node's name and address."""
+    """Until cancelled: the context of `serve` shows a certificate of the cluster's authority; its
+    event is set once it does. `owner` is the node's name and address."""
+    context, trusted = serve
     node, _ = owner
     wanted, pki, loaded = serving(*owner), Pki(root), False
     while True:
@@ -112,6 +118,7 @@ async def keep_serving(
         if (fresh or not loaded) and pki.certificate(wanted.file).exists():
             context.load_cert_chain(pki.certificate(wanted.file), pki.key(wanted.file))
             loaded = True
+            trusted.set()
         await clock.sleep(CHECK_SECONDS)
 
 

@@ -11,6 +11,7 @@ from sampan.api.objects import Obj, is_deleted, meta_of, name_of, spec_of, statu
 from sampan.api.rules import conditions, pods
 from sampan.cmd.diagnosis.causes import Advice, advice_for
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
+from sampan.core.fast_dataclass import dataclass
 
 MOST_PODS = 3
 MOST_EVENTS = 3
@@ -115,8 +116,17 @@ def _job_state(spec: Obj, status: Obj) -> str:
     return f"{done} of {wanted} completions, {status.get('active') or 0} active, {failed} failed"
 
 
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod of a workload, and what is around it."""
+
+    pod: Obj
+    events: Sequence[Obj] = ()
+    node: Obj | None = None  # the one it is on; None: there is no such node
+
+
 def object_findings(
-    obj: Obj, events: Sequence[Obj] = (), its_pods: Sequence[tuple[Obj, Sequence[Obj]]] = ()
+    obj: Obj, events: Sequence[Obj] = (), its_pods: Sequence[PodFacts] = ()
 ) -> list[Finding]:
     """`events` are those about it, the oldest first; each pod comes with its own."""
     found = [*_going(obj), *_conditions(obj), *_by_spec(obj), *_pods(its_pods)]
@@ -172,15 +182,16 @@ def _by_spec(obj: Obj) -> Iterable[Finding]:
         yield Finding(_label(obj), "suspended", "spec.suspend is true", "set it to false")
 
 
-def _pods(its_pods: Sequence[tuple[Obj, Sequence[Obj]]]) -> Iterable[Finding]:
+def _pods(its_pods: Sequence[PodFacts]) -> Iterable[Finding]:
     """Of the pods that are not ready the first few, whose trouble is mostly everybody's."""
     ill = [
-        (pod, events) for pod, events in its_pods
-        if not pods.is_ready(pod) and pods.phase(pod) != "Succeeded"
+        facts for facts in its_pods
+        if not pods.is_ready(facts.pod) and pods.phase(facts.pod) != "Succeeded"
     ]  # fmt: skip
-    for pod, events in ill[:MOST_PODS]:
+    for facts in ill[:MOST_PODS]:
+        pod = facts.pod
         where = f"pod {name_of(pod)}"
-        details = diagnosis(pod, events)
+        details = diagnosis(pod, facts.events, facts.node)
         scheduled = conditions.condition_of(pod, "PodScheduled") or {}
         if scheduled.get("status") == "False":
             advice = f"`sampan why pod/{name_of(pod)}` says what would let it fit"

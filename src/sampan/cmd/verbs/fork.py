@@ -6,6 +6,7 @@ Invariant: the other cluster hears nothing of it; the new one has keys of its ow
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +14,16 @@ from pathlib import Path
 from sampan.api.errors import ApiError
 from sampan.client.blocking import NoAnswer
 from sampan.client.kubeconfig import KubeconfigError
-from sampan.cmd.cluster.data_dir import DataDirError, Lock, find_data_dir, open_data_dir
+from sampan.cmd.cluster.data_dir import DataDirError, Lock, open_data_dir
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.snapshot.snapshot_file import BadSnapshot, Snapshot, read
-from sampan.cmd.verbs.snapshot import path_of, taken, write_to_store
+from sampan.cmd.verbs.snapshot import directory_of, path_of, taken, write_to_store
 from sampan.store.contract import StoreError
 
 
 def run(data_dir: str, snapshot: str, to: str) -> int:
     try:
-        data = find_data_dir(data_dir)
+        data = directory_of(data_dir, must_exist=os.sep not in snapshot)
         found = read(path_of(data, snapshot)) if snapshot else taken(data)
         _fill(to, found)
     except (DataDirError, BadSnapshot, CannotStart, KubeconfigError, StoreError) as error:

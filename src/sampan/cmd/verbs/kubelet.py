@@ -6,6 +6,7 @@ Invariant: what runs on the node keeps running when this process ends, unless as
 """
 
 import asyncio
+import contextlib
 import os
 import random
 import ssl
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.kubelet import Kubelet
     from sampan.kubelet.server.http_server import KubeletServer
 
+TRUST_SECONDS = 10.0  # that a start waits for somebody to sign its serving certificate
 NO_SUCH_NODE = (
     "--kubeconfig, --bootstrap-kubeconfig or --join says where the API is; without any, "
     "--manifests is needed"
@@ -134,7 +136,7 @@ class NodeProcess:
             self._network = self._account_client(connection, client, NETWORK_ACCOUNT)
         await node.start(self._client_of, Metrics(self._traces(client)), tls)
         if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
-            self._keep_serving(client, tls)
+            await self._keep_serving(client, tls)
 
     def _traces(self, client: AbsentClient | RestClient) -> Traces:
         """The API server keeps them; a node without one has nobody to tell."""
@@ -162,15 +164,20 @@ class NodeProcess:
         agent = account.removeprefix("sampan-node-")
         return connect(nobody, clock=self._clock, user_agent=f"sampan-{agent}", identity=identity)
 
-    def _keep_serving(self, client: RestClient, tls: ssl.SSLContext) -> None:
-        """Signed by the cluster's authority, once the cluster knows this node's address."""
+    async def _keep_serving(self, client: RestClient, tls: ssl.SSLContext) -> None:
+        """Signed by the cluster's authority, once the cluster knows this node's address. A node is
+        ready when `kubectl logs` works there; where nobody signs, it goes on without."""
         from sampan.cmd.cluster import bootstrap
 
         root, owner = self._data.pki, (self._identity.name, self._identity.address)
+        trusted = asyncio.Event()
         self._tasks.supervise(
             "serving certificate",
-            lambda: bootstrap.keep_serving(client, tls, root, owner, self._clock),
+            lambda: bootstrap.keep_serving(client, (tls, trusted), root, owner, self._clock),
         )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TRUST_SECONDS):
+                await trusted.wait()
 
     @property
     def _is_ours(self) -> bool:

@@ -37,7 +37,8 @@ class SnapshotChoices:
 
 def run(chosen: SnapshotChoices) -> int:
     try:
-        data = find_data_dir(chosen.data_dir)
+        is_free = chosen.action == "import" and os.sep in chosen.name
+        data = directory_of(chosen.data_dir, must_exist=not is_free)
         for line in _perform(chosen, data):
             print(line)
     except (DataDirError, BadSnapshot, KubeconfigError, CannotStart, StoreError) as error:
@@ -71,6 +72,11 @@ def _perform(chosen: SnapshotChoices, data: DataDir) -> list[str]:
             found = differences(before.objects, taken(data).objects)
             lines = [line for item in found for line in item.lines()]
             return lines or [f"nothing is different from snapshot {chosen.name}"]
+
+
+def directory_of(data_dir: str, *, must_exist: bool) -> DataDir:
+    """Whoever names a file by its path needs no cluster around it."""
+    return find_data_dir(data_dir) if must_exist else DataDir(Path(data_dir).absolute())
 
 
 def path_of(data: DataDir, name: str) -> Path:

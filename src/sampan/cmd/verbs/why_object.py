@@ -3,17 +3,16 @@
 Job: read the object, the events about it and its pods; ask the pure diagnosis. Reads only.
 """
 
-from collections.abc import Sequence
-
-from sampan.api.errors import ApiError
+from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.rules.pods import node_name
 from sampan.cli.describe.events import last_seen
 from sampan.cli.flags import parse
 from sampan.cli.objects import selection
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
 from sampan.cli.workloads.pods_of import WORKLOADS, selector_of
 from sampan.cmd.diagnosis.claims import why_not_bound
-from sampan.cmd.diagnosis.object_diagnosis import object_findings, state_of
+from sampan.cmd.diagnosis.object_diagnosis import PodFacts, object_findings, state_of
 from sampan.cmd.diagnosis.pod_diagnosis import Finding
 
 
@@ -52,14 +51,27 @@ def _events(session: Session, obj: Obj) -> list[Obj]:
     )
 
 
-def _pods(session: Session, obj: Obj) -> list[tuple[Obj, Sequence[Obj]]]:
+def _pods(session: Session, obj: Obj) -> list[PodFacts]:
     kind = obj["kind"]
     if kind not in WORKLOADS or kind == "Service" or not (obj.get("spec") or {}).get("selector"):
         return []
     path = f"/api/v1/namespaces/{namespace_of(obj)}/pods"
     query = {"labelSelector": selector_of(obj, kind, "ask about")}
     items = session.api.json("GET", path, query).get("items") or []
-    return [(pod, _events(session, {**pod, "kind": "Pod"})) for pod in items]
+    return [
+        PodFacts(pod, _events(session, {**pod, "kind": "Pod"}), _node(session, node_name(pod)))
+        for pod in items
+    ]
+
+
+def _node(session: Session, name: str) -> Obj | None:
+    """None where there is none; empty where it may not be read: nothing is known of it."""
+    try:
+        return session.api.json("GET", f"/api/v1/nodes/{name}") if name else None
+    except NotFound:
+        return None
+    except ApiError:
+        return {}
 
 
 def _claim(session: Session, claim: Obj) -> list[Finding]:

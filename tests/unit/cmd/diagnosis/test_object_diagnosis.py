@@ -4,7 +4,7 @@ import pytest
 
 from sampan.cmd.diagnosis.claims import why_not_bound
 from sampan.cmd.diagnosis.finding_lines import finding_lines, finding_objects
-from sampan.cmd.diagnosis.object_diagnosis import object_findings, state_of
+from sampan.cmd.diagnosis.object_diagnosis import PodFacts, object_findings, state_of
 from sampan.cmd.diagnosis.pod_diagnosis import diagnosis
 
 
@@ -90,12 +90,22 @@ def test_the_troubles_of_its_pods_are_its_own():
         "name": "c", "restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}])  # fmt: skip
     healthy = pod("r", phase="Running", conditions=[condition("Ready", "True")])
-    found = object_findings(obj("Deployment"), (), [(pending, ()), (crashing, ()), (healthy, ())])
+    its_pods = [PodFacts(pending), PodFacts(crashing), PodFacts(healthy)]
+    found = object_findings(obj("Deployment"), (), its_pods)
     assert [finding.where for finding in found] == ["pod p", "pod q, container c"]
     assert "sampan why pod/p" in found[0].advice
-    many = [(pod(f"p{number}", phase="Pending", conditions=[
-        condition("PodScheduled", "False", "", "no")]), ()) for number in range(9)]  # fmt: skip
+    many = [PodFacts(pod(f"p{number}", phase="Pending", conditions=[
+        condition("PodScheduled", "False", "", "no")])) for number in range(9)]  # fmt: skip
     assert object_findings(obj("Deployment"), (), many)[-1].why.startswith("6 other pods")
+
+
+@pytest.mark.parametrize(
+    ("node", "what"), [(None, ["gone"]), (obj("Node"), []), ({}, [])]
+)  # the last: it may not be read
+def test_the_node_of_its_pod_is_missed_only_where_it_is_gone(node, what):
+    placed = pod("p", phase="Running") | {"spec": {"nodeName": "a"}}
+    found = object_findings(obj("Deployment"), (), [PodFacts(placed, node=node)])
+    assert [finding.what for finding in found] == what
 
 
 def test_warnings_are_said_once_and_not_what_a_condition_says():

@@ -1,0 +1,85 @@
+"""README.md and docs/guide/: every command, pasted in order, prints what the page shows."""
+
+import shlex
+from contextlib import ExitStack
+
+import pytest
+import yaml
+
+from sampan.testing.parts.machines import machines
+from tests.pages.page import ELSEWHERE, FOREGROUND, Command, Step, is_shown, pages, steps_of
+from tests.pages.place import ROOT, Place, place
+from tests.pages.shell import Terminal
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.containerd,
+    pytest.mark.kubectl,
+    pytest.mark.timeout(240),
+]
+
+
+@pytest.mark.parametrize("path", pages(ROOT), ids=lambda path: path.stem)
+def test_what_a_page_says_happens(path):
+    steps = [step for step in steps_of(path.read_text()) if not step.needs]
+    count = 2 if any(ELSEWHERE in step.notes for step in steps) else 1
+    with ExitStack() as undo:
+        places = [
+            undo.enter_context(place(machine, in_clone=path.name == "README.md"))
+            for machine in undo.enter_context(machines(count))
+        ]
+        places[0].knows(places[-1])
+        for step in steps:
+            follow(step, places[1 if ELSEWHERE in step.notes else 0], undo)
+
+
+def follow(step: Step, here: Place, undo: ExitStack) -> None:
+    if step.file:
+        path = here.directory / step.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(step.text)
+        for script in scripts_of(step):
+            paste(Command(script, None, 0), here.ci_terminal)
+    elif FOREGROUND in step.notes:
+        [command] = step.commands
+        stays = here.terminal.start(command.words)
+        undo.callback(stays.interrupt)
+        assert command.output is not None
+        shown = [line for line in command.output if line.strip()]
+        compare(command, stays.lines_until(lambda line: is_shown(shown[-1:], [line])))
+    else:
+        for command in step.commands:
+            paste(command, here.terminal)
+
+
+def paste(command: Command, terminal: Terminal) -> None:
+    printed, code = terminal.run(command.words)
+    text = "\n".join(printed)
+    assert code == 0, f"line {command.line}: {command.words}\nended with {code}:\n{text}"
+    if command.output is not None:
+        compare(command, printed)
+
+
+def compare(command: Command, printed: list[str]) -> None:
+    assert command.output is not None
+    if not is_shown(command.output, printed):
+        shown, got = "\n".join(command.output), "\n".join(printed)
+        pytest.fail(
+            f"line {command.line}: {command.words}\nthe page shows:\n{shown}\nit printed:\n{got}"
+        )
+
+
+def scripts_of(step: Step) -> list[str]:
+    """What a CI system would run of a file that tells it."""
+    if step.file.startswith(".github/workflows/"):
+        whole = yaml.safe_load(step.text)
+        steps = [part for job in whole["jobs"].values() for part in job["steps"]]
+        return [exports(whole["env"]), *(part["run"] for part in steps if "run" in part)]
+    if step.file == ".gitlab-ci.yml":
+        [job] = yaml.safe_load(step.text).values()
+        return [exports(job["variables"]), *job["script"]]
+    return []
+
+
+def exports(variables: dict[str, str]) -> str:
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
