@@ -70,8 +70,8 @@ LAYERS = {
         "pods sources node simulated server node_parts kubelet"
     ),
     "scheduler": (
-        "model devices cache filters scores plugin profile queue.requeue queue.queue_state "
-        "settings config decision queue metrics preemption why extenders binding "
+        "model devices cache filters scores plugin profile measured_profile queue.requeue "
+        "queue.queue_state settings config decision queue metrics preemption why extenders binding "
         "preemption.preemption loop"
     ),
     "controllers": (
@@ -80,7 +80,7 @@ LAYERS = {
     ),
     "cmd": (
         "errors help_screen flags.values flags.security settings flags tour.originals tour.lesson "
-        "simulation cluster diagnosis tour snapshot reference verbs main entry"
+        "simulation cluster diagnosis tour snapshot lab reference verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room

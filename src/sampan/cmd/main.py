@@ -124,6 +124,8 @@ def _dispatch(given: argparse.Namespace) -> int:
             return testserver.run(given.assets, given.kubeconfig)
         case "snapshot":
             return _snapshot(given)
+        case "lab":
+            return _lab(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
         case "why" | "trace" | "schedule" | "tour":
@@ -181,6 +183,18 @@ def _control_plane(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import controllers
 
             return controllers.run(control_plane_flags.controllers_settings(given))
+
+
+def _lab(given: argparse.Namespace) -> int:
+    from sampan.cmd.verbs import lab
+
+    if given.action == "record":
+        return lab.record(given.kubeconfig, given.to, given.seconds)
+    chosen = lab.RunChoices(
+        given.workload, given.nodes_file, given.scheduler_config, given.compare, given.seed,
+        given.output,
+    )  # fmt: skip
+    return lab.run(chosen)
 
 
 def _snapshot(given: argparse.Namespace) -> int:

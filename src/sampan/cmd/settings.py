@@ -81,6 +81,8 @@ class UpSettings:
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
     security: SecurityChoices = field(default_factory=SecurityChoices)
     clock: ClockChoice = "real"  # virtual: it moves when somebody says so
+    quiet_nodes: bool = False  # simulated ones whose heartbeats nobody waits for
+    measures_plugins: bool = False  # of the scheduler, each time one is asked
     manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
 
 

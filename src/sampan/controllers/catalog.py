@@ -28,7 +28,7 @@ from sampan.controllers.jobs.cronjob import cronjob_controller
 from sampan.controllers.jobs.job import job_controller
 from sampan.controllers.jobs.ttl_after_finished import ttl_after_finished_controller
 from sampan.controllers.nodes.node_ipam import node_ipam_controller
-from sampan.controllers.nodes.node_lifecycle import node_lifecycle_controller
+from sampan.controllers.nodes.node_lifecycle import GRACE_SECONDS, node_lifecycle_controller
 from sampan.controllers.nodes.pod_gc import pod_gc_controller
 from sampan.controllers.nodes.taint_eviction import taint_eviction_controller
 from sampan.controllers.services.endpoints import endpoints_controller
@@ -66,6 +66,7 @@ class ControllerSettings:
     ca: Ca | None = None  # signs certificates; None: nobody does
     sign_account_token: Sign | None = None  # for secrets that hold tokens
     cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
+    node_grace_seconds: float = GRACE_SECONDS  # that a node may be silent
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
@@ -78,7 +79,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         replicaset_controller(),
         replication_controller(),
         deployment_controller(),
-        node_lifecycle_controller(),
+        node_lifecycle_controller(settings.node_grace_seconds),
         taint_eviction_controller(),
         pod_gc_controller(),
         endpointslice_controller(),

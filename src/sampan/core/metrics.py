@@ -93,6 +93,10 @@ class Histogram(_Metric):
     def forget(self, *labels: str) -> None:
         self._series.pop(labels, None)
 
+    def totals(self) -> dict[Labels, tuple[int, float]]:
+        """Of each series how many values there were, and their sum."""
+        return {at: (int(sum(found[:-1])), found[-1]) for at, found in self._series.items()}
+
     def lines(self) -> list[str]:
         lines: list[str] = []
         names = (*self.labels, "le")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.apiserver.authn.settings import ProxyClientSettings
-from sampan.apiserver.authn.user import component
+from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.contract import Client
@@ -49,6 +49,9 @@ from sampan.version import VERSION
 if TYPE_CHECKING:
     from sampan.cmd.simulation.virtual_time import VirtualTime
     from sampan.scheduler.settings import Configuration
+
+
+QUIET_GRACE_SECONDS = 3 * 86400.0  # of nodes whose heartbeats come once a day
 
 
 class AllInOne:
@@ -113,6 +116,17 @@ class AllInOne:
             await self._nodes.stop()
         await self._tasks.stop()
         await self._undo.aclose()
+
+    def admin(self) -> Client:
+        """The cluster as its administrator sees it from inside this process."""
+        assert self._server is not None, "it was started before"
+        return InProcessClient(self._server.as_user(User("kubernetes-admin", (MASTERS,))))
+
+    def plugin_costs(self) -> dict[str, tuple[int, float]]:
+        """By plugin and extension point: how often it was asked, and for how many seconds."""
+        from sampan.cmd.cluster.schedulers import plugin_costs
+
+        return plugin_costs(self._metrics)
 
     def hurry(self) -> None:
         """The user asked twice: give containers no more time."""
@@ -191,6 +205,8 @@ class AllInOne:
             service_cidr=self._settings.ranges.service,
             advertise_address=address,
             advertise_port=port,
+            # On a virtual clock nobody loses a connection, and an hour is nothing.
+            watch_bookmark_seconds=60.0 if self._virtual is None else 3600.0,
             token_signing_key_pem=self._pki.token_key.read_bytes(),
             ca_bundle_pem=self._pki.ca.read_text(),
             mount_service_account_tokens=self._nodes is not None and self._nodes.mount_volumes,
@@ -243,10 +259,18 @@ class AllInOne:
         return lambda name: InProcessClient(server.as_user(component(name)))
 
     def _start_scheduler(self, server: ApiServer) -> None:
-        from sampan.cmd.cluster.schedulers import configuration_in, lease_of, scheduler_of, why_of
+        from sampan.cmd.cluster.schedulers import (
+            configuration_in,
+            lease_of,
+            measured,
+            scheduler_of,
+            why_of,
+        )
 
         client = self._client_maker(server)("system:kube-scheduler")
         configuration = self._scheduler_configuration or configuration_in("")
+        if self._settings.measures_plugins:
+            configuration = measured(configuration, self._metrics)
         scheduler = scheduler_of(configuration, client, self._clock, self._metrics, self._rng)
         server.add_document("/sampan/v1/why/", why_of(scheduler))
         if configuration.election.elects:
@@ -280,6 +304,8 @@ class AllInOne:
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
         offered = ControllerSettings(root_ca, ca, sign, self._cluster_cidrs)
+        if self._settings.quiet_nodes:
+            offered = replace(offered, node_grace_seconds=QUIET_GRACE_SECONDS)
         controllers = chosen_controllers(offered, self._settings.controllers)
         runner = ControllerRunner(
             client, informers, self._clock, self._metrics, controllers, self._rng,

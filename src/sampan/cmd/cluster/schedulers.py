@@ -6,6 +6,7 @@ Job: file → Configuration → Scheduler; its records as a document of the API 
 import random
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.client.leader_election import LeaseSettings
 from sampan.cmd.errors import CannotStart, reason_of
-from sampan.core.clock import Clock
+from sampan.core.clock import Clock, SystemClock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context
@@ -47,6 +48,22 @@ def configuration_in(path: str, flag: str = "--scheduler-config") -> Configurati
     for note in found.notes:
         log.warning("the scheduler's configuration has a setting without effect", setting=note)
     return found
+
+
+def measured(configuration: Configuration, metrics: Metrics) -> Configuration:
+    """The same, and what its plugins cost is known: by the machine's clock."""
+    from sampan.scheduler.measured_profile import measured_profile
+
+    clock = SystemClock()
+    profiles = [measured_profile(profile, metrics, clock) for profile in configuration.profiles]
+    return replace(configuration, profiles=tuple(profiles))
+
+
+def plugin_costs(metrics: Metrics) -> dict[str, tuple[int, float]]:
+    from sampan.scheduler.measured_profile import plugin_seconds
+
+    totals = plugin_seconds(metrics).totals()
+    return {f"{plugin} {point}": found for (plugin, point, _), found in totals.items()}
 
 
 def scheduler_of(

@@ -51,8 +51,9 @@ log = get_logger(__name__)
 
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
 # need not say every ten seconds that they are well. Still twice within a lease of 40 s.
-MANY_HEARTBEAT_SECONDS = 20.0
+MANY_HEARTBEAT_SECONDS, MANY_REPORT_SECONDS = 20.0, 300.0
 MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
+DAY_SECONDS = 86400.0
 # With more nodes than this nobody reads that a pretended image was pulled: three events for each
 # pod would take longer to write, and more memory, than all else that is known about it.
 MANY_NODES = 20
@@ -176,7 +177,7 @@ class SimulatedNodes:
 
         words = chosen_settings(self._settings.node)
         words = words if number == 0 else {"shutdown": words["shutdown"]}
-        name = shape.name
+        name, quiet = shape.name, self._settings.quiet_nodes
         if shape.capacity is not None:
             words |= {"capacity": shape.capacity, "max_pods": shape.capacity.pods}
         settings = KubeletSettings(
@@ -185,7 +186,8 @@ class SimulatedNodes:
             root_dir=f"{self._settings.data_dir}/kubelet",
             log_dir=f"{self._settings.data_dir}/logs/pods",
             simulated=True,
-            heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
+            heartbeat_seconds=DAY_SECONDS if quiet else MANY_HEARTBEAT_SECONDS,
+            status_report_seconds=DAY_SECONDS if quiet else MANY_REPORT_SECONDS,
             relist_seconds=MANY_RELIST_SECONDS,
             routine_events=len(self._shapes) <= MANY_NODES,
             scenario=scenario,

@@ -48,6 +48,11 @@ EXAMPLES = {
     "fork": """\
   sampan fork --to ./what-if                   goes on from the state of now, on simulated nodes
 """,
+    "lab": """\
+  sampan lab run workload.yaml --nodes-file nodes.yaml
+  sampan lab run workload.yaml --nodes-file nodes.yaml --compare packed.yaml -o html > report.html
+  sampan lab record --to ./recorded --for 10m
+""",
     "testserver": """\
   sampan testserver --kubeconfig test.kubeconfig
   export KUBEBUILDER_ASSETS=$PWD/assets; sampan testserver --assets $KUBEBUILDER_ASSETS

@@ -10,6 +10,7 @@ from typing import NoReturn
 from sampan.cmd.flags import (
     common,
     control_plane_flags,
+    lab_flags,
     machine_flags,
     node_process_flags,
     up_flags,
@@ -36,6 +37,7 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     reset.add_argument("--yes", action="store_true", help="really do it")
     _add_image(verbs)
     _add_snapshot(verbs)
+    lab_flags.add_verb(verbs)
     text = "an API server in memory for tests, as envtest wants one"
     testserver = verbs.add_parser("testserver", help=text, description=text)
     testserver.add_argument("--kubeconfig", metavar="FILE", default="", help="write it here, too")

@@ -70,7 +70,8 @@ class Heartbeat:
     seen_at: float
 
 
-def node_lifecycle_controller() -> Controller:
+def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controller:
+    """`grace_seconds`: how long a node may be silent."""
     heartbeats: dict[str, Heartbeat] = {}
     pace = EvictionPace()
 
@@ -87,10 +88,11 @@ def node_lifecycle_controller() -> Controller:
             known = heartbeats[key] = Heartbeat(sign, view.now)
         pods = view.cache(PODS).by(NODE_INDEX, key)
         eviction, wait = _eviction(view, pace, node)
-        made = plan(node, pods, known.seen_at, view.now, eviction)
+        made = plan(node, pods, known.seen_at, view.now, eviction, grace_seconds)
         if is_new:
             made = replace(made, actions=[_registration_event(node), *made.actions])
-        return replace(made, again_seconds=_sooner(made.again_seconds, wait))
+        look = max(LOOK_SECONDS, grace_seconds / 5)
+        return replace(made, again_seconds=_sooner(look, made.again_seconds, wait))
 
     return Controller(
         name="node-lifecycle-controller",
@@ -112,9 +114,10 @@ def plan(
     heartbeat_seen_at: float,
     now: float,
     eviction: Eviction = Eviction.NOW,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> Plan:
     ready = condition_of(node, "Ready")
-    grace = GRACE_SECONDS if ready is not None else STARTUP_GRACE_SECONDS
+    grace = grace_seconds if ready is not None else STARTUP_GRACE_SECONDS
     left = heartbeat_seen_at + grace - now
     status = (ready or {}).get("status")
     if left <= 0 and status != "Unknown":
@@ -260,10 +263,10 @@ def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, floa
     return Eviction.NOW, None
 
 
-def _sooner(again: float | None, wait: float | None) -> float | None:
-    """Silence is judged within LOOK_SECONDS of its limit, not only at the next one."""
+def _sooner(look: float, again: float | None, wait: float | None) -> float | None:
+    """Silence is judged within one look of its limit, not only at the next one."""
     times = [item for item in (again, wait) if item is not None]
-    return min(*times, LOOK_SECONDS) if times else None
+    return min(*times, look) if times else None
 
 
 def _registration_event(node: Obj) -> Record:
