@@ -1,8 +1,10 @@
 """What `sampan up` tells the person who started it: one line per step, with its time.
 
-Job: print steps as they end, colours only on a terminal.
+Job: print steps as they end, colours only on a terminal, and not where NO_COLOR is set.
 """
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
@@ -10,6 +12,21 @@ from typing import TextIO
 from sampan.core.clock import Clock
 
 WIDTH = 46
+MARKS = {"✓": 32, "✗": 31, "!": 33}  # how a line begins, and its colour
+
+
+def has_colours(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, code: int) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def paint_marks(text: str) -> str:
+    """What the Progress of a process without a terminal wrote, for somebody who has one."""
+    pattern = rf"^  ([{''.join(MARKS)}]) "
+    return re.sub(pattern, lambda found: f"  {paint(found[1], MARKS[found[1]])} ", text, flags=re.M)
 
 
 class Step:
@@ -24,7 +41,7 @@ class Step:
 class Progress:
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._stream, self._clock = stream, clock
-        self._colours = stream.isatty()
+        self._colours = has_colours(stream)
         self._began = clock.monotonic()
 
     def elapsed_seconds(self) -> float:
@@ -34,10 +51,10 @@ class Progress:
     def step(self, name: str) -> Iterator[Step]:
         """The line appears when the step ends; one that fails is marked, and the error goes on."""
         began, step = self._clock.monotonic(), Step()
-        mark = self._paint("✗", 31)
+        mark = self._mark("✗")
         try:
             yield step
-            mark = self._paint("✓", 32)
+            mark = self._mark("✓")
         finally:
             self._line(mark, name, step.detail, began)
 
@@ -45,14 +62,14 @@ class Progress:
         print(text, file=self._stream, flush=True)
 
     def warn(self, text: str) -> None:
-        self.say(f"  {self._paint('!', 33)} {text}")
+        self.say(f"  {self._mark('!')} {text}")
 
     def bold(self, text: str) -> str:
-        return self._paint(text, 1)
+        return paint(text, 1) if self._colours else text
 
     def _line(self, mark: str, name: str, detail: str, began: float) -> None:
         took = f"{(self._clock.monotonic() - began) * 1000:.0f} ms"
         self.say(f"  {mark} {name:<14} {detail:<{WIDTH}} {took:>8}")
 
-    def _paint(self, text: str, code: int) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._colours else text
+    def _mark(self, mark: str) -> str:
+        return paint(mark, MARKS[mark]) if self._colours else mark

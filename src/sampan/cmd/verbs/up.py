@@ -19,7 +19,7 @@ from sampan.cmd.cluster import cluster_names
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir
 from sampan.cmd.cluster.process import Parts, loop_factory, run_until_signal
-from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.progress import Progress, has_colours, paint_marks
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
@@ -147,6 +147,8 @@ def _in_background(data: DataDir) -> int:
     with data.log_file.open() as output:
         output.seek(began)
         printed = output.read().rstrip()
+    if has_colours(sys.stdout):
+        printed = paint_marks(printed)
     if answer == "ready":
         stop = " ".join(["sampan down", *_words_for(data.root)])
         print(f"{printed}\n\nin the background; `{stop}` stops it")

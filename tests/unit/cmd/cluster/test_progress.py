@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.progress import Progress, paint_marks
 from sampan.core.clock import SystemClock
 
 
@@ -33,3 +33,21 @@ def test_a_terminal_gets_colours():
     with Progress(stream, SystemClock()).step("store"):
         pass
     assert "\x1b[32m✓\x1b[0m" in stream.getvalue()
+
+
+def test_who_wants_no_colours_gets_none(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    with Progress(stream, SystemClock()).step("store"):
+        pass
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_what_a_process_in_the_background_wrote_gets_the_same_colours():
+    plain, coloured = io.StringIO(), Terminal()
+    for stream in (plain, coloured):
+        progress = Progress(stream, SystemClock())
+        progress.warn("odd ✓ !")
+        with pytest.raises(KeyError), progress.step("store"):
+            raise KeyError("x")
+    assert paint_marks(plain.getvalue()) == coloured.getvalue()
