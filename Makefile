@@ -8,13 +8,15 @@ PODS ?= 2000
 REQUESTS ?= 20000
 # Where `make run` keeps its cluster: every verb finds ./sampan-data by itself (it was run/data once).
 DATA ?= $(if $(wildcard run/data),run/data,sampan-data)
+N ?= 64
+ONLY ?=
 
 # Real containers, networks and processes on a machine that others load too: what failed beside the
 # others is tried once more by itself, and both are in the report. What fails twice has failed.
 twice = $(PYTEST) -q $(1) $(2) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e pages robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-network bench-testkit proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -86,6 +88,9 @@ bench-controllers: setup-test ## Deployments, Jobs, namespaces and garbage on si
 
 bench-nodes: setup-test ## 1000 simulated nodes and 50000 pods in one process: rate, memory, idle CPU
 	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.nodes
+
+bench-growth: setup-test ## how processor time and memory grow with N, for some thirty workloads; N= and ONLY= choose
+	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.growth --n $(N) --only "$(ONLY)"
 
 bench-network: setup-test ## rules, names, and what a Service costs a connection, in a network namespace; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.network

@@ -1,5 +1,8 @@
 """Small controllers on the real API, each with its own rights."""
 
+import pytest
+
+from sampan.api.errors import Forbidden
 from sampan.api.resources import (
     CONFIG_MAPS,
     ENDPOINT_SLICES,
@@ -11,6 +14,7 @@ from sampan.api.resources import (
     SERVICES,
     VALIDATING_ADMISSION_POLICIES,
 )
+from sampan.core.tasks import all_of
 from sampan.testing.worlds.control_plane import story
 
 with_all = story(
@@ -34,6 +38,25 @@ def pod(name, **spec):
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": containers, **spec},
     }
+
+
+@with_all
+async def test_a_quota_lets_as_many_in_at_once_as_it_allows(plane):
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"pods": "24"}},
+    }
+    await plane.client.create(RESOURCE_QUOTAS, quota)
+    await plane.settled()
+    # The controller counts while they come: none of them may count twice.
+    await all_of(plane.client.create(PODS, pod(f"p-{number}")) for number in range(24))
+    with pytest.raises(Forbidden):
+        await plane.client.create(PODS, pod("one-too-many"))
+    await plane.settled()
+    found = await plane.client.get(RESOURCE_QUOTAS, "default", "q")
+    assert found["status"]["used"] == {"pods": "24"}
 
 
 @with_all

@@ -69,6 +69,7 @@ from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.registry.service_claims import Claims
+from sampan.apiserver.registry.service_holdings import HoldingsOfAll
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies, volume_strategy
@@ -120,9 +121,9 @@ class ApiServer:
         self._authenticators = authenticators(settings, signer, self._callers, clock)
         ports = range(settings.node_port_first, settings.node_port_last + 1)
         claims = Claims(registry, ports, clock, rng)
-        self._allocator = Allocator(
-            settings.service_cidr, ports, lambda: registry.find_all(SERVICES), claims, rng
-        )
+        held = HoldingsOfAll(lambda: registry.find_all(SERVICES))
+        follow(registry.kind(SERVICES), held.change, held.forget)
+        self._allocator = Allocator(settings.service_cidr, ports, held, claims, rng)
         self._repair = Repair(registry, claims, clock)
         rbac = followed_rbac(registry)
         self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)

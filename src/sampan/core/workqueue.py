@@ -22,7 +22,8 @@ class WorkQueue(Generic[K]):
         self._ready: OrderedDict[K, None] = OrderedDict()
         self._working: set[K] = set()
         self._again: set[K] = set()
-        self._later: dict[K, asyncio.TimerHandle] = {}
+        # With the moment: uvloop's handle of a timer that is due at once does not know its own.
+        self._later: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -46,12 +47,13 @@ class WorkQueue(Generic[K]):
             self.add(key)
             return
         loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
         pending = self._later.get(key)
         if pending is not None:
-            if pending.when() <= loop.time() + seconds:
+            if pending[0] <= due:
                 return
-            pending.cancel()
-        self._later[key] = loop.call_later(seconds, self._due, key)
+            pending[1].cancel()
+        self._later[key] = (due, loop.call_later(seconds, self._due, key))
 
     def retry(self, key: K) -> float:
         """Hand `key` out again after its backoff; returns the delay."""
@@ -88,7 +90,7 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def close(self) -> None:
-        for timer in self._later.values():
+        for _, timer in self._later.values():
             timer.cancel()
         self._later.clear()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,3 +104,18 @@ def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(adds):
         await tasks.stop()
 
     virtual_time.run(main())
+
+
+def test_a_delay_too_short_for_the_loop_is_a_delay():
+    """uvloop counts milliseconds: what is due in less is a handle that knows no moment."""
+
+    async def main():
+        queue = WorkQueue()
+        queue.add_after("a", 0.0001)
+        queue.add_after("a", 0.0001)
+        queue.add_after("a", 5.0)
+        assert await queue.get() == "a"
+        queue.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())

@@ -6,23 +6,20 @@ Invariant: the pages of one list show one revision.
 
 import asyncio
 import base64
-from collections.abc import Sequence
 
 import orjson
 
-from sampan.api.calls import Call, Item, ListAnswer
+from sampan.api.calls import Call, ListAnswer
 from sampan.api.errors import BadRequest, Expired, Timeout, invalid_value
 from sampan.api.objects import Obj
 from sampan.apiserver.registry.custom_resources import shown_item
 from sampan.apiserver.registry.generic import Registry, api_error_of
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
+from sampan.apiserver.registry.pages import Found, Wanted, cached_page, stored_page
 from sampan.apiserver.registry.selection import Selection
-from sampan.apiserver.storage.stored_form import item_from
-from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Compacted, FutureRevision, StoreError
 
-STEP, READ_STEP = 5000, 500  # objects that are selected, or parsed, in one go
 FUTURE_WAIT_SECONDS = 3.0  # as upstream's cacher
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
@@ -83,20 +80,16 @@ async def list_of(registry: Registry, call: Call, selection: Selection) -> ListA
         return await _page(registry, call, selection, _Token(revision_number(revision), ""))
     await wait_for(registry, revision)
     revision_then = registry.cache.revision
-    items = await _select(registry.kind(call.resource), call, selection)
-    return _cut(call, selection, items, revision_then)
+    wanted = _wanted(call, selection, "")
+    found = await cached_page(registry.kind(call.resource), wanted)
+    return _answer(call, selection, found, revision_then)
 
 
-async def _select(kind: KindCache, call: Call, selection: Selection) -> list[Item]:
-    """As they are now. Of many, in steps: others have the loop in between."""
-    items, matches = kind.select(call.namespace, None), selection.matches
-    if matches is None:
-        return items
-    found = [item for item in items[:STEP] if matches(item)]
-    for start in range(STEP, len(items), STEP):
-        await asyncio.sleep(0)
-        found += [item for item in items[start : start + STEP] if matches(item)]
-    return found
+def _wanted(call: Call, selection: Selection, start: str) -> Wanted:
+    limit = call.options.limit
+    if call.options.resource_version == "0" and not call.options.continue_token:
+        limit = 0  # as upstream's cache, which has it all at hand
+    return Wanted(call.namespace, start, limit, selection.matches)
 
 
 def shown_list(answer: ListAnswer) -> ListAnswer:
@@ -106,16 +99,13 @@ def shown_list(answer: ListAnswer) -> ListAnswer:
     return answer
 
 
-def _cut(call: Call, selection: Selection, items: Sequence[Item], revision: int) -> ListAnswer:
-    limit = call.options.limit
-    if call.options.resource_version == "0" and not call.options.continue_token:
-        limit = 0  # as upstream's cache, which has it all at hand
-    if not limit or len(items) <= limit:
-        return ListAnswer(call.resource, items, revision)
-    token = _encode(_Token(revision, items[limit - 1].key + "\0"))
+def _answer(call: Call, selection: Selection, found: Found, revision: int) -> ListAnswer:
+    if not found.left:
+        return ListAnswer(call.resource, found.items, revision)
+    token = _encode(_Token(revision, found.items[-1].key + "\0"))
     # With a selector the rest is not counted, as upstream.
-    remaining = len(items) - limit if selection.matches is None else None
-    return ListAnswer(call.resource, items[:limit], revision, token, remaining)
+    remaining = found.left if selection.matches is None else None
+    return ListAnswer(call.resource, found.items, revision, token, remaining)
 
 
 async def _continue(
@@ -130,17 +120,14 @@ async def _continue(
 
 
 async def _page(registry: Registry, call: Call, selection: Selection, token: _Token) -> ListAnswer:
-    kind = registry.kind(call.resource)
+    kind, wanted = registry.kind(call.resource), _wanted(call, selection, token.start)
     if kind.changed_revision <= token.revision <= registry.cache.revision:
         # Nothing of this kind has changed since: the cache is that moment's state.
-        items = await _select(kind, call, selection)
-        rest = [item for item in items if item.key >= token.start]
-        return _cut(call, selection, rest, token.revision)
+        found = await cached_page(kind, wanted)
+        return _answer(call, selection, found, token.revision)
     prefix = call.resource.storage_prefix
-    inside = prefix + (f"{call.namespace}/" if call.namespace else "")
-    start = prefix + token.start if token.start else ""
     try:
-        page = await registry.store.range(inside, start=start, revision=token.revision)
+        found = await stored_page(registry.store, prefix, kind, wanted, token.revision)
     except Compacted as error:
         if token.start:
             raise ContinueExpired(_encode(_Token(-1, token.start))) from error
@@ -151,18 +138,7 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
         raise _future(token.revision, registry.cache.revision) from error
     except StoreError as error:
         raise api_error_of(error) from error
-    known = kind.items
-    items = []
-    for count, entry in enumerate(page.entries):
-        if count % READ_STEP == READ_STEP - 1:
-            await asyncio.sleep(0)
-        key = entry.key[len(prefix) :]
-        cached = known.get(key)
-        if cached is None or cached.revision != entry.revision:
-            cached = item_from(key, entry.value, entry.revision, None)
-        if selection.matches is None or selection.matches(cached):
-            items.append(cached)
-    return _cut(call, selection, items, token.revision)
+    return _answer(call, selection, found, token.revision)
 
 
 def _not_json(text: str) -> str:

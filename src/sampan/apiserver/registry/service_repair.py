@@ -15,7 +15,7 @@ from sampan.apiserver.registry.service_claims import (
     Claims,
     parent_of,
 )
-from sampan.apiserver.registry.services import holdings
+from sampan.apiserver.registry.service_holdings import holdings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold

@@ -9,14 +9,15 @@ Invariant: what was taken for a write that is then refused is given back; what w
 
 import ipaddress
 import random
-from collections.abc import Callable, Collection
-from dataclasses import field, replace
+from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
 from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
-from sampan.api.objects import Obj, key_of, name_of, spec_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.validation.network.service import validate_families
 from sampan.apiserver.registry.service_claims import Claims
+from sampan.apiserver.registry.service_holdings import Holdings, HoldingsOfAll, holdings
 from sampan.apiserver.registry.strategy import Strategy, path_getter
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold, Outcome
@@ -24,34 +25,13 @@ from sampan.core.holding import Hold, Outcome
 NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 
 
-@dataclass(slots=True)
-class Holdings:
-    ips: set[str] = field(default_factory=set)
-    ports: set[int] = field(default_factory=set)
-
-    def take(self, outcome: Outcome, ips: set[str], ports: set[int]) -> None:
-        if outcome is Outcome.COMMITTED:
-            self.ips |= ips
-            self.ports |= ports
-
-
-def holdings(service: Obj | None) -> Holdings:
-    """The addresses and node ports that a service has."""
-    spec = (service or {}).get("spec") or {}
-    ips = {spec.get("clusterIP"), *(spec.get("clusterIPs") or ())} - {None, "", "None"}
-    ports = [spec.get("healthCheckNodePort")]
-    ports += [port.get("nodePort") for port in spec.get("ports") or ()]
-    return Holdings(ips, {port for port in ports if port})
-
-
 class Allocator:
     def __init__(
-        self, cidr: str, ports: range, services: Callable[[], list[Obj]], claims: Claims,
-        rng: random.Random,
-    ) -> None:  # fmt: skip
+        self, cidr: str, ports: range, held: HoldingsOfAll, claims: Claims, rng: random.Random
+    ) -> None:
         self._network = ipaddress.ip_network(cidr)
         self._ports = ports
-        self._services = services
+        self._held = held
         self._claims = claims
         self._rng = rng
 
@@ -91,10 +71,9 @@ class Allocator:
         if spec.get("type") == "ExternalName":
             return
         self._check_families(service)
-        others = [holdings(item) for item in self._services() if key_of(item) != key_of(service)]
-        await self._give_ip(service, others, had, taken, dry_run)
+        await self._give_ip(service, had, taken, dry_run)
         if needs_node_ports(spec) or needs_health_port(spec):
-            await self._give_ports(service, others, had, taken, dry_run)
+            await self._give_ports(service, had, taken, dry_run)
 
     def _check_families(self, service: Obj) -> None:
         """There is one range, and so one family."""
@@ -111,22 +90,21 @@ class Allocator:
         if wrong:
             raise invalid("Service", "", name_of(service), wrong)
 
-    async def _give_ip(
-        self, service: Obj, others: list[Holdings], had: Holdings, taken: Holdings, dry_run: bool
-    ) -> None:
+    async def _give_ip(self, service: Obj, had: Holdings, taken: Holdings, dry_run: bool) -> None:
         spec = service["spec"]
         asked = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
-        used = {ip for other in others for ip in other.ips}
         if asked and asked != "None":
             new = asked not in had.ips and self._is_inside(service, asked)
-            if new and (asked in used or not await self._take_ip(service, asked, taken, dry_run)):
+            used = self._held.has_ip(asked)
+            if new and (used or not await self._take_ip(service, asked, taken, dry_run)):
                 why = f"failed to allocate IP {asked}: provided IP is already allocated"
                 raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
         elif not asked:
-            asked = self._free_ip(service, used)
+            lost: set[str] = set()
+            asked = self._free_ip(service, lost)
             while not await self._take_ip(service, asked, taken, dry_run):
-                used.add(asked)
-                asked = self._free_ip(service, used)
+                lost.add(asked)
+                asked = self._free_ip(service, lost)
         spec["clusterIP"], spec["clusterIPs"] = asked, [asked]
         family = "IPv6" if self._network.version == 6 else "IPv4"
         spec.setdefault("ipFamilies", [family])
@@ -151,7 +129,7 @@ class Allocator:
             raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
         return True
 
-    def _free_ip(self, service: Obj, used: Collection[str]) -> str:
+    def _free_ip(self, service: Obj, lost: Collection[str]) -> str:
         size = self._network.num_addresses
         start = self._rng.randrange(size)
         for step in range(min(size, 1 << 20)):
@@ -160,16 +138,16 @@ class Allocator:
             if offset in (0, 1, size - 1):
                 continue
             address = str(self._network[offset])
-            if address not in used:
+            if address not in lost and not self._held.has_ip(address):
                 return address
         why = "failed to allocate a serviceIP: range is full"
         raise _invalid(service, invalid_value("spec.clusterIPs", [], why))
 
     async def _give_ports(
-        self, service: Obj, others: list[Holdings], had: Holdings, taken: Holdings, dry_run: bool
+        self, service: Obj, had: Holdings, taken: Holdings, dry_run: bool
     ) -> None:
         """Those that were asked for, else free ones; all are taken at once."""
-        used = {port for other in others for port in other.ports}
+        used = self._held.ports()
         places = port_places(service["spec"])
         asked = {place.asked for place in places if place.asked}
         self._check_ports(service, places, used - had.ports)

@@ -166,6 +166,19 @@ class KindCache:
         last = bisect_left(self._keys, namespace + "0")  # "0" is the character after "/"
         return self._keys[first:last]
 
+    def page(self, namespace: str, start: str, most: int) -> list[Item]:
+        """At most so many, from the key `start` on."""
+        keys, items = self._keys, self.items
+        first = bisect_left(keys, max(start, f"{namespace}/" if namespace else ""))
+        last = bisect_left(keys, f"{namespace}0") if namespace else len(keys)
+        return [items[key] for key in keys[first : min(first + most, last)]]
+
+    def count_from(self, namespace: str, start: str) -> int:
+        """How many there are from the key `start` on."""
+        keys = self._keys
+        first = bisect_left(keys, max(start, f"{namespace}/" if namespace else ""))
+        return (bisect_left(keys, f"{namespace}0") if namespace else len(keys)) - first
+
     def select(self, namespace: str, matches: Matches | None) -> list[Item]:
         items = self.items
         found = [items[key] for key in self.keys(namespace)]

@@ -22,7 +22,7 @@ from sampan.api.resources import (
 from sampan.api.rules.conditions import with_condition
 from sampan.api.rules.selectors import SelectorError, parse_label_selector
 from sampan.client.events import reference as reference_to
-from sampan.client.indexer import by_namespace
+from sampan.client.label_index import LABELS, by_labels, selected
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -135,7 +135,7 @@ def horizontal_pod_autoscaler_controller() -> Controller:
         aliases=("horizontalpodautoscaling",),
         wakes={HORIZONTAL_POD_AUTOSCALERS: _spec_changed},
         planned=planned,
-        indices={PODS: {"namespace": by_namespace}, CUSTOM_RESOURCE_DEFINITIONS: {}},
+        indices={PODS: {LABELS: by_labels}, CUSTOM_RESOURCE_DEFINITIONS: {}},
         optional={CUSTOM_RESOURCE_DEFINITIONS},
     )
 
@@ -439,10 +439,10 @@ async def _situation(view: View, autoscaler: Obj, memory: Memory) -> Situation |
         return _no_scale(autoscaler, error.message, view)
     text = (scale.get("status") or {}).get("selector") or ""
     try:
-        matches = parse_label_selector(text).matches
+        selector = parse_label_selector(text)
     except SelectorError as error:
         return _no_scale(autoscaler, str(error), view)
-    pods = [pod for pod in view.cache(PODS).by("namespace", namespace) if matches(labels_of(pod))]
+    pods = selected(view.cache(PODS), LABELS, namespace, selector)
     metrics = await _or_error(lambda: _metrics(view, namespace, text))
     return Situation(autoscaler, target, scale, pods, metrics, memory)
 

@@ -24,7 +24,7 @@ from sampan.api.objects import (
 from sampan.api.resources import JOBS, PODS
 from sampan.api.rules.conditions import condition_of, find, is_true, with_condition
 from sampan.client.events import reference as reference_to
-from sampan.client.indexer import by_namespace
+from sampan.client.label_index import ORPHANS, SELECTOR, by_labels_of_orphan, by_selector
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -50,7 +50,7 @@ from sampan.controllers.jobs.job_tally import (
     tally,
 )
 from sampan.controllers.workloads.adoption import claims, may_adopt
-from sampan.controllers.workloads.pod_control import by_orphan_namespace, pod_events
+from sampan.controllers.workloads.pod_control import pod_events
 from sampan.core.fast_dataclass import dataclass
 
 CONTROLLER = "kubernetes.io/job-controller"
@@ -73,8 +73,8 @@ def job_controller() -> Controller:
         wakes={JOBS: own_key, PODS: _job_of_pod},
         planned=_plan_key,
         indices={
-            PODS: {"job": _by_job, "orphans": by_orphan_namespace},
-            JOBS: {"namespace": by_namespace},
+            PODS: {"job": _by_job, ORPHANS: by_labels_of_orphan},
+            JOBS: {SELECTOR: by_selector},
         },
     )
 

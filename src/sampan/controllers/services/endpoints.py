@@ -22,7 +22,8 @@ from sampan.controllers.actions import NOTHING, Create, Plan, Update, deletion
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.services.service_endpoints import (
     HEADLESS,
-    INDICES,
+    OF_PODS,
+    OF_SERVICES,
     Port,
     addresses_of,
     families_of,
@@ -48,7 +49,7 @@ def endpoints_controller() -> Controller:
         aliases=("endpoint",),
         wakes={SERVICES: own_key, PODS: services_of_pod, ENDPOINTS: _ours},
         planned=_plan_key,
-        indices={SERVICES: INDICES, PODS: INDICES},
+        indices={SERVICES: OF_SERVICES, PODS: OF_PODS},
     )
 
 

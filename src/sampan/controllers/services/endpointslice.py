@@ -28,7 +28,8 @@ from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.services import topology_hints as hints
 from sampan.controllers.services.service_endpoints import (
     HEADLESS,
-    INDICES,
+    OF_PODS,
+    OF_SERVICES,
     Port,
     addresses_of,
     families_of,
@@ -63,8 +64,8 @@ def endpointslice_controller() -> Controller:
         },
         planned=_plan_key,
         indices={
-            SERVICES: {**INDICES, "proportional": _by_proportion},
-            PODS: INDICES,
+            SERVICES: {**OF_SERVICES, "proportional": _by_proportion},
+            PODS: OF_PODS,
             NODES: {},
             ENDPOINT_SLICES: {"service": _by_service},
         },

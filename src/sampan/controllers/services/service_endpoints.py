@@ -8,12 +8,22 @@ from collections.abc import Iterable, Mapping
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, namespace_of
 from sampan.api.resources import PODS, SERVICES
 from sampan.api.rules import pods as pod_facts
-from sampan.client.indexer import IndexFunction, by_namespace
+from sampan.api.rules.selectors import match_labels
+from sampan.client.indexer import IndexFunction
+from sampan.client.label_index import (
+    LABELS,
+    SELECTOR,
+    by_labels,
+    by_selector,
+    may_select,
+    selected,
+)
 from sampan.controllers.controller import Caches
 from sampan.core.fast_dataclass import dataclass
 
 HEADLESS = "service.kubernetes.io/headless"
-INDICES: Mapping[str, IndexFunction] = {"namespace": by_namespace}
+OF_SERVICES: Mapping[str, IndexFunction] = {SELECTOR: by_selector}
+OF_PODS: Mapping[str, IndexFunction] = {LABELS: by_labels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +101,30 @@ def services_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
     pod = new if new is not None else old
     if pod is None:
         return ()
-    services = caches(SERVICES).by("namespace", namespace_of(pod))
-    if not any((service.get("spec") or {}).get("selector") for service in services):
-        return ()  # the common case, and comparing pods costs more
-    if old is not None and new is not None and _visible_fields(old) == _visible_fields(new):
-        return ()
+    services, namespace = caches(SERVICES), namespace_of(pod)
     sides = [labels_of(item) for item in (old, new) if item is not None]
-    return [
-        key_of(service) for service in services if any(selects(service, labels) for labels in sides)
-    ]
+    if len(sides) == 2 and sides[0] == sides[1]:
+        sides.pop()
+    keys = {
+        key_of(service)
+        for labels in sides
+        for service in may_select(services, namespace, labels)
+        if selects(service, labels)
+    }
+    if not keys or (old is not None and new is not None and _shows_the_same(old, new)):
+        return ()
+    return keys
 
 
 def pods_of_service(caches: Caches, service: Obj) -> list[Obj]:
-    pods = caches(PODS).by("namespace", namespace_of(service))
-    return [pod for pod in pods if selects(service, labels_of(pod))]
+    labels = (service.get("spec") or {}).get("selector")
+    if not labels:
+        return []
+    return selected(caches(PODS), LABELS, namespace_of(service), match_labels(labels))
+
+
+def _shows_the_same(old: Obj, new: Obj) -> bool:
+    return _visible_fields(old) == _visible_fields(new)
 
 
 def _visible_fields(pod: Obj) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from sampan.api.objects import (
     Obj,
     annotations_of,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     revision_of,
@@ -51,7 +52,14 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View
-from sampan.controllers.storage.volume_matching import best_match, is_bound_to, mismatch
+from sampan.controllers.storage.volume_matching import (
+    INDICES,
+    best_match,
+    by_shape,
+    is_bound_to,
+    mismatch,
+    volumes_for,
+)
 from sampan.controllers.storage.volume_protection import claim_keys
 from sampan.core.fast_dataclass import dataclass
 
@@ -71,7 +79,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All that there is to choose from."""
+    """All that a claim may choose from."""
 
     volumes: Mapping[str, Obj]
     classes: Mapping[str, Obj]
@@ -90,7 +98,11 @@ def persistent_volume_binder() -> Controller:
             PODS: _first_user_came,
         },
         planned=_plan_key,
-        indices={PERSISTENT_VOLUME_CLAIMS: {"unbound": _unbound}, PODS: {"claims": claim_keys}},
+        indices={
+            PERSISTENT_VOLUMES: INDICES,
+            PERSISTENT_VOLUME_CLAIMS: {"unbound": _unbound},
+            PODS: {"claims": claim_keys},
+        },
         workers=1,
     )
 
@@ -357,7 +369,7 @@ async def _plan_key(view: View, key: Claim | Volume) -> Plan:
     if claim is None:
         return NOTHING
     storage = Storage(
-        {name_of(item): item for item in volumes.all()},
+        volumes_for(volumes, claim),
         {name_of(class_): class_ for class_ in view.cache(STORAGE_CLASSES).all()},
         _users(view.cache, key.key),
     )
@@ -384,7 +396,7 @@ def _claim_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
         yield Volume(name)
     if new is None:
         # A volume may have been reserved for a claim that never came to know of it.
-        for volume in caches(PERSISTENT_VOLUMES).all():
+        for volume in caches(PERSISTENT_VOLUMES).by("claim", key_of(claim)):
             if (volume["spec"].get("claimRef") or {}).get("uid") == uid_of(claim):
                 yield Volume(name_of(volume))
 
@@ -398,8 +410,14 @@ def _volume_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
     if reference:
         yield Claim(f"{reference.get('namespace')}/{reference.get('name')}")
         return
-    for claim in caches(PERSISTENT_VOLUME_CLAIMS).by("unbound", "yes"):
-        yield Claim(key_of(claim))
+    if new is not None and _offer(new) and (old is None or _offer(old) != _offer(new)):
+        for claim in caches(PERSISTENT_VOLUME_CLAIMS).by("unbound", "yes"):
+            yield Claim(key_of(claim))
+
+
+def _offer(volume: Obj) -> tuple[object, ...]:
+    """What of a free volume decides who may have it; nothing of one that is not free."""
+    return tuple((shape, labels_of(volume)) for shape in by_shape(volume))
 
 
 def _class_changed(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[Claim]:

@@ -22,6 +22,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import PODS, Resource
 from sampan.api.rules.selectors import from_object
+from sampan.client.label_index import ORPHANS, may_select, selected
 from sampan.controllers.actions import Patch
 from sampan.controllers.controller import Caches, View
 from sampan.controllers.workloads.pod_control import adopts_any, claim, controller_reference
@@ -30,12 +31,12 @@ from sampan.controllers.workloads.pod_control import adopts_any, claim, controll
 async def claims(
     view: View, resource: Resource, owner: Obj, owned: Sequence[Obj], finalizers: Sequence[str] = ()
 ) -> Sequence[Patch]:
-    """The patches that make `owned` right. Needs the index "orphans" of pods. What is adopted
+    """The patches that make `owned` right. Needs the index ORPHANS of pods. What is adopted
     gets `finalizers`, too, and what is released loses them."""
     if is_deleted(owner):
         return ()
     selector = from_object((owner.get("spec") or {}).get("selector"))
-    orphans = view.cache(PODS).by("orphans", namespace_of(owner))
+    orphans = selected(view.cache(PODS), ORPHANS, namespace_of(owner), selector)
     if adopts_any(selector, orphans) and not await lives(view, resource, owner):
         orphans = []
     reference = controller_reference(resource, owner)
@@ -51,11 +52,12 @@ async def claims(
 
 
 def may_adopt(caches: Caches, resource: Resource, pod: Obj | None) -> Iterable[str]:
-    """Keys of those that match a pod that nobody has. Needs the index "namespace"."""
+    """Keys of those that match a pod that nobody has. Needs the index SELECTOR."""
     if pod is None or controller_of(pod) is not None or is_deleted(pod):
         return
-    for owner in caches(resource).by("namespace", namespace_of(pod)):
-        if from_object((owner.get("spec") or {}).get("selector")).matches(labels_of(pod)):
+    labels = labels_of(pod)
+    for owner in may_select(caches(resource), namespace_of(pod), labels):
+        if from_object((owner.get("spec") or {}).get("selector")).matches(labels):
             yield key_of(owner)
 
 

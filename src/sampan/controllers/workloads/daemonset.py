@@ -24,7 +24,8 @@ from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.node_selectors import may_run_on
 from sampan.api.rules.tolerations import NO_EXECUTE, keeps_away, taints_of, tolerations_of
 from sampan.client.events import reference as reference_to
-from sampan.client.indexer import by_controller_uid, by_namespace
+from sampan.client.indexer import by_controller_uid
+from sampan.client.label_index import ORPHANS, SELECTOR, by_labels_of_orphan, by_selector
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -41,7 +42,6 @@ from sampan.controllers.workloads.adoption import claims, may_adopt
 from sampan.controllers.workloads.daemon_pods import new_pod, target_node, with_tolerations
 from sampan.controllers.workloads.pod_control import (
     available_at,
-    by_orphan_namespace,
     controller_reference,
     finished_at,
     pod_events,
@@ -79,8 +79,8 @@ def daemonset_controller() -> Controller:
         wakes={DAEMON_SETS: own_key, NODES: _sets_for_node, PODS: _set_of_pod},
         planned=_planner(failures),
         indices={
-            DAEMON_SETS: {"namespace": by_namespace},
-            PODS: {"controller": by_controller_uid, "orphans": by_orphan_namespace},
+            DAEMON_SETS: {SELECTOR: by_selector},
+            PODS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
             CONTROLLER_REVISIONS: {"controller": by_controller_uid},
         },
         workers=2,

@@ -26,7 +26,15 @@ from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.conditions import find
 from sampan.api.rules.selectors import from_object
 from sampan.client.events import reference as reference_to
-from sampan.client.indexer import by_controller_uid, by_namespace
+from sampan.client.indexer import by_controller_uid
+from sampan.client.label_index import (
+    ORPHANS,
+    SELECTOR,
+    by_labels_of_orphan,
+    by_selector,
+    may_select,
+    selected,
+)
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -52,7 +60,6 @@ from sampan.controllers.workloads.deployment_sets import (
 )
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
-    by_orphan_namespace,
     claim,
     controller_reference,
 )
@@ -85,8 +92,8 @@ def deployment_controller() -> Controller:
         wakes={DEPLOYMENTS: own_key, REPLICA_SETS: _owner_of_set, PODS: _last_pod_gone},
         planned=_plan_key,
         indices={
-            DEPLOYMENTS: {"namespace": by_namespace},
-            REPLICA_SETS: {"controller": by_controller_uid, "orphans": by_orphan_namespace},
+            DEPLOYMENTS: {SELECTOR: by_selector},
+            REPLICA_SETS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
             PODS: {"controller": by_controller_uid},
         },
     )
@@ -270,8 +277,8 @@ async def _plan_key(view: View, key: str) -> Plan:
         return NOTHING
     cache = view.cache(REPLICA_SETS)
     sets = cache.by("controller", uid_of(deployment))
-    orphans = cache.by("orphans", namespace_of(deployment))
     selector = from_object(deployment["spec"].get("selector"))
+    orphans = selected(cache, ORPHANS, namespace_of(deployment), selector)
     if adopts_any(selector, orphans) and not await lives(view, DEPLOYMENTS, deployment):
         orphans = []
     sets += await _made_already(view, deployment, sets)
@@ -304,7 +311,7 @@ def _owner_of_set(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[
     keys = {key for item in (old, new) if item is not None for key in _deployment_key(item)}
     if new is not None and not keys and controller_of(new) is None and not is_deleted(new):
         labels = labels_of(new)
-        for deployment in caches(DEPLOYMENTS).by("namespace", namespace_of(new)):
+        for deployment in may_select(caches(DEPLOYMENTS), namespace_of(new), labels):
             if from_object(deployment["spec"].get("selector")).matches(labels):
                 keys.add(key_of(deployment))
     return keys

@@ -36,6 +36,7 @@ from sampan.api.rules.disruption import allowed_condition
 from sampan.api.rules.selectors import LabelSelector, from_object
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_namespace
+from sampan.client.label_index import LABELS, SELECTOR, by_labels, by_selector, may_select, selected
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -84,8 +85,8 @@ def disruption_controller() -> Controller:
         wakes=wakes,
         planned=_plan_key,
         indices={
-            POD_DISRUPTION_BUDGETS: {"namespace": by_namespace},
-            PODS: {"namespace": by_namespace},
+            POD_DISRUPTION_BUDGETS: {"namespace": by_namespace, SELECTOR: by_selector},
+            PODS: {LABELS: by_labels},
         },
         workers=1,
     )
@@ -220,8 +221,8 @@ async def _plan_key(view: View, key: str | Stale) -> Plan:
     selector = _selector(budget)
     pods = [
         pod
-        for pod in view.cache(PODS).by("namespace", namespace_of(budget))
-        if selector.matches(labels_of(pod)) and not pod_facts.is_terminal(pod)
+        for pod in selected(view.cache(PODS), LABELS, namespace_of(budget), selector)
+        if not pod_facts.is_terminal(pod)
     ]
     scales: dict[str, int] = {}
     roots: dict[str, str] = {}
@@ -259,11 +260,10 @@ def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
         yield Stale(key_of(new))
     if old is not None and new is not None and _facts(old) == _facts(new):
         return
-    sides = [labels_of(item) for item in (old, new) if item is not None]
-    for budget in caches(POD_DISRUPTION_BUDGETS).by("namespace", namespace_of(pod)):
-        selector = _selector(budget)
-        if any(selector.matches(labels) for labels in sides):
-            yield key_of(budget)
+    for labels in (labels_of(item) for item in (old, new) if item is not None):
+        for budget in may_select(caches(POD_DISRUPTION_BUDGETS), namespace_of(pod), labels):
+            if _selector(budget).matches(labels):
+                yield key_of(budget)
 
 
 def _budgets_of_namespace(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

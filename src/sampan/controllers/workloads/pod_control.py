@@ -11,7 +11,6 @@ from sampan.api.errors import NotFound
 from sampan.api.objects import (
     Obj,
     annotations_of,
-    controller_of,
     copy_of,
     is_deleted,
     labels_of,
@@ -121,11 +120,6 @@ def claim(
 
 def adopts_any(selector: LabelSelector, orphans: Iterable[Obj]) -> bool:
     return any(not is_deleted(orphan) and selector.matches(labels_of(orphan)) for orphan in orphans)
-
-
-def by_orphan_namespace(obj: Obj) -> Iterable[str]:
-    """Index: the objects without a controller, by namespace."""
-    return () if controller_of(obj) is not None else (namespace_of(obj),)
 
 
 def _adopt(resource: Resource, obj: Obj, reference: Obj) -> Patch:

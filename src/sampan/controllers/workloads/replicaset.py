@@ -22,7 +22,15 @@ from sampan.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Re
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.conditions import find, with_condition, without_condition
 from sampan.api.rules.selectors import LabelSelector, from_object, match_labels
-from sampan.client.indexer import by_controller_uid, by_namespace
+from sampan.client.indexer import by_controller_uid
+from sampan.client.label_index import (
+    ORPHANS,
+    SELECTOR,
+    by_labels_of_orphan,
+    by_selector,
+    may_select,
+    selected,
+)
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -38,7 +46,6 @@ from sampan.controllers.workloads.adoption import lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     available_at,
-    by_orphan_namespace,
     claim,
     controller_reference,
     first_to_go,
@@ -164,7 +171,7 @@ def _controller(kind: Kind) -> Controller:
         situation = await _situation(view, kind, key)
         return NOTHING if situation is None else plan(kind, situation, view.now)
 
-    indices = {"controller": by_controller_uid, "orphans": by_orphan_namespace}
+    indices = {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan}
     return Controller(
         name=kind.name,
         component=kind.component,
@@ -173,7 +180,7 @@ def _controller(kind: Kind) -> Controller:
         planned=planned,
         indices={
             PODS: indices,
-            kind.resource: {"namespace": by_namespace, "controller": by_controller_uid},
+            kind.resource: {SELECTOR: by_selector, "controller": by_controller_uid},
         },
     )
 
@@ -183,8 +190,9 @@ async def _situation(view: View, kind: Kind, key: str) -> Situation | None:
     if owner is None:
         return None
     pods = view.cache(PODS)
-    orphans = pods.by("orphans", namespace_of(owner))
-    if adopts_any(kind.selector(owner), orphans) and not await lives(view, kind.resource, owner):
+    selector = kind.selector(owner)
+    orphans = selected(pods, ORPHANS, namespace_of(owner), selector)
+    if adopts_any(selector, orphans) and not await lives(view, kind.resource, owner):
         orphans = []
     owned = pods.by("controller", uid_of(owner))
     related: list[Obj] = []
@@ -209,7 +217,7 @@ def _owner_of_pod(kind: Kind) -> Wake:
         keys = {key for pod in (old, new) if pod is not None for key in _controller_key(kind, pod)}
         if new is not None and not keys and controller_of(new) is None and not is_deleted(new):
             labels = labels_of(new)
-            for owner in caches(kind.resource).by("namespace", namespace_of(new)):
+            for owner in may_select(caches(kind.resource), namespace_of(new), labels):
                 if kind.selector(owner).matches(labels):
                     keys.add(key_of(owner))
         return keys

@@ -28,6 +28,7 @@ from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.selectors import from_object
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
+from sampan.client.label_index import ORPHANS, by_labels_of_orphan, selected
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -45,7 +46,6 @@ from sampan.controllers.workloads.adoption import lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     available_at,
-    by_orphan_namespace,
     claim,
     controller_reference,
 )
@@ -79,7 +79,7 @@ def statefulset_controller() -> Controller:
         wakes={STATEFUL_SETS: own_key, PODS: _set_of_pod},
         planned=_plan_key,
         indices={
-            PODS: {"controller": by_controller_uid, "orphans": by_orphan_namespace},
+            PODS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
             PERSISTENT_VOLUME_CLAIMS: {},
             CONTROLLER_REVISIONS: {"controller": by_controller_uid},
         },
@@ -378,8 +378,9 @@ async def _plan_key(view: View, key: str) -> Plan:
         return NOTHING
     uid, namespace = uid_of(owner), namespace_of(owner)
     pods = view.cache(PODS)
-    orphans = [pod for pod in pods.by("orphans", namespace) if ordinal_of(owner, pod) >= 0]
     selector = from_object(owner["spec"].get("selector"))
+    matching = selected(pods, ORPHANS, namespace, selector)
+    orphans = [pod for pod in matching if ordinal_of(owner, pod) >= 0]
     if adopts_any(selector, orphans) and not await lives(view, STATEFUL_SETS, owner):
         orphans = []
     owned = pods.by("controller", uid)

@@ -7,6 +7,7 @@ from sampan.api.errors import Invalid
 from sampan.api.objects import name_of
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.service_claims import IP_ADDRESSES, Claims
+from sampan.apiserver.registry.service_holdings import HoldingsOfAll
 from sampan.apiserver.registry.services import Allocator, prepare_update
 from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.core.holding import Hold
@@ -28,8 +29,9 @@ class Server:
         self.cache = WatchCache(store, LoopClock())
         self.registry = Registry(store, self.cache)
         self.services, rng = [], random.Random(1)
+        self.held = HoldingsOfAll(lambda: self.services)
         self.claims = Claims(self.registry, PORTS, LoopClock(), rng)
-        self.allocator = Allocator(cidr, PORTS, lambda: self.services, self.claims, rng)
+        self.allocator = Allocator(cidr, PORTS, self.held, self.claims, rng)
 
     async def give(self, new, old=None, *, dry_run=False):
         async with Hold() as hold:

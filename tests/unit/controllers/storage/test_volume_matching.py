@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.controllers.storage.volume_matching import best_match, is_bound_to, mismatch
+from sampan.api.objects import name_of
+from sampan.client.indexer import Cache
+from sampan.controllers.storage.volume_matching import (
+    INDICES,
+    best_match,
+    is_bound_to,
+    mismatch,
+    volumes_for,
+)
 
 
 def claim(size="1Gi", **spec):
@@ -72,3 +80,40 @@ def test_what_is_chosen_is_the_least_that_is_enough(sizes, wanted):
         assert chosen is None
     else:
         assert chosen["spec"]["capacity"]["storage"] == f"{min(enough)}Gi"
+
+
+def free(name, size="1Gi", **spec):
+    whole = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], **spec}
+    return {"metadata": {"name": name}, "spec": whole, "status": {"phase": "Available"}}
+
+
+def asking(size="1Gi", **spec):
+    requests = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return {"metadata": {"name": "c", "namespace": "n", "uid": "u"}, "spec": {**requests, **spec}}
+
+
+def test_of_volumes_that_are_alike_one_is_looked_at():
+    cache = Cache(INDICES)
+    for number in range(100):
+        cache.put(free(f"small-{number}"))
+        cache.put(free(f"large-{number}", "2Gi"))
+    found = volumes_for(cache, asking())
+    assert len(found) == 2
+    assert name_of(best_match(found.values(), asking(), only_reserved=False)) == "small-0"
+    cache.put({**free("small-0"), "status": {"phase": "Bound"}})
+    assert "small-1" in volumes_for(cache, asking())
+
+
+def test_a_claim_that_selects_by_labels_is_shown_all_that_is_free():
+    cache = Cache(INDICES)
+    for number in range(10):
+        cache.put(free(f"v-{number}"))
+    assert len(volumes_for(cache, asking(selector={"matchLabels": {"a": "b"}}))) == 10
+
+
+def test_what_a_claim_names_and_what_names_it_are_among_its_volumes():
+    cache = Cache(INDICES)
+    cache.put({**free("named"), "status": {"phase": "Bound"}})
+    cache.put(free("reserved", claimRef={"namespace": "n", "name": "c"}))
+    cache.put(free("another's", claimRef={"namespace": "n", "name": "d"}))
+    assert set(volumes_for(cache, asking(volumeName="named"))) == {"named", "reserved"}

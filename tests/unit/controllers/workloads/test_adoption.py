@@ -1,5 +1,6 @@
 from sampan.api.resources import DAEMON_SETS, PODS
-from sampan.client.indexer import Cache, by_namespace
+from sampan.client.indexer import Cache
+from sampan.client.label_index import SELECTOR, by_selector
 from sampan.controllers.workloads.adoption import may_adopt
 
 SET = {
@@ -10,7 +11,7 @@ SET = {
 
 def caches(resource):
     assert resource in (DAEMON_SETS, PODS)
-    cache = Cache({"namespace": by_namespace})
+    cache = Cache({SELECTOR: by_selector})
     cache.put(SET)
     return cache
 

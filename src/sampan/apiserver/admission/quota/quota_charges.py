@@ -6,8 +6,10 @@ Invariant: `status.used` is raised by compare-and-swap before the object is writ
 Invariant: a charge whose write failed is given back; whoever recounts counts what is under way.
 """
 
+import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
+from weakref import WeakValueDictionary
 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, spec_of, uid_of
@@ -48,6 +50,7 @@ class Quotas:
         self._registry, self._limited = registry, limited
         self._kind = registry.kind(RESOURCE_QUOTAS)
         self._under_way: dict[Key, list[_Charge]] = {}
+        self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._doubtful: set[Key] = set()  # whose status somebody else has written
 
     def mutate(self, attributes: Attributes) -> None:
@@ -97,7 +100,9 @@ class Quotas:
                 continue
             key, charge = (namespace_of(quota), name_of(quota)), _Charge(resource, obj, more)
             attributes.hold.add(partial(self._settle, key, charge))
-            await self._raise(attributes, key, charge)
+            # One after the other: of many at once all but one would lose, and be counted meanwhile.
+            async with self._turns.setdefault(key, asyncio.Lock()):
+                await self._raise(attributes, key, charge)
 
     async def _raise(self, attributes: Attributes, key: Key, charge: _Charge) -> None:
         """Raises Forbidden where the quota does not allow it."""

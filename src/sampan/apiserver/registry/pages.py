@@ -1,0 +1,95 @@
+"""One page of a list: as much is read as the page has, not all that follows it.
+
+Job: so many objects from a key on, that a selection matches, of the cache or of the store's past.
+Invariant: what a page shows is of one moment; others have the loop in between where it is long.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from sampan.api.calls import Item
+from sampan.apiserver.storage.stored_form import item_from
+from sampan.apiserver.watch.watch_cache import KindCache, Matches
+from sampan.core.fast_dataclass import dataclass
+from sampan.store.contract import Entry, Store
+
+STEP, READ_STEP = 5000, 500  # objects that are selected, or parsed, in one go
+ALL = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    namespace: str
+    start: str  # a key, `namespace/name` or `name`
+    most: int  # 0: all
+    matches: Matches | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    items: Sequence[Item]
+    left: int  # that follow; with a selection 1 stands for some
+
+
+async def cached_page(kind: KindCache, wanted: Wanted) -> Found:
+    namespace, start, most, matches = wanted.namespace, wanted.start, wanted.most, wanted.matches
+    if matches is None:
+        items = kind.page(namespace, start, most or ALL)
+        return Found(items, kind.count_from(namespace, start) - len(items) if most else 0)
+    found: list[Item] = []
+    if most:  # it may well be among the first; then the others need not even be gathered
+        found = [item for item in kind.page(namespace, start, STEP) if matches(item)]
+    if len(found) <= (most or ALL):
+        found = await _matching(kind.page(namespace, start, ALL), matches, most or ALL)
+    return _cut(found, most)
+
+
+async def _matching(items: list[Item], matches: Matches, most: int) -> list[Item]:
+    """One more than wanted, where there is one."""
+    found: list[Item] = []
+    for first in range(0, len(items), STEP):
+        if first:
+            await asyncio.sleep(0)
+        found += [item for item in items[first : first + STEP] if matches(item)]
+        if len(found) > most:
+            break
+    return found
+
+
+async def stored_page(
+    store: Store, prefix: str, kind: KindCache, wanted: Wanted, revision: int
+) -> Found:
+    """As it was at a revision. Raises what the store raises."""
+    inside = prefix + (f"{wanted.namespace}/" if wanted.namespace else "")
+    start, most, matches = wanted.start, wanted.most, wanted.matches
+    found: list[Item] = []
+    while True:
+        page = await store.range(
+            inside, start=prefix + start if start else "", limit=most, revision=revision
+        )
+        items = await _items(page.entries, prefix, kind)
+        if matches is None:
+            return Found(items, page.remaining)
+        found += [item for item in items if matches(item)]
+        if not page.remaining or len(found) > most:
+            return _cut(found, most)
+        start = items[-1].key + "\0"
+
+
+async def _items(entries: Sequence[Entry], prefix: str, kind: KindCache) -> list[Item]:
+    known, items = kind.items, []
+    for count, entry in enumerate(entries):
+        if count % READ_STEP == READ_STEP - 1:
+            await asyncio.sleep(0)
+        key = entry.key[len(prefix) :]
+        cached = known.get(key)
+        if cached is None or cached.revision != entry.revision:
+            cached = item_from(key, entry.value, entry.revision, None)
+        items.append(cached)
+    return items
+
+
+def _cut(found: list[Item], most: int) -> Found:
+    if not most or len(found) <= most:
+        return Found(found, 0)
+    return Found(found[:most], 1)

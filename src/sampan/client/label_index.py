@@ -1,0 +1,66 @@
+"""Selectors and labels that find each other without looking at everything there is.
+
+Job: indices of objects by their labels, and of those that select by one label that they ask for;
+    from a selector to what it selects, and from labels to who may select them.
+Invariant: a selector that asks for a label's value finds what the rarest such label has, no more;
+    one that asks for none is compared with its whole namespace.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+
+from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
+from sampan.api.rules.selectors import LabelSelector
+from sampan.client.indexer import Cache
+
+LABELS, ORPHANS, SELECTOR = "labels", "orphans", "selector"  # names of the indices
+
+
+def by_labels(obj: Obj) -> Iterable[str]:
+    """Its namespace, and each of its labels in there."""
+    namespace = namespace_of(obj)
+    # The same few texts for thousands of objects.
+    pairs = [sys.intern(_value(namespace, *label)) for label in labels_of(obj).items()]
+    return (sys.intern(f"{namespace}/"), *pairs)
+
+
+def by_labels_of_orphan(obj: Obj) -> Iterable[str]:
+    """Likewise, of what has no controller."""
+    return () if controller_of(obj) is not None else by_labels(obj)
+
+
+def by_selector(obj: Obj) -> Iterable[str]:
+    """One label that its selector asks for; its namespace, where there is no such label."""
+    selector = (obj.get("spec") or {}).get("selector")
+    if selector is None:
+        return ()
+    labels = selector.get("matchLabels") if _is_structured(selector) else selector
+    return (_value(namespace_of(obj), *min(labels.items())) if labels else f"{namespace_of(obj)}/",)
+
+
+def selected(cache: Cache, index: str, namespace: str, selector: LabelSelector) -> list[Obj]:
+    """What of a namespace has matching labels, by the index of labels."""
+    asked = [
+        _value(namespace, requirement.key, requirement.values[0])
+        for requirement in selector.requirements
+        if requirement.operator in ("=", "==")
+    ]
+    rarest = min(asked, key=lambda value: cache.count(index, value), default=f"{namespace}/")
+    return [obj for obj in cache.by(index, rarest) if selector.matches(labels_of(obj))]
+
+
+def may_select(cache: Cache, namespace: str, labels: Mapping[str, str]) -> list[Obj]:
+    """Who of a namespace selects by one of the labels, or by none at all: these may match."""
+    found = cache.by(SELECTOR, f"{namespace}/")
+    for label in labels.items():
+        found += cache.by(SELECTOR, _value(namespace, *label))
+    return found
+
+
+def _value(namespace: str, key: str, value: str) -> str:
+    return f"{namespace}/{key}={value}"
+
+
+def _is_structured(selector: Obj) -> bool:
+    """A LabelSelector, not the bare map of Services and ReplicationControllers."""
+    return not selector or any(not isinstance(value, str) for value in selector.values())

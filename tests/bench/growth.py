@@ -1,0 +1,106 @@
+"""`make bench-growth`: how processor time and memory grow with N, workload by workload.
+
+Job: each workload of tests/growth at three sizes, a factor of four apart, each in a process of its
+    own; print time, memory and their exponents; fail where what should be linear is not.
+    `ONLY=text` takes those with the text in their name, `N=` the smallest size.
+"""
+
+import argparse
+import math
+import os
+import pickle
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sampan.core.fast_dataclass import dataclass
+from tests.growth.runs import Spent, keys, schema, spent_by
+from tests.growth.workloads import WORKLOADS, Workload
+
+FACTOR = 4
+SIZES = 3
+MOST = 1.15
+# Less than this is noise, not growth.
+LEAST_SECONDS, LEAST_KIB = 0.05, 2048.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    workload: Workload
+    sizes: Sequence[int]
+    spent: Sequence[Spent]
+
+    @property
+    def cpu(self) -> float | None:
+        return exponent([spent.cpu_seconds for spent in self.spent], LEAST_SECONDS)
+
+    @property
+    def memory(self) -> float | None:
+        return exponent([spent.kib for spent in self.spent], LEAST_KIB)
+
+    @property
+    def steep(self) -> bool:
+        return any(found is not None and found > MOST for found in (self.cpu, self.memory))
+
+    def line(self) -> str:
+        largest = self.spent[-1]
+        each = largest.cpu_seconds / self.sizes[-1] * 1e6
+        return (
+            f"{self.workload.name:<32} {self.sizes[-1]:>6} {largest.wall_seconds:>8.2f}"
+            f" {largest.cpu_seconds:>8.2f} {each:>9.0f} {largest.kib / 1024:>8.1f}"
+            f" {_text(self.cpu):>6} {_text(self.memory):>6}{'  steep' if self.steep else ''}"
+        )
+
+
+def exponent(costs: Sequence[float], least: float) -> float | None:
+    """Of what N costs more than less: what it costs anyway is not part of it."""
+    first, second = (after - before for before, after in pairwise(costs))
+    if first <= 0 or second < least:
+        return None
+    return math.log(second / first, FACTOR)
+
+
+def measured(workload: Workload, n: int) -> Spent:
+    """In a forked process: nothing of one workload is left for the next."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        spent = spent_by(workload, n)
+        with os.fdopen(write, "wb") as answer:
+            pickle.dump(spent, answer)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as answer:
+        found = answer.read()
+    _, status = os.waitpid(child, 0)
+    if status:
+        sys.exit(f"{workload.name} with {n}: ended with {status}")
+    spent = pickle.loads(found)
+    assert isinstance(spent, Spent)
+    return spent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="how cost grows")
+    parser.add_argument("--n", type=int, default=64, help="the smallest size")
+    parser.add_argument("--only", default="", help="part of a workload's name")
+    given = parser.parse_args()
+    keys(), schema()
+    print(f"{'workload':<32} {'N':>6} {'s':>8} {'CPU s':>8} {'CPU µs/N':>9} {'MiB':>8}", end="")
+    print(f" {'CPU^':>6} {'mem^':>6}", flush=True)
+    steep = 0
+    for workload in WORKLOADS:
+        if given.only not in workload.name:
+            continue
+        sizes = [given.n * workload.size * FACTOR**power for power in range(SIZES)]
+        figures = Figures(workload, sizes, [measured(workload, n) for n in sizes])
+        steep += figures.steep
+        print(figures.line(), flush=True)
+    return 1 if steep else 0
+
+
+def _text(found: float | None) -> str:
+    return "–" if found is None else f"{found:.2f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""One workload of one size, measured: by lines, or by processor time and memory.
+
+Job: build the cluster, prepare, measure, take it down.
+"""
+
+import asyncio
+import functools
+import gc
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import uvloop
+
+from sampan.api.schema.published import Schema
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.fast_dataclass import dataclass
+from sampan.testing import virtual_time
+from sampan.testing.kit.plane import ensure_pki
+from sampan.testing.virtual_time import LoopClock
+from tests.growth.line_counts import Counts, counted
+from tests.growth.workloads import Workload
+from tests.growth.world import World
+
+
+@functools.cache
+def schema() -> Schema:
+    return Schema.load()
+
+
+@functools.cache
+def keys() -> Path:
+    """Made once for all worlds."""
+    path = Path(tempfile.mkdtemp(prefix="sampan-growth-"))
+    ensure_pki(path)
+    return path
+
+
+async def _life(
+    workload: Workload, n: int, clock: Clock, span: AbstractContextManager[None]
+) -> None:
+    world = World(workload.nodes(n), keys(), schema(), clock)
+    world.plane.rng.seed(n)
+    if workload.starts:
+        with span:
+            await world.start()
+            await workload.run(world, n)
+    else:
+        await world.start()
+        await workload.prepare(world, n)
+        with span:
+            await workload.run(world, n)
+    await world.stop()
+
+
+def lines_of(workload: Workload, n: int) -> Counts:
+    """On virtual time: the same each time."""
+    counts: Counts = Counts()
+    virtual_time.run(_life(workload, n, LoopClock(), counted(counts)))
+    return counts
+
+
+@dataclass(slots=True)
+class Spent:
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    kib: float = 0.0
+
+
+def spent_by(workload: Workload, n: int) -> Spent:
+    spent = Spent()
+    if workload.virtual:
+        virtual_time.run(_life(workload, n, LoopClock(), _measured(spent)))
+    else:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_life(workload, n, SystemClock(), _measured(spent)))
+    return spent
+
+
+@contextmanager
+def _measured(spent: Spent) -> Iterator[None]:
+    gc.collect()
+    kib, wall, cpu = _resident_kib(), time.perf_counter(), time.process_time()
+    yield
+    spent.cpu_seconds = time.process_time() - cpu
+    spent.wall_seconds = time.perf_counter() - wall
+    gc.collect()
+    spent.kib = _resident_kib() - kib
+
+
+def _resident_kib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4.0
