@@ -92,8 +92,10 @@ class _Remembered(OrderedDict[str, Any]):
 
 
 class CriRuntime:
-    def __init__(self, socket_path: str, clock: Clock) -> None:
+    def __init__(self, socket_path: str, clock: Clock, *, maps_ports: bool = False) -> None:
+        """`maps_ports`: every pod's network does, so that those with host ports need no other."""
         self._client = CriClient(socket_path)
+        self._maps_ports = maps_ports
         self._clock = clock
         self._name = ""
         self._may_have_ports_handler = True
@@ -194,7 +196,7 @@ class CriRuntime:
         return pods[0] if pods else None
 
     async def run_sandbox(self, spec: SandboxSpec) -> str:
-        special = spec.port_mappings or is_limited(spec.annotations)
+        special = is_limited(spec.annotations) or (spec.port_mappings and not self._maps_ports)
         if special and not spec.runtime_handler and self._may_have_ports_handler:
             try:
                 return await self._run_sandbox(spec, HOST_PORTS_HANDLER)

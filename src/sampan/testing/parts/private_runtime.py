@@ -68,7 +68,9 @@ async def private_runtime(data_dir: Path, *, reference: bool = False) -> AsyncIt
         async with cni.answered_plugin(data_dir):
             try:
                 await daemon.start()
-                runtime = CriRuntime(daemon.socket_path, clock)
+                runtime = CriRuntime(
+                    daemon.socket_path, clock, maps_ports=cni.uses_own_plugin(data_dir)
+                )
                 try:
                     await runtime.connect(CONNECT_SECONDS)
                     own = {PAUSE_IMAGE: pause_archive()}

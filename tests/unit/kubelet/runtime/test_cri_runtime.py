@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import grpc
 import grpc.aio
@@ -233,6 +234,20 @@ def test_log_directory_and_files_are_there_before_the_container_is_made(tmp_path
         sandbox = SandboxSpec("p", "ns", "u1", 0, "p", str(tmp_path / "logs"))
         assert await other.runtime.create_container("s1", spec, sandbox) == "c1"
         assert (tmp_path / "etc-hosts").stat().st_mode & 0o777 == 0o600
+
+    told(tmp_path, tell)
+
+
+def test_where_every_pod_s_network_maps_ports_only_limits_of_bandwidth_need_another(tmp_path):
+    async def tell(other):
+        other.answers["RunPodSandbox"] = lambda _: cri.RunPodSandboxResponse(pod_sandbox_id="s1")
+        runtime = CriRuntime(other.path, SystemClock(), maps_ports=True)
+        ports = SandboxSpec("p", "ns", "u1", 0, "p", "/l", port_mappings=(PortMapping(80, 8080),))
+        limited = replace(ports, annotations={"kubernetes.io/ingress-bandwidth": "1M"})
+        for spec in (ports, limited):
+            await runtime.run_sandbox(spec)
+        await runtime.close()
+        assert [request.runtime_handler for _, request in other.asked] == ["", "host-ports"]
 
     told(tmp_path, tell)
 

@@ -77,7 +77,8 @@ class NodeRuntime:
         from sampan.kubelet.contracts.runtime import RuntimeFailure
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
-        cri = self.cri = CriRuntime(socket_path, self._clock)
+        maps_ports = self._interfaces is not None  # our own plugin does
+        cri = self.cri = CriRuntime(socket_path, self._clock, maps_ports=maps_ports)
         try:
             info = await cri.connect(CONNECT_SECONDS)
             self.name = info.name
