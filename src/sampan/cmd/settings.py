@@ -53,6 +53,15 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginChoices:
+    """With --network none: the user's CNI plugin, and what is left to sampan."""
+
+    conf_dir: str = ""  # empty: where they usually are
+    bin_dir: str = ""
+    service_proxy: bool = True  # Services and names
+
+
+@dataclass(frozen=True, slots=True)
 class UpSettings:
     data_dir: str = ""  # main.py says which one is meant
     kubeconfig: str = ""  # also write it here; it is always in the data dir
@@ -71,6 +80,7 @@ class UpSettings:
     keep_pods: bool = False
     network: NetworkMode = "auto"  # how pods reach those of other nodes
     cni: CniChoice = "builtin"  # who makes pods' interfaces
+    plugins: PluginChoices = PluginChoices()
     ranges: Ranges = Ranges()
     stub_domains: tuple[StubDomain, ...] = ()
     node: NodeChoices = NodeChoices()

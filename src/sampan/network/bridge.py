@@ -26,6 +26,9 @@ log = get_logger(__name__)
 
 BRIDGES = "sampan"  # their names begin with it
 DEFAULT_RANGE = "10.244.0.0/16"
+# Of bridges without pods, where those are on somebody else's network: addresses for benchmarks
+# (RFC 2544), which no network has.
+PODLESS_RANGE = "198.19.0.0/16"
 _MORE_RANGES = ("10.200.0.0/16", "10.210.0.0/16", "10.220.0.0/16")  # where that is taken
 _NODE_BITS = 24
 _MOST_CANDIDATES = 1024
@@ -50,6 +53,12 @@ class PodNetwork:
     @property
     def gateway(self) -> str:
         return str(ipaddress.ip_network(self.subnet)[1])
+
+
+def has_pods(network: PodNetwork) -> bool:
+    """False: it is only for what the node itself answers."""
+    subnet = ipaddress.ip_network(network.subnet)
+    return not subnet.overlaps(ipaddress.ip_network(PODLESS_RANGE))
 
 
 def candidates(cluster_cidr: str = DEFAULT_RANGE) -> Iterator[PodNetwork]:

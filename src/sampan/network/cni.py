@@ -15,7 +15,7 @@ from sampan.core.log import get_logger
 from sampan.network import bridge, cni_configuration, iptables
 from sampan.network.bridge import NetworkError, PodNetwork, ipam_directory
 from sampan.network.cni_configuration import conf_directory, plugin_directory, shapes_bandwidth
-from sampan.network.netlink import add_route, alias_of
+from sampan.network.netlink import add_route, alias_of, uplinks
 from sampan.network.nftables import nft
 from sampan.network.overlay import overlay
 from sampan.network.pods import pod_interfaces
@@ -28,6 +28,21 @@ log = get_logger(__name__)
 
 def nft_table(network: PodNetwork) -> str:
     return f"{network.bridge}-pods"
+
+
+def podless_place(
+    network: PodNetwork, service_cidrs: Sequence[str], cluster_cidrs: Sequence[str], node: str
+) -> ProxyPlace:
+    """Where Services' rules are when pods' network is a plugin's. `node` is its address."""
+    return ProxyPlace(
+        table=nft_table(network),
+        bridge=network.bridge,
+        cluster_cidrs=tuple(cluster_cidrs),
+        service_cidrs=tuple(service_cidrs),
+        other_bridges=f"{bridge.BRIDGES}*",
+        gateways=(network.gateway,),
+        uplinks=uplinks(node),
+    )
 
 
 def proxy_place(
@@ -122,10 +137,25 @@ def set_up(
         )
         plain, special = make(), make(host_ports=True, bandwidth=shapes_bandwidth())
     cni_configuration.write_configurations(conf_directory(data_dir), plain, special)
+    _let_forward()
+    return network
+
+
+def set_up_podless(data_dir: Path, service_cidrs: Sequence[str]) -> PodNetwork:
+    """Where pods are on another plugin's network: a bridge that nobody is on, whose address is for
+    the name server and the API, and to which the service range leads. Nothing of CNI is written."""
+    network = bridge.reserve(data_dir, cluster_cidr=bridge.PODLESS_RANGE)
+    for cidr in service_cidrs:
+        if ":" not in cidr:
+            _route_to_bridge(network, cidr)
+    _let_forward()
+    return network
+
+
+def _let_forward() -> None:
     forwarding = Path("/proc/sys/net/ipv4/ip_forward")
     if forwarding.read_text().strip() != "1":
         forwarding.write_text("1")
-    return network
 
 
 @contextlib.asynccontextmanager

@@ -112,6 +112,20 @@ def mtu_towards(address: str) -> int:
     return 0
 
 
+def uplinks(address: str) -> tuple[str, ...]:
+    """The interfaces by which other machines come: that of the address's network, and those of
+    default routes."""
+    wanted, found = ipaddress.ip_address(address), set()
+    for network, interface in _direct_routes():
+        if wanted in ipaddress.ip_network(network):
+            found.add(interface)
+    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+        interface, target, _, flags, *_ = line.split()
+        if int(target, 16) == 0 and int(flags, 16) & _RTF_GATEWAY:
+            found.add(interface)
+    return tuple(sorted(found))
+
+
 def _direct_routes() -> list[tuple[str, str]]:
     """Network and interface."""
     found = []

@@ -96,5 +96,5 @@ def missing_parts(settings: UpSettings) -> list[str]:
 
     # nft, ip and mount live in directories that the PATH of `su` leaves out.
     os.environ["PATH"] = search_path(os.environ)
-    able = cni.makes_interfaces(reference=settings.cni == "reference")
+    able = settings.network == "none" or cni.makes_interfaces(reference=settings.cni == "reference")
     return [*missing_rights(), *what_is_missing(os.environ, interfaces=able)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import common, values
-from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, NodeChoices, Ranges
+from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, NodeChoices, PluginChoices, Ranges
 
 if TYPE_CHECKING:
     from sampan.kubelet.images.credentials import NodeCredentialSettings
@@ -64,7 +64,16 @@ def _add_network(add: common.Add) -> None:
         help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
         "on one network and tunnels elsewhere (auto, the default of a cluster; a node that joins "
         "takes its cluster's, and its ranges); none: the CNI plugin that you "
-        "configure in /etc/cni/net.d; Services, names and policies are yours, too")  # fmt: skip
+        "configure makes pods' network, and NetworkPolicies are its affair")  # fmt: skip
+    add("--cni-conf-dir", metavar="DIR", default="",
+        help="with --network none: where your CNI configuration is "
+        "(default: /etc/cni/net.d)")  # fmt: skip
+    add("--cni-bin-dir", metavar="DIR", default="",
+        help="with --network none: where the plugins are (default: /opt/cni/bin, or where the "
+        "reference plugins are)")  # fmt: skip
+    add("--service-proxy", metavar="BOOL", type=values.truth, default=True,
+        help="with --network none: false leaves Services and names to what you install, too "
+        "(default: true)")  # fmt: skip
     add("--cni", choices=("builtin", "reference"), default="builtin",
         help="who makes pods' interfaces: sampan, or the reference CNI plugins "
         "(default: builtin)")  # fmt: skip
@@ -75,6 +84,10 @@ def _add_network(add: common.Add) -> None:
     add("--dns-stub-domain", metavar="DOMAIN=ADDRESS[:PORT],…", type=values.stub_domain,
         action="append", default=[],
         help="names in it are asked of these name servers; may be given again")  # fmt: skip
+
+
+def plugin_choices(given: argparse.Namespace) -> PluginChoices:
+    return PluginChoices(given.cni_conf_dir, given.cni_bin_dir, given.service_proxy)
 
 
 def ranges(given: argparse.Namespace) -> Ranges:

@@ -106,6 +106,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             keep_pods=not given.stop_pods,
             network=given.network or "auto",
             cni=given.cni,
+            plugins=node_flags.plugin_choices(given),
             ranges=node_flags.ranges(given),
             stub_domains=tuple(given.dns_stub_domain),
             node=choices,

@@ -109,6 +109,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         keep_pods=given.keep_pods,
         network=given.network,
         cni=given.cni,
+        plugins=node_flags.plugin_choices(given),
         ranges=node_flags.ranges(given),
         stub_domains=tuple(given.dns_stub_domain),
         node=NodeChoices(

@@ -49,6 +49,8 @@ class ProxyPlace:
     other_bridges: str = ""  # a pattern: pods behind these are another cluster's
     pod_cidrs: tuple[str, ...] = ()  # of this node's pods, where they are masqueraded here
     gateways: tuple[str, ...] = ()  # the bridge's own addresses: for this machine and its pods
+    # Where pods may come by any interface: those that other machines come by.
+    uplinks: tuple[str, ...] = ()
 
 
 def chain_name(sort: str, number: int) -> str:
@@ -338,8 +340,13 @@ def _guard(family: str, place: ProxyPlace) -> list[str]:
     if not gateways:
         return []
     # The node's own connections to pods elsewhere start there, too: their answers come back.
-    strangers = f'iifname != {{ "lo", "{place.bridge}" }} {family} daddr {_set(gateways)}'
-    return [f"{strangers} ct state != {{ established, related }} drop"]
+    strange = f'iifname != {{ "lo", "{place.bridge}" }}'
+    if place.uplinks:
+        names = ", ".join(f'"{name}"' for name in place.uplinks)
+        strange = f"iifname {{ {names} }}"
+    return [
+        f"{strange} {family} daddr {_set(gateways)} ct state != {{ established, related }} drop"
+    ]
 
 
 def _postrouting(family: str, place: ProxyPlace) -> list[str]:

@@ -67,3 +67,10 @@ def test_a_chain_is_written_anew_not_added_to():
 def test_shapes_of_slots_follow_their_names():
     assert len(ruleset.shape_of("ip", ruleset.slot_name(ruleset.LOCAL_NODE_PORT, 7)).key) == 2
     assert len(ruleset.shape_of("ip", ruleset.slot_name(ruleset.CLUSTER, 7)).key) == 3
+
+
+def test_addresses_for_pods_are_closed_to_who_comes_by_an_uplink_where_pods_come_by_any():
+    place = ProxyPlace("t", "sampan0", gateways=("198.19.0.1",), uplinks=("eth0", "eth1"))
+    [guard] = rules(ruleset.skeleton("ip", place), "guard-input")
+    assert 'iifname { "eth0", "eth1" } ip daddr 198.19.0.1' in guard
+    assert guard.endswith("drop")

@@ -41,6 +41,7 @@ class NodeNetworkSettings:
     name_servers: tuple[str, ...] = ()  # the machine's own
     families: tuple[str, ...] = ("ip",)
     overlay: "OverlaySettings | None" = None
+    policies: bool = True  # False: the pods' network is not ours, and policies are its affair
     stub_domains: tuple[StubDomain, ...] = ()  # names in them have name servers of their own
 
 
@@ -62,7 +63,6 @@ class NodeNetwork:
 
         `publisher` may say in the API where the name server is; None: somebody else does.
         """
-        from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
 
         settings = self._settings
@@ -77,13 +77,9 @@ class NodeNetwork:
             self._clock,
             metrics,
         )
-        self._enforcer = enforcer = PolicyEnforcer(
-            EnforcerSettings(settings.place.table, settings.node_name),
-            informers,
-            self._clock,
-            metrics,
-        )
-        proxy.call_when_restored(enforcer.reload)
+        if settings.policies:
+            self._enforcer = self._policies(informers, metrics)
+            proxy.call_when_restored(self._enforcer.reload)
         if self._interfaces is not None:
             proxy.call_when_restored(self._interfaces.restore_soon)
         self._tasks.supervise("service proxy", proxy.run)
@@ -94,9 +90,16 @@ class NodeNetwork:
                 "pod routes", Overlay(settings.overlay, informers, self._clock).run
             )
         await proxy.ready.wait()
-        # After the proxy: the chains of policies ask a set of its table.
-        self._tasks.supervise("network policies", enforcer.run)
-        await enforcer.ready.wait()
+        if self._enforcer is not None:
+            # After the proxy: the chains of policies ask a set of its table.
+            self._tasks.supervise("network policies", self._enforcer.run)
+            await self._enforcer.ready.wait()
+
+    def _policies(self, informers: Informers, metrics: Metrics) -> "PolicyEnforcer":
+        from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
+
+        settings = EnforcerSettings(self._settings.place.table, self._settings.node_name)
+        return PolicyEnforcer(settings, informers, self._clock, metrics)
 
     async def admit(self, namespace: str, name: str, addresses: tuple[str, ...]) -> None:
         """A pod's sandbox has these addresses: returns when its policies are in force."""

@@ -1,11 +1,13 @@
 """The network of a real node's pods: ours, or a CNI plugin's that the user configures.
 
 Job: set it up before the runtime starts; the parts that keep it then.
-Invariant: nothing of ours is in the network of a runtime that runs already, nor in a plugin's.
+Invariant: nothing of ours is in the network of a runtime that runs already; with a plugin of the
+    user's, Services and names are ours unless he says otherwise, and no CNI configuration is.
 """
 
 import asyncio
 import ipaddress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from sampan.core.clock import Clock
 if TYPE_CHECKING:
     from sampan.network.bridge import PodNetwork
     from sampan.network.pods.pod_interfaces import PodInterfaces
+    from sampan.network.services.ruleset import ProxyPlace
 
 PluginPlaces = tuple[Path, Path]  # of the CNI configurations, and of the plugins' programs
 
@@ -39,12 +42,12 @@ class NodePodNetwork:
         self._progress, self._clock = progress, clock
         self.ranges = chosen_ranges(settings.ranges, {})
         self.pod_cidr = ""  # to be set before `set_up` where the cluster gave one
-        self.network: NodeNetwork | None = None  # where the pods' network is ours
+        self.network: NodeNetwork | None = None  # where Services and names are ours
         self.interfaces: PodInterfaces | None = None  # where their interfaces are, too
 
     @property
     def serves_names(self) -> bool:
-        """The pods' network is ours, and there is an API to know Services from."""
+        """Services are ours, and there is an API to know them from."""
         return self.network is not None and not self._settings.node.standalone
 
     @property
@@ -54,12 +57,14 @@ class NodePodNetwork:
     async def gateway(self) -> str:
         from sampan.network import bridge
 
-        if self._settings.cri_socket or self._settings.network == "none":
+        cidr, foreign = self.ranges.cluster, self._settings.network == "none"
+        if self._settings.cri_socket or (foreign and not self._settings.plugins.service_proxy):
             return ""
+        self._refuse_another_network()
+        if foreign:
+            cidr = bridge.PODLESS_RANGE
         try:
-            network = await asyncio.to_thread(
-                bridge.reserve, self._data.root, cluster_cidr=self.ranges.cluster
-            )
+            network = await asyncio.to_thread(bridge.reserve, self._data.root, cluster_cidr=cidr)
         except bridge.NetworkError as error:
             raise CannotStart(str(error)) from error
         return network.gateway
@@ -68,8 +73,9 @@ class NodePodNetwork:
         """For a containerd of our own."""
         from sampan.network import bridge, cni, cni_configuration
 
+        self._refuse_another_network()
         if self._settings.network == "none":
-            return self._foreign()
+            return await self._set_up_for_a_plugin()
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
             network = await asyncio.to_thread(
@@ -85,16 +91,46 @@ class NodePodNetwork:
         self.network = NodeNetwork(self._network_settings(network), self._clock, self.interfaces)
         return cni_configuration.conf_directory(self._data.root), cni.plugins_of(self._data.root)
 
-    def _foreign(self) -> PluginPlaces:
-        """Whatever CNI plugin the user configures, before or after: the node is Ready then."""
-        from sampan.network import cni_configuration
+    def _refuse_another_network(self) -> None:
+        """A cluster keeps whose network its pods are on."""
+        from sampan.network import bridge
 
-        place = cni_configuration.FOREIGN_CONFIGURATIONS
+        foreign, plugins = self._settings.network == "none", self._settings.plugins
+        if not foreign and (plugins.conf_dir or plugins.bin_dir or not plugins.service_proxy):
+            raise CannotStart(
+                "--cni-conf-dir, --cni-bin-dir and --service-proxy are for --network none"
+            )
+        known = bridge.record(self._data.root)
+        if known is not None and bridge.has_pods(known) is foreign:
+            before = "sampan's own network" if foreign else "the network of a CNI plugin of yours"
+            raise CannotStart(
+                f"--network {self._settings.network}: pods of this data directory have {before}, "
+                "and keep it; a new data directory can have another"
+            )
+
+    async def _set_up_for_a_plugin(self) -> PluginPlaces:
+        """Whatever CNI plugin the user configures, before or after: the node is Ready then."""
+        from sampan.network import bridge, cni, cni_configuration
+
+        plugins = self._settings.plugins
+        conf_dir = Path(plugins.conf_dir or cni_configuration.FOREIGN_CONFIGURATIONS)
+        left = "NetworkPolicies" if plugins.service_proxy else "Services, names and NetworkPolicies"
         self._progress.warn(
-            f"--network none: the node is Ready when {place} has a CNI configuration; Services, "
-            "names and policies are left to what you install"
+            f"--network none: the node is Ready when {conf_dir} has a CNI configuration; {left} "
+            "are left to what you install"
         )
-        return Path(place), cni_configuration.foreign_plugins()
+        if plugins.service_proxy:
+            services = (self.ranges.service,)
+            try:
+                network = await asyncio.to_thread(cni.set_up_podless, self._data.root, services)
+            except bridge.NetworkError as error:
+                raise CannotStart(str(error)) from error
+            self._warn_of_overlaps()
+            node, pods = self._identity.address, (self.ranges.cluster,)
+            place = cni.podless_place(network, services, pods, node)
+            settings = self._service_settings(place, network.gateway)
+            self.network = NodeNetwork(replace(settings, policies=False), self._clock)
+        return conf_dir, Path(plugins.bin_dir or cni_configuration.foreign_plugins())
 
     async def _start_interfaces(self, network: "PodNetwork") -> None:
         from sampan.network import cni, netlink
@@ -125,21 +161,25 @@ class NodePodNetwork:
                     "what both have is taken for Services"
                 )
 
-    def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
-        from sampan.network import cni, netlink
-        from sampan.network.overlay.overlay import OverlaySettings
-
+    def _service_settings(self, place: "ProxyPlace", gateway: str) -> NodeNetworkSettings:
         return NodeNetworkSettings(
             self._identity.name,
-            cni.proxy_place(network, (self.ranges.service,), (self.ranges.cluster,)),
-            network.gateway,
+            place,
+            gateway,
             CLUSTER_DOMAIN,
             dns_address(self.ranges),
             machine.host_dns().servers,
             stub_domains=self._settings.stub_domains,
-            overlay=OverlaySettings(
-                self._identity.name, self._identity.address, network.subnet, network.bridge,
-                str(self._data.root), self._settings.network,
-                netlink.mtu_towards(self._identity.address),
-            ),
+        )
+
+    def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
+        from sampan.network import cni, netlink
+        from sampan.network.overlay.overlay import OverlaySettings
+
+        place = cni.proxy_place(network, (self.ranges.service,), (self.ranges.cluster,))
+        overlay = OverlaySettings(
+            self._identity.name, self._identity.address, network.subnet, network.bridge,
+            str(self._data.root), self._settings.network,
+            netlink.mtu_towards(self._identity.address),
         )  # fmt: skip
+        return replace(self._service_settings(place, network.gateway), overlay=overlay)

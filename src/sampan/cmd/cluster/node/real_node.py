@@ -98,8 +98,8 @@ class RealNode:
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         with self._progress.step("node") as step:
             client = clients(f"system:node:{self._identity.name}")
-            network = self.pods.network
-            if self._in_cluster and network is not None and self._settings.node.register:
+            ours = self.pods.network is not None and self._settings.network != "none"
+            if self._in_cluster and ours and self._settings.node.register:
                 node = bare_node(self._identity.name, self._settings.node, self.pods.pod_cidr)
                 await claimed_pod_cidr(client, node, self._clock)
             server = self._server = self._kubelet_server(client, metrics)
