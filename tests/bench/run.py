@@ -23,6 +23,7 @@ from sampan.testing.parts.private_runtime import private_runtime
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.agent_overhead import overheads
+from tests.bench.commands import command_figures
 from tests.bench.node_streams import (
     MANY,
     WEB_PORT,
@@ -73,6 +74,8 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
     row = asyncio.run(_pods(cluster, workspace / "floor", rounds))
     say("commands and logs of one container")
     row |= _streams(cluster, workspace)
+    say("the client's commands, and kubectl's")
+    row |= command_figures(cluster.kubeconfig, workspace / "home")
     say(f"idle for {IDLE_SECONDS:.0f} s")
     row |= _idle(cluster)
     cluster.stop()

@@ -7,8 +7,6 @@ Invariant: a Status that goes out and comes back gives an error of the same clas
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 
@@ -292,6 +290,8 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> I
 
 def value_text(value: Any) -> str:
     """A bad value as field errors print it: strings quoted, numbers plain, the rest as JSON."""
+    import orjson  # the client only reads errors, and starts without it
+
     if isinstance(value, str):
         return orjson.dumps(value).decode()
     if value is None:

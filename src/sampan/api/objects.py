@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-import orjson
-
 Obj = dict[str, Any]
 # Nothing real is nested half as deep; what walks over objects (copies, patches, validation) calls
 # itself once per level, so what has no end must not reach it.
@@ -82,6 +80,8 @@ def copy_of(value: Any) -> Any:
     with its managedFields is a hundred small dicts."""
     if not isinstance(value, dict | list):
         return value
+    import orjson  # the client's commands copy nothing, and start without it
+
     try:
         return orjson.loads(orjson.dumps(value))
     except (TypeError, ValueError):

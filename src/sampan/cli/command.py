@@ -4,7 +4,6 @@ Job: the tree of commands, the way from words to a command, and the help texts.
 Invariant: no verb's module is imported before that verb is asked for: a start stays cheap.
 """
 
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -66,6 +65,8 @@ def usage_text(command: Command, program: str, path: str) -> str:
 
 
 def flag_lines(flags: Iterable[Flag]) -> list[str]:
+    import textwrap
+
     lines = []
     for flag in sorted(flags, key=lambda flag: flag.name):
         short = f"-{flag.short}, " if flag.short else ""
@@ -89,6 +90,8 @@ def _default(flag: Flag) -> str:
 
 
 def _indent(text: str) -> list[str]:
+    import textwrap
+
     return [f"  {line}" if line else "" for line in textwrap.dedent(text).strip().splitlines()]
 
 

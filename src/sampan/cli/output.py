@@ -5,7 +5,6 @@ Invariant: an unknown format is refused with the list of those there are.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sampan.api.objects import Obj
@@ -143,7 +142,8 @@ def _split(output: str, template: str) -> tuple[str, str]:
 
 def read_template(path: str) -> str:
     try:
-        return Path(path).read_text()
+        with open(path) as file:
+            return file.read()
     except FileNotFoundError:
         text = f"error reading --template {path}, open {path}: no such file or directory"
         raise CliError(text) from None

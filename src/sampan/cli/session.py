@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sampan.api.objects import time_text
@@ -227,9 +226,9 @@ class Session:
             self._discovery = Discovery(self.api, self.cache_dir(), self.clock)
         return self._discovery
 
-    def cache_dir(self) -> Path:
+    def cache_dir(self) -> str:
         given = self.shared("cache-dir") or self.io.environment.get("KUBECACHEDIR")
-        return Path(given) if given else Path(self.io.home) / ".kube" / "cache"
+        return str(given) if given else os.path.join(self.io.home, ".kube", "cache")
 
     def request_timeout(self) -> float | None:
         text = str(self.shared("request-timeout"))

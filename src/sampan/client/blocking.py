@@ -7,16 +7,14 @@ Invariant: an answer with Retry-After is waited for, at most RETRIES times.
 
 import base64
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
-
-import orjson
 
 from sampan.api.errors import ApiError, from_status
 from sampan.api.objects import Obj
+from sampan.client import json_bytes
 from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import http_blocking, tls
 from sampan.core.http_blocking import Answer, HttpFailure, Stream
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 RETRIES = 10
 Query = dict[str, str] | list[tuple[str, str]]
 JSON = "application/json"
+_IS_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch  # what a query has as it is
 
 
 class NoAnswer(ConnectionError):
@@ -73,8 +72,8 @@ class BlockingClient:
     ) -> Obj:
         answer = self.ask(method, path, query, body=body, content_type=content_type, accept=accept)
         try:
-            value: Obj = orjson.loads(answer.body)
-        except orjson.JSONDecodeError:
+            value: Obj = json_bytes.loads(answer.body)
+        except ValueError:
             raise from_status({"message": f"not JSON: {answer.body[:200]!r}"}) from None
         return value
 
@@ -89,14 +88,10 @@ class BlockingClient:
         accept: str = JSON,
     ) -> Answer:
         """The whole answer of a request that succeeded; else the ApiError that it stands for."""
-        target = f"{path}?{urlencode(query)}" if query else path
-        content = (
-            b""
-            if body is None
-            else body
-            if isinstance(body, bytes)
-            else orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-        )
+        target = with_query(path, query)
+        if body is not None and not isinstance(body, bytes):
+            body = json_bytes.dumps(body)
+        content: bytes = body or b""
         headers = self._headers(accept, content_type if content else "")
         for attempt in range(RETRIES + 1):
             try:
@@ -113,7 +108,7 @@ class BlockingClient:
         raise failure_of(answer.status, answer.body)
 
     def stream(self, path: str, query: Query | None = None, *, accept: str = JSON) -> Stream:
-        target = f"{path}?{urlencode(query)}" if query else path
+        target = with_query(path, query)
         try:
             stream = self._http.stream("GET", target, self._headers(accept, ""))
             self._warn(stream.warnings)
@@ -137,7 +132,7 @@ class BlockingClient:
             for chunk in stream:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in filter(None, lines):
-                    event = orjson.loads(line)
+                    event = json_bytes.loads(line)
                     if event["type"] == "ERROR":
                         raise from_status(event["object"])
                     yield event["type"], event["object"]
@@ -155,7 +150,7 @@ class BlockingClient:
             ("sec-websocket-key", base64.b64encode(os.urandom(16)).decode()),
             ("sec-websocket-protocol", protocol), *self._headers("*/*", ""),
         ]  # fmt: skip
-        target = f"{path}?{urlencode(query)}" if query else path
+        target = with_query(path, query)
         try:
             link, answer, rest = self._http.upgrade(target, headers)
         except HttpFailure as error:
@@ -204,6 +199,17 @@ class BlockingClient:
                 self._on_warning(_unquote(parts[2]))
 
 
+def with_query(path: str, query: Query | None) -> str:
+    if not query:
+        return path
+    pairs = list(query.items()) if isinstance(query, dict) else query
+    if all(_IS_PLAIN(word) for pair in pairs for word in pair):
+        return f"{path}?{'&'.join(f'{key}={value}' for key, value in pairs)}"
+    from urllib.parse import urlencode
+
+    return f"{path}?{urlencode(pairs)}"
+
+
 def context_of(connection: Connection) -> Any:
     import ssl
 
@@ -222,7 +228,8 @@ def identity_headers(connection: Connection) -> list[tuple[str, str]]:
     token = connection.token
     if connection.token_file:
         try:
-            token = Path(connection.token_file).read_text().strip()
+            with open(connection.token_file) as file:
+                token = file.read().strip()
         except OSError as error:
             raise KubeconfigError(f"open {connection.token_file}: {error.strerror}") from error
     if token:
@@ -242,8 +249,8 @@ def identity_headers(connection: Connection) -> list[tuple[str, str]]:
 
 def failure_of(code: int, body: bytes) -> ApiError:
     try:
-        value: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        value: Any = json_bytes.loads(body)
+    except ValueError:
         value = None
     if isinstance(value, dict) and value.get("kind") == "Status":
         error = from_status(value, code)
@@ -253,11 +260,6 @@ def failure_of(code: int, body: bytes) -> ApiError:
     if code == 404:
         text = "the server could not find the requested resource"
     return from_status({"message": text or f"the server answered {code}"}, code)
-
-
-def to_bytes(body: Any) -> bytes:
-    """In order, as kubectl sends its maps: what is wrong with a file is told in that order."""
-    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
 
 
 def _unquote(text: str) -> str:

@@ -5,9 +5,11 @@ Invariant: the client's way imports nothing of the cluster: it must start in a t
 """
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from sampan.cmd.help_screen import CLUSTER_VERBS, screen
 
@@ -16,20 +18,27 @@ QUESTIONS = ("why", "trace", "tour", "schedule")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    program = os.path.basename(sys.argv[0]) if arguments is None else "sampan"
+    """Without arguments it is the program: its words and its name are those of the process."""
+    if arguments is not None:
+        return _run(list(arguments), "sampan")[0]
+    gc.set_threshold(50_000)  # most commands are over before there is anything to collect
+    code, is_client = _run(sys.argv[1:], os.path.basename(sys.argv[0]).removesuffix(".exe"))
+    return _leave(code) if is_client else code
+
+
+def _run(words: list[str], program: str) -> tuple[int, bool]:
+    """The exit code, and whether the verb was one of the client's."""
     verb = words[0] if words else ""
-    is_kubectl = program.removesuffix(".exe") == "kubectl"
     if verb == "__complete":
-        return _complete(words[1:], "kubectl" if is_kubectl else "sampan")
-    if is_kubectl:
-        return _client(words, "kubectl")
+        return _complete(words[1:], program if program == "kubectl" else "sampan"), True
+    if program == "kubectl":
+        return _client(words, "kubectl"), True
     if verb == "help" and words[1:2] and words[1] in CLUSTER_VERBS:
         words = [*words[1:], "--help"]
         verb = words[0]
     elif words in ([], ["help"], ["-h"], ["--help"]):
         print(screen(), end="")
-        return 0
+        return 0, True
     # `config` is the client's, but for the word that explains the cluster's own configuration.
     is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
     if verb != "config" and (not is_ours or verb in QUESTIONS):
@@ -37,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if is_ours:
         from sampan.cmd import main as cluster
 
-        return cluster.main(words)
-    return _client(words, "sampan")
+        return cluster.main(words), False
+    return _client(words, "sampan"), True
 
 
 def _find_kubeconfig() -> None:
@@ -71,6 +80,15 @@ def _complete(words: list[str], program: str) -> int:
     finally:
         session.close()
     return 0
+
+
+def _leave(code: int) -> NoReturn:
+    """At once: taking the interpreter apart takes as long as a request. The client's verbs leave
+    nothing for it to do."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _client(words: list[str], program: str) -> int:

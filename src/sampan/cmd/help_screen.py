@@ -4,8 +4,6 @@ Job: the table of the cluster's own verbs in groups, and the screen made of it a
 Invariant: every verb is on the screen; nothing of the cluster or of a verb is imported for it.
 """
 
-import textwrap
-
 from sampan.version import KUBERNETES_VERSION
 
 FIRST = (
@@ -50,6 +48,8 @@ def screen() -> str:
 
 
 def _wrapped(text: str) -> list[str]:
+    import textwrap
+
     return textwrap.wrap(
         text, 90, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
     )

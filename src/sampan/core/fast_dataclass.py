@@ -4,28 +4,77 @@ Job: the same classes as the standard library's, far cheaper to define. The libr
     compiles six methods for every class while it is imported (half a millisecond each, a fifth of
     the whole start), and most are never called in that process. Here `__init__` is compiled for
     the first instance; the others are closures over one attribute getter.
+    The library itself (and `inspect` with it) is not imported: a command must start in no time.
 Invariant: for `dataclasses.replace`, `fields` and `asdict` these are dataclasses like any other.
 Owner: every module that has state of its own. Slots always; no `order`, `kw_only`, ClassVar.
 """
 
-import dataclasses
-import inspect
+import sys
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, field
 from operator import attrgetter
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, dataclass_transform
+
+if TYPE_CHECKING:
+    from dataclasses import Field, field
+else:
+    field = None  # only named below, for the type checker
 
 T = TypeVar("T")
-Fields = dict[str, "Field[Any]"]
 _FIELDS = "__dataclass_fields__"  # the name under which the standard library looks for them
+_ITEMS = "__record_items__"
+_NONE = object()  # no default
 
 
-@dataclasses.dataclass
-class _Sample:
-    value: int
+class _Item:
+    """One field, as the class body says it."""
+
+    __slots__ = ("annotation", "compare", "default", "factory", "init", "name", "repr", "source")
+
+    def __init__(self, name: str, annotation: Any, value: Any) -> None:
+        self.name, self.annotation, self.source = name, annotation, value
+        self.default, self.factory = value, _NONE
+        self.init = self.repr = self.compare = True
+        # Whoever calls `field` has imported the library; nobody else needs it for a start.
+        library = sys.modules.get("dataclasses")
+        if library is not None and isinstance(value, library.Field):
+            absent = library.MISSING
+            self.default = _NONE if value.default is absent else value.default
+            self.factory = _NONE if value.default_factory is absent else value.default_factory
+            self.init, self.repr, self.compare = value.init, value.repr, value.compare
 
 
-_ORDINARY = getattr(_Sample, _FIELDS)["value"]._field_type
+Items = dict[str, _Item]
+
+
+class _Fields:
+    """What `dataclasses.fields` and its like ask a class for, made when they first do."""
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._made: dict[str, Field[Any]] | None = None
+
+    def __get__(self, instance: Any, owner: type | None = None) -> "dict[str, Field[Any]]":
+        if self._made is None:
+            self._made = _library_fields(self._items)
+        return self._made
+
+
+def _library_fields(items: Items) -> "dict[str, Field[Any]]":
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Sample:
+        value: int
+
+    ordinary = getattr(Sample, _FIELDS)["value"]._field_type
+    found: dict[str, Any] = {}
+    for name, item in items.items():
+        own: Any = item.source
+        if not isinstance(own, dataclasses.Field):
+            own = dataclasses.field(default=dataclasses.MISSING if own is _NONE else own)
+        own.name, own.type, own._field_type = name, item.annotation, ordinary
+        found[name] = own
+    return found
 
 
 @dataclass_transform(field_specifiers=(field,))
@@ -38,14 +87,17 @@ def dataclass(
 
 
 def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
-    inherited: Fields = dict(getattr(cls, _FIELDS, {}))
-    own = _own_fields(cls)
+    inherited: Items = dict(getattr(cls, _ITEMS, {}))
+    own = {
+        name: _Item(name, annotation, cls.__dict__.get(name, _NONE))
+        for name, annotation in cls.__annotations__.items()
+    }
     known = inherited | own
     body = {key: value for key, value in cls.__dict__.items() if key not in own}
     body.pop("__dict__", None)  # of the class without slots
     body.pop("__weakref__", None)
     body["__slots__"] = tuple(name for name in own if name not in inherited)
-    body[_FIELDS] = known
+    body[_ITEMS], body[_FIELDS] = known, _Fields(known)
     body["__match_args__"] = tuple(name for name, item in known.items() if item.init)
     body.setdefault("__repr__", _repr(known))
     _add_equality(body, known, frozen, eq)
@@ -58,18 +110,7 @@ def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
     return cast(type[T], made)
 
 
-def _own_fields(cls: type) -> Fields:
-    found: Fields = {}
-    for name, annotation in inspect.get_annotations(cls).items():
-        value = cls.__dict__.get(name, MISSING)
-        one: Field[Any] = value if isinstance(value, Field) else field(default=value)
-        one.name, one.type = name, annotation
-        one._field_type = _ORDINARY  # type: ignore[attr-defined]  # what `fields` asks for
-        found[name] = one
-    return found
-
-
-def _init_on_first_use(cls: type, known: Fields, frozen: bool) -> None:
+def _init_on_first_use(cls: type, known: Items, frozen: bool) -> None:
     def first(self: Any, *args: Any, **kwargs: Any) -> None:
         init = _compiled_init(cls, known, frozen)
         cls.__init__ = init  # type: ignore[misc]
@@ -78,17 +119,17 @@ def _init_on_first_use(cls: type, known: Fields, frozen: bool) -> None:
     cls.__init__ = first  # type: ignore[misc]
 
 
-def _compiled_init(cls: type, known: Fields, frozen: bool) -> Callable[..., None]:
+def _compiled_init(cls: type, known: Items, frozen: bool) -> Callable[..., None]:
     """A frozen instance is filled through its slots, past the `__setattr__` that refuses."""
-    scope: dict[str, Any] = {"MISSING": MISSING}
+    scope: dict[str, Any] = {"MISSING": _NONE}
     arguments, lines = ["self"], []
     for name, item in known.items():
         value = name
-        if item.default_factory is not MISSING:
-            scope[f"_make_{name}"] = item.default_factory
+        if item.factory is not _NONE:
+            scope[f"_make_{name}"] = item.factory
             value = f"_make_{name}() if {name} is MISSING else {name}"
             arguments.append(f"{name}=MISSING")
-        elif item.default is not MISSING:
+        elif item.default is not _NONE:
             scope[f"_default_{name}"] = item.default
             arguments.append(f"{name}=_default_{name}")
         elif item.init:
@@ -109,7 +150,7 @@ def _getter(names: list[str]) -> Callable[[Any], Any]:
     return attrgetter(*names) if names else lambda _: ()
 
 
-def _add_equality(body: dict[str, Any], known: Fields, frozen: bool, eq: bool) -> None:
+def _add_equality(body: dict[str, Any], known: Items, frozen: bool, eq: bool) -> None:
     if not eq:
         return
     values = _getter([name for name, item in known.items() if item.compare])
@@ -124,7 +165,7 @@ def _add_equality(body: dict[str, Any], known: Fields, frozen: bool, eq: bool) -
         body["__hash__"] = (lambda self: hash(values(self))) if frozen else None
 
 
-def _repr(known: Fields) -> Callable[[Any], str]:
+def _repr(known: Items) -> Callable[[Any], str]:
     names = [name for name, item in known.items() if item.repr]
 
     def described(self: Any) -> str:
@@ -134,14 +175,16 @@ def _repr(known: Fields) -> Callable[[Any], str]:
     return described
 
 
-def _refuse(self: Any, name: str, *_: Any) -> None:
+def _refuse(self: Any, name: str, *_: Any) -> NoReturn:
+    from dataclasses import FrozenInstanceError
+
     raise FrozenInstanceError(f"cannot change field {name!r}")
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, name) for name in getattr(self, _FIELDS)]
+    return [getattr(self, name) for name in getattr(self, _ITEMS)]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    for name, value in zip(getattr(self, _FIELDS), state, strict=True):
+    for name, value in zip(getattr(self, _ITEMS), state, strict=True):
         object.__setattr__(self, name, value)

@@ -10,7 +10,7 @@ import base64
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 import httptools
 
@@ -83,12 +83,11 @@ class BlockingHttp:
         proxy: str = "",
         timeout_seconds: float | None = None,
     ) -> None:
-        parts = urlsplit(server)
-        self._secure = parts.scheme == "https"
-        self._host = parts.hostname or ""
-        self._port = parts.port or (443 if self._secure else 80)
-        self._authority = parts.netloc
-        self._prefix = parts.path.rstrip("/")
+        scheme, _, rest = server.partition("://")
+        self._secure = scheme == "https"
+        self._authority, slash, path = rest.partition("/")
+        self._host, self._port = host_and_port(self._authority, 443 if self._secure else 80)
+        self._prefix = (slash + path).rstrip("/")
         self._context, self._server_name = context, server_name
         self._proxy, self._timeout_seconds = proxy, timeout_seconds
         self._kept: _Link | None = None
@@ -161,7 +160,7 @@ class BlockingHttp:
             if not self._secure:
                 return _Link(plain)
             try:
-                name = self._server_name or self._host
+                name = _name(self._server_name or self._host)
                 return _Link(self._context().wrap_socket(plain, server_hostname=name))
             except OSError:
                 plain.close()
@@ -174,6 +173,8 @@ class BlockingHttp:
     def _socket(self) -> socket.socket:
         if not self._proxy:
             return self._connected((self._host, self._port))
+        from urllib.parse import unquote, urlsplit
+
         proxy = urlsplit(self._proxy)
         address = (proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 3128))
         link = self._connected(address)
@@ -195,7 +196,8 @@ class BlockingHttp:
         return link
 
     def _connected(self, address: tuple[str, int]) -> socket.socket:
-        link = socket.create_connection(address, self._timeout_seconds)
+        where: Any = (_name(address[0]), address[1])  # a name in bytes is taken, too
+        link = socket.create_connection(where, self._timeout_seconds)
         # Else the first request waits until the server acknowledges the end of the handshake, to
         # which it has nothing to say: 40 ms.
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -279,6 +281,24 @@ class _Link:
 
     def on_message_complete(self) -> None:
         self._is_done = self._has_headers
+
+
+def host_and_port(authority: str, default: int) -> tuple[str, int]:
+    """Of `host:port`, `[fd00::1]:6443`, `user@host`. Raises HttpFailure for a port that is none."""
+    authority = authority.rpartition("@")[2]
+    if authority.startswith("["):
+        host, _, after = authority[1:].partition("]")
+        port = after.removeprefix(":")
+    else:
+        host, _, port = authority.partition(":")
+    if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise HttpFailure(f"invalid port {port!r} in the server's address")
+    return host, int(port) if port else default
+
+
+def _name(host: str) -> "str | bytes":
+    """As bytes it is not taken for a name in another script, which Python has tables for."""
+    return host.encode() if host.isascii() else host
 
 
 def _why(error: Exception) -> str:

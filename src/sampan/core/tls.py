@@ -6,16 +6,15 @@ Invariant: a client certificate that the server let in was signed by `client_ca_
 
 import os
 import ssl
-import tempfile
-from pathlib import Path
 
+Path = str | os.PathLike[str]
 ALPN = ["http/1.1"]
 
 
 def server_context(
-    cert_path: str | Path,
-    key_path: str | Path,
-    client_ca_path: str | Path | None = None,
+    cert_path: Path,
+    key_path: Path,
+    client_ca_path: Path | None = None,
     *,
     require_client_cert: bool = False,
 ) -> ssl.SSLContext:
@@ -37,10 +36,10 @@ def server_context(
 
 def client_context(
     *,
-    ca_path: str | Path | None = None,
+    ca_path: Path | None = None,
     ca_data: str | bytes | None = None,
-    cert_path: str | Path | None = None,
-    key_path: str | Path | None = None,
+    cert_path: Path | None = None,
+    key_path: Path | None = None,
     pair_data: tuple[bytes, bytes] | None = None,
     verify: bool = True,
 ) -> ssl.SSLContext:
@@ -70,11 +69,20 @@ def _harden(context: ssl.SSLContext) -> None:
 
 
 def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """OpenSSL's loader takes files only: one that nobody else can read, for this moment."""
-    handle, path = tempfile.mkstemp(suffix=".pem")
+    """OpenSSL's loader takes files only: one in memory, of this process, for this moment; where
+    the system has none, one that nobody else can read."""
+    if hasattr(os, "memfd_create") and os.path.exists("/proc/self/fd"):
+        handle = os.memfd_create("pair.pem", os.MFD_CLOEXEC)
+        path = f"/proc/self/fd/{handle}"
+    else:
+        import tempfile
+
+        handle, path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(cert + b"\n" + key)
-        context.load_cert_chain(path)
+            file.flush()
+            context.load_cert_chain(path)
     finally:
-        os.unlink(path)
+        if not path.startswith("/proc/"):
+            os.unlink(path)

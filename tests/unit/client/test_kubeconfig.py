@@ -5,7 +5,8 @@ import stat
 import pytest
 import yaml
 
-from sampan.client.kubeconfig import Connection, KubeconfigError, load, write_kubeconfig
+from sampan.client.kubeconfig import Connection, KubeconfigError, load
+from sampan.client.kubeconfig_file import write_kubeconfig
 
 ADMIN = Connection("https://h:1", ca=b"CA", certificate=b"C", key=b"K")
 

@@ -58,6 +58,28 @@ def test_a_client_verb_imports_nothing_of_the_cluster(verb):
     assert not [name for name in imported if name.startswith(HEAVY)]
 
 
+@pytest.mark.slow
+def test_a_request_needs_none_of_the_slow_libraries(tmp_path):
+    """C3, C4: each of them would take longer than the request."""
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text("clusters:\n- name: a\n  cluster:\n    server: https://127.0.0.1:1\n")
+    code = (
+        "import sys; from sampan.cmd.entry import main; "
+        "main(['get', 'pods', '--cluster=a']); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"]
+    env = {"KUBECONFIG": str(kubeconfig)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    assert "The connection to the server 127.0.0.1:1 was refused" in done.stderr
+    slow = {
+        "orjson", "yaml", "dataclasses", "inspect", "pathlib", "tempfile", "urllib.parse", "uuid",
+        "encodings.idna", "textwrap", "argparse", "asyncio",
+    }  # fmt: skip
+    imported = slow & set(done.stderr.split())
+    assert not imported
+
+
 def test_a_usage_error_is_one_sentence(capsys):
     with pytest.raises(SystemExit) as ended:
         main.main(["up", "--detatch"])

@@ -4,7 +4,9 @@ import socket
 import ssl
 import threading
 
-from sampan.core.http_blocking import BlockingHttp
+import pytest
+
+from sampan.core.http_blocking import BlockingHttp, HttpFailure, host_and_port
 
 
 def test_a_request_does_not_wait_for_an_acknowledgement():
@@ -28,3 +30,24 @@ def test_a_request_does_not_wait_for_an_acknowledgement():
         assert stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
         stream.close()
         server.join()
+
+
+@pytest.mark.parametrize(
+    ("authority", "found"),
+    [
+        ("h", ("h", 443)),
+        ("h:6443", ("h", 6443)),
+        ("[fd00::1]", ("fd00::1", 443)),
+        ("[fd00::1]:6443", ("fd00::1", 6443)),
+        ("user:word@h:1", ("h", 1)),
+        ("h:", ("h", 443)),
+    ],
+)
+def test_an_authority_is_a_host_and_a_port(authority, found):
+    assert host_and_port(authority, 443) == found
+
+
+@pytest.mark.parametrize("authority", ["h:x", "h:-1", "h:65536", "fd00::1", "h:٣"])
+def test_a_port_that_is_none_is_said(authority):
+    with pytest.raises(HttpFailure, match="invalid port"):
+        host_and_port(authority, 443)

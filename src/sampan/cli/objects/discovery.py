@@ -5,15 +5,14 @@ Invariant: what is kept on disk is at most KEPT_SECONDS old, and is asked for ag
     not in it.
 """
 
+import os
 import re
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError
+from sampan.client import json_bytes
 from sampan.client.blocking import BlockingClient
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -54,24 +53,30 @@ class ApiResource:
         return f"{singular}.{self.group}" if self.group else singular
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        from urllib.parse import quote
-
         parts = [f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"]
         if namespace and self.namespaced:
-            parts += ["namespaces", quote(namespace, safe="")]
+            parts += ["namespaces", _quoted(namespace)]
         parts.append(self.plural)
         if name:
-            parts.append(quote(name, safe=""))
+            parts.append(_quoted(name))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)
 
 
+def _quoted(name: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9_.~-]*", name):
+        return name
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
 class Discovery:
-    def __init__(self, api: BlockingClient, cache_dir: Path, clock: Clock) -> None:
+    def __init__(self, api: BlockingClient, cache_dir: str, clock: Clock) -> None:
         self._api, self._clock = api, clock
         host = re.sub(r"[^A-Za-z0-9.]", "_", api.server.split("://", 1)[-1])
-        self._file = cache_dir / "discovery" / f"sampan_{host}.json"
+        self._file = os.path.join(cache_dir, "discovery", f"sampan_{host}.json")
         self._resources: list[ApiResource] | None = None
         self._is_fresh = False
 
@@ -168,10 +173,11 @@ class Discovery:
 
     def _kept(self) -> list[ApiResource] | None:
         try:
-            age = self._clock.now() - self._file.stat().st_mtime
+            age = self._clock.now() - os.stat(self._file).st_mtime
             if not 0 <= age < KEPT_SECONDS:
                 return None
-            rows = orjson.loads(self._file.read_bytes())
+            with open(self._file, "rb") as file:
+                rows = json_bytes.loads(file.read())
             return [_from_row(row) for row in rows]
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -179,10 +185,11 @@ class Discovery:
     def _keep(self, resources: list[ApiResource]) -> None:
         rows = [[getattr(resource, name) for name in _ROW] for resource in resources]
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._file.with_suffix(".new")
-            beside.write_bytes(orjson.dumps(rows))
-            beside.replace(self._file)
+            os.makedirs(os.path.dirname(self._file), exist_ok=True)
+            beside = f"{self._file}.{os.getpid()}"
+            with open(beside, "wb") as file:
+                file.write(json_bytes.dumps(rows))
+            os.replace(beside, self._file)
         except OSError:
             return  # a read-only home costs a request each time, nothing else
 

@@ -6,7 +6,6 @@ Invariant: a file that cannot be read or parsed is named in the message.
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from sampan.cli.errors import CliError
@@ -62,10 +61,12 @@ def _contents(session: Session, name: str, recursive: bool) -> Iterator[tuple[st
     else:
         for path in _paths(name, recursive):
             try:
-                yield str(path), Path(path).read_bytes()
+                with open(path, "rb") as file:
+                    content = file.read()
             except OSError as error:
                 text = (error.strerror or str(error)).lower()
                 raise CliError(f"open {path}: {text}") from error
+            yield path, content
 
 
 def _paths(name: str, recursive: bool) -> list[str]:

@@ -23,7 +23,8 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
-from sampan.client.kubeconfig import Connection, write_kubeconfig
+from sampan.client.kubeconfig import Connection
+from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.cmd.cluster import contexts, machine, pki, rotation
 from sampan.cmd.cluster.addresses import advertise_address, reachable, server_names

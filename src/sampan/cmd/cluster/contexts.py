@@ -8,9 +8,8 @@ import contextlib
 import hashlib
 from pathlib import Path
 
-from sampan.client.kubeconfig import (
-    Connection,
-    KubeconfigError,
+from sampan.client.kubeconfig import Connection, KubeconfigError
+from sampan.client.kubeconfig_file import (
     authority_of,
     current_context,
     remove_context,

@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from sampan.client.kubeconfig import default_path
+from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import common, node_flags, scenario, security, tracing, values
 from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, RuntimeChoice, UpSettings

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sampan.client.kubeconfig import Connection, write_kubeconfig
+from sampan.client.kubeconfig import Connection
+from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.cmd.cluster import machine, pki
 from sampan.cmd.cluster.addresses import server_names
 from sampan.cmd.errors import CannotStart

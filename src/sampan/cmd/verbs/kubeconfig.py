@@ -7,7 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from sampan.client.kubeconfig import KubeconfigError, default_path, load
+from sampan.client.kubeconfig import KubeconfigError, load
+from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import DataDirError, find_data_dir
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from sampan.api.errors import ApiError
-from sampan.client.kubeconfig import KubeconfigError, default_path
+from sampan.client.kubeconfig import KubeconfigError
+from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.cluster import cluster_names
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir

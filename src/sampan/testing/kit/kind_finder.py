@@ -29,7 +29,7 @@ def _published() -> list[ApiResource]:
 
 class KindFinder:
     def __init__(self, api: BlockingClient, directory: Path) -> None:
-        self._discovery = Discovery(api, directory / "cache", SystemClock())
+        self._discovery = Discovery(api, str(directory / "cache"), SystemClock())
         self._by_word: dict[str, ApiResource] = {}
         self._by_kind: dict[tuple[str, str], ApiResource] = {}
         for row in _published():

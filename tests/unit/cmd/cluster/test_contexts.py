@@ -3,7 +3,8 @@
 import pytest
 import yaml
 
-from sampan.client.kubeconfig import Connection, KubeconfigError, write_kubeconfig
+from sampan.client.kubeconfig import Connection, KubeconfigError
+from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import open_data_dir
 

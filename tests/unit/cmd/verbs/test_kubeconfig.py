@@ -2,7 +2,8 @@
 
 import yaml
 
-from sampan.client.kubeconfig import Connection, remove_context, write_kubeconfig
+from sampan.client.kubeconfig import Connection
+from sampan.client.kubeconfig_file import remove_context, write_kubeconfig
 from sampan.cmd.cluster.data_dir import DataDir
 
 ONE = Connection("https://1", ca=b"a", certificate=b"c", key=b"k")

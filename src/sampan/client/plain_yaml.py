@@ -1,0 +1,109 @@
+"""YAML as programs write kubeconfigs: maps and lists by indentation, values on one line.
+
+Job: read that much without the library, whose import takes longer than a whole request. Pure.
+Invariant: what it reads, the library reads the same; whatever it is not sure of, it does not read.
+"""
+
+import re
+from typing import Any
+
+_KEY = r"[A-Za-z][A-Za-z0-9_./@-]*"
+_ENTRY = re.compile(rf"({_KEY}):(?: +(.+))?").fullmatch
+_ITEM = re.compile(r"-( +)(.+)").fullmatch
+# Text that cannot be a number, a date or a reference: no spaces, and a colon only inside.
+_TEXT = re.compile(r"[A-Za-z/][A-Za-z0-9/_.@+=,%~-]*(?::[A-Za-z0-9/_.@+=,%~-]+)*").fullmatch
+_QUOTED = re.compile(r"\"([ -!#-\[\]-~]*)\"|'([ -&(-~]*)'").fullmatch
+_WORDS = {"true": True, "false": False, "null": None}
+_SIMPLE: dict[str, Any] = {"{}": dict, "[]": list}
+_OTHERS = frozenset({"yes", "no", "on", "off"})  # other ways to say true and false
+
+Line = tuple[int, str]  # how far it is indented, and what it says
+
+
+class Unusual(Exception):
+    """Not what programs write: the library's to read."""
+
+
+def read(text: str) -> Any:
+    """Raises Unusual."""
+    lines: list[Line] = []
+    for line in text.split("\n"):
+        said = line.lstrip(" ")
+        if said and not said.startswith("#"):
+            lines.append((len(line) - len(said), said.rstrip(" ")))
+    if not lines:
+        raise Unusual
+    value, at = _block(lines, 0, lines[0][0])
+    if at != len(lines):
+        raise Unusual
+    return value
+
+
+def _block(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:
+    return (_list if lines[at][1].startswith("- ") else _map)(lines, at, indent)
+
+
+def _map(lines: list[Line], at: int, indent: int) -> tuple[dict[str, Any], int]:
+    found: dict[str, Any] = {}
+    while at < len(lines) and lines[at][0] == indent:
+        match = _ENTRY(lines[at][1])
+        if match is None:
+            break
+        key, value = match.groups()
+        if key.lower() in _WORDS or key.lower() in _OTHERS:
+            raise Unusual
+        at += 1
+        if value is not None:
+            found[key] = _scalar(value)
+        else:
+            found[key], at = _below(lines, at, indent)
+    if not found or (at < len(lines) and lines[at][0] > indent):
+        raise Unusual
+    return found, at
+
+
+def _below(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:
+    """What a key without a value has: deeper lines, a list at its own depth, or nothing."""
+    if at < len(lines):
+        depth, said = lines[at]
+        if depth > indent or (depth == indent and said.startswith("- ")):
+            return _block(lines, at, depth)
+    return None, at
+
+
+def _list(lines: list[Line], at: int, indent: int) -> tuple[list[Any], int]:
+    found: list[Any] = []
+    while at < len(lines) and lines[at][0] == indent:
+        match = _ITEM(lines[at][1])
+        if match is None:
+            break
+        spaces, said = match.groups()
+        if _ENTRY(said) or said.startswith("- "):
+            depth = indent + 1 + len(spaces)
+            lines[at] = (depth, said)  # the rest of the line is the first of what is inside
+            value, at = _block(lines, at, depth)
+            found.append(value)
+        else:
+            found.append(_scalar(said))
+            at += 1
+    if at < len(lines) and lines[at][0] > indent:
+        raise Unusual
+    return found, at
+
+
+def _scalar(said: str) -> Any:
+    if said in _SIMPLE:
+        return _SIMPLE[said]()
+    quoted = _QUOTED(said)
+    if quoted is not None:
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    if not _TEXT(said):
+        raise Unusual
+    word = said.lower()
+    if word in _OTHERS:
+        raise Unusual
+    if word in _WORDS:
+        if said not in (word, word.capitalize(), word.upper()):
+            raise Unusual
+        return _WORDS[word]
+    return said
