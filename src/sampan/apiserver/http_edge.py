@@ -16,6 +16,7 @@ from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import (
     ApiError,
     BadRequest,
+    Forbidden,
     MethodNotAllowed,
     RequestEntityTooLarge,
     ServiceUnavailable,
@@ -32,15 +33,17 @@ from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.aggregation.servers import AggregatedServer
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
+from sampan.apiserver.authn.page_sessions import CODE_SECONDS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
-from sampan.apiserver.http import bodies, impersonation, replies, traced_requests
+from sampan.apiserver.http import bodies, impersonation, page, replies, traced_requests
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, Form, full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
+from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.protobuf_replies import ProtobufReplies
 from sampan.apiserver.http.request import (
     MOST_REMEMBERED,
@@ -52,6 +55,7 @@ from sampan.apiserver.http.request import (
     request_info,
     unknown_path,
 )
+from sampan.apiserver.http.watch_messages import watch_messages
 from sampan.apiserver.proxy import connect_options
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.write.decoding import expected_kind
@@ -60,6 +64,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Reply, Request, Response
 from sampan.core.side_thread import SideThread
 from sampan.core.telemetry.traces import NO_MARKS, Marks
+from sampan.core.websocket import is_websocket
 
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -102,6 +107,7 @@ class EdgeParts:
     measure: Measure
     limit: RequestLimit
     audit: Audit | None = None
+    page: Page | None = None
 
 
 class HttpEdge:
@@ -109,7 +115,7 @@ class HttpEdge:
         self._chain, self._clock = chain, clock
         self._audit, self._limit = parts.audit, parts.limit
         self._nodes, self._documents, self._measure = parts.nodes, parts.documents, parts.measure
-        self._aggregation = parts.aggregation
+        self._aggregation, self._page = parts.aggregation, parts.page
         self._protobuf = ProtobufReader(chain.parts.schema)
         self._in_protobuf = ProtobufReplies(ProtobufWriter(chain.parts.schema))
         self._by_plural = chain.parts.registry.kinds.by_plural
@@ -126,6 +132,10 @@ class HttpEdge:
         self._yaml_side.close()
 
     async def reply(self, request: Request) -> Reply:
+        if self._page is not None and request.path.startswith(page.ROOT):
+            found = self._page.reply(request)
+            if found is not None:
+                return found
         started = self._clock.monotonic()
         served = _Served(request)
         reply: Reply | None = None
@@ -242,6 +252,8 @@ class HttpEdge:
             return await self._trace(request.path, user)
         if request.path == SPANS_PATH and info.verb == "create":
             return await self._take_spans(request, user)
+        if request.path == page.CODE_PATH and info.verb == "create" and self._page is not None:
+            return await self._login_code(request, user)
         await self._authorize_path(user, request)
         if request.method == "POST" and (action := self._documents.actions.get(request.path)):
             body = bodies.body_of(request, "Ignore", self._protobuf)[0] if request.body else {}
@@ -307,6 +319,13 @@ class HttpEdge:
         taken = await self._chain.traced.receive(user, spans, may_tell)
         return replies.object_reply({"taken": taken})
 
+    async def _login_code(self, request: Request, user: User) -> Response:
+        """Whoever is somebody may log in to the page, as that. Raises Forbidden."""
+        code = await self._chain.parts.authentication.login_code(request, user)
+        if code is None:
+            raise Forbidden("a login code is for who shows a certificate or token of their own")
+        return replies.object_reply(page.code_answer(code, CODE_SECONDS), 201)
+
     async def _authorize_path(self, user: User, request: Request) -> None:
         if request.path in ALWAYS_ALLOWED_PATHS:
             return
@@ -326,7 +345,14 @@ class HttpEdge:
             watching = await self._chain.watch(user, call)
             if form.media == PROTOBUF:
                 return self._in_protobuf.watch(watching, call.resource, form)
-            return replies.watch_reply(watching, call.resource, form, self._clock)
+            stream = replies.watch_reply(watching, call.resource, form, self._clock)
+            if not is_websocket(request):
+                return stream
+            try:
+                return watch_messages(request, stream)
+            except BadRequest:
+                watching.close()
+                raise
         seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
         if seconds is None:
             return await self._answer(request, call, user, form, served.entry)

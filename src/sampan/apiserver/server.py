@@ -53,6 +53,7 @@ from sampan.apiserver.flow.objects import reconcile as flow_reconciled
 from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Action, Documents
+from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import EdgeParts, HttpEdge
 from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
@@ -201,7 +202,11 @@ class ApiServer:
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
         limit = self._request_limit(self._settings, self._metrics, self._clock)
         measure = Measure(self._metrics)
-        parts = EdgeParts(self._documents, nodes, self._aggregation, measure, limit, self._audit)
+        sessions = self._authenticators.sessions
+        page = None if sessions is None else Page(sessions)
+        parts = EdgeParts(
+            self._documents, nodes, self._aggregation, measure, limit, self._audit, page
+        )
         return HttpEdge(self._chain, parts, self._clock)
 
     async def start(self) -> None:

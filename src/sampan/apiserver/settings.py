@@ -87,6 +87,7 @@ class ApiServerSettings:
     # Requests under way over HTTP at which more of them get 429; reads and writes apart.
     max_requests_in_flight: int = 400
     max_mutating_requests_in_flight: int = 200
+    page: bool = True  # serve the page at /ui/
     watch_bookmark_seconds: float = 60.0
     watch_timeout_seconds: float = (
         1800.0  # at least; up to twice as long, so they do not end as one

@@ -14,7 +14,7 @@ from typing import NoReturn
 from sampan.cmd.help_screen import CLUSTER_VERBS, screen
 
 # Verbs of the cluster that ask its API, as the client does.
-QUESTIONS = ("why", "trace", "tour", "schedule")
+QUESTIONS = ("why", "trace", "tour", "schedule", "ui")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

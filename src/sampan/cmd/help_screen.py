@@ -21,7 +21,7 @@ FIRST = (
 GROUPS = (
     ("A cluster", ("up", "down", "reset", "list", "status", "log", "kubeconfig", "version")),
     ("What is in it", (
-        "why", "trace", "tour", "schedule", "image", "snapshot", "fork", "lab", "testserver",
+        "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "testserver",
     )),
     ("The machine", ("doctor", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (

@@ -128,7 +128,7 @@ def _dispatch(given: argparse.Namespace) -> int:
             return _lab(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
-        case "why" | "trace" | "schedule" | "tour":
+        case "why" | "trace" | "schedule" | "tour" | "ui":
             return _ask(given)
         case _:
             print(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION}, {GIT_VERSION})")
@@ -260,6 +260,10 @@ def _ask(given: argparse.Namespace) -> int:
             return tour.run(
                 tour.Asked(given.namespace, given.kubeconfig, pause=given.pause, **image)
             )
+        case "ui":
+            from sampan.cmd.verbs import ui
+
+            return ui.run(given.kubeconfig, opens=not given.no_open)
         case _:
             from sampan.cmd.verbs import schedule
 

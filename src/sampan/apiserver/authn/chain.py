@@ -3,14 +3,19 @@
 Job: proxy headers, client certificate, bearer token (in the order of docs/authentication.md), then
     anonymous where that is allowed. The first success wins.
 Invariant: a request with bad credentials is 401; it never becomes anonymous.
+Invariant: a browser shows its certificate whoever asks for something: it counts only for what our
+    own pages ask for.
 """
 
+import base64
+import binascii
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.bootstrap_tokens import bootstrap_user
 from sampan.apiserver.authn.certificate import CertificateAuthenticator
+from sampan.apiserver.authn.page_sessions import Credential, PageSessions, is_session
 from sampan.apiserver.authn.settings import PUBLIC_PATHS
 from sampan.apiserver.authn.token_use import TokenUse
 from sampan.apiserver.authn.tokens import (
@@ -26,6 +31,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Request
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.websocket import is_websocket, protocols_of
 
 if TYPE_CHECKING:  # options.py loads what the settings ask for
     from sampan.apiserver.authn.front_proxy import FrontProxy
@@ -37,6 +43,8 @@ log = get_logger(__name__)
 
 # Whoever asks, whatever the authorization mode.
 ALWAYS_ALLOWED_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+# Browsers cannot set headers on a WebSocket: as upstream, a token comes among its protocols.
+WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class Authenticators:
     front_proxy: "FrontProxy | None" = None
     is_client: Callable[[bytes], bool] | None = None  # None: the TLS layer has one CA only
     anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: every path; empty: none
+    sessions: PageSessions | None = None  # None: there is no page
 
 
 class Authentication:
@@ -79,13 +88,22 @@ class Authentication:
             user = self._by_certificate(request, request.peer_certificate)
             if user is not None:
                 return user
-        header = request.headers.get("authorization")
+        header = request.headers.get("authorization") or _websocket_token(request)
         if header is not None:
             return await self._bearer(header)
         public = self._with.anonymous_paths
         if public is None or request.path in public:
             return ANONYMOUS
         raise Unauthorized("Unauthorized")
+
+    async def login_code(self, request: Request, user: User) -> str | None:
+        """For the page. None where what was shown is not the user's own to keep: a proxy's
+        certificate, a session, or the word of somebody who acts for the user."""
+        sessions = self._with.sessions
+        credential = None if sessions is None else sessions.credential_in(request)
+        if sessions is None or credential is None or await self._user_of(credential) != user:
+            return None
+        return sessions.make_code(credential)
 
     async def token_user(self, token: str, audiences: tuple[str, ...] = ()) -> User:
         """Raises BadToken."""
@@ -110,6 +128,8 @@ class Authentication:
         if is_client is not None and not is_client(certificate):
             return None  # a proxy that names nobody is nobody itself
         user = self._certificates.user(certificate)
+        if "origin" in request.headers and not is_same_origin(request):
+            raise Unauthorized("Unauthorized")
         return user if user.name else None
 
     async def _local(self, token: str, audiences: tuple[str, ...]) -> User | None:
@@ -148,10 +168,52 @@ class Authentication:
 
     async def _bearer(self, header: str) -> User:
         scheme, _, token = header.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
             raise Unauthorized("Unauthorized")
+        if is_session(token):
+            return await self._session_user(token)
         try:
-            return await self.token_user(token.strip())
+            return await self.token_user(token)
         except BadToken as error:
             log.info("token refused", why=str(error))
             raise Unauthorized("Unauthorized") from error
+
+    async def _session_user(self, token: str) -> User:
+        """Whose credential it stands for, if that is still good."""
+        sessions = self._with.sessions
+        credential = None if sessions is None else sessions.credential(token)
+        if credential is None:
+            raise Unauthorized("Unauthorized")
+        return await self._user_of(credential)
+
+    async def _user_of(self, credential: Credential) -> User:
+        """Raises Unauthorized."""
+        if credential.certificate is None:
+            return await self._bearer(credential.authorization)
+        return self._certificates.user(credential.certificate)
+
+
+def is_same_origin(request: Request) -> bool:
+    """Whether the page that asks was served from where it asks."""
+    origin = request.headers.get("origin", "")
+    return origin.partition("://")[2].lower() == request.headers.get("host", "").lower()
+
+
+def _websocket_token(request: Request) -> str | None:
+    """As an authorization header; whoever passes the handshake on passes no token on."""
+    offered = request.headers.get("sec-websocket-protocol")
+    if offered is None or WEBSOCKET_TOKEN not in offered or not is_websocket(request):
+        return None
+    protocols = protocols_of(request)
+    [*tokens] = [item for item in protocols if item.startswith(WEBSOCKET_TOKEN)]
+    others = [item for item in protocols if not item.startswith(WEBSOCKET_TOKEN)]
+    if len(tokens) != 1 or not others:
+        raise Unauthorized("Unauthorized")  # as upstream: the handshake has to choose another
+    encoded = tokens[0].removeprefix(WEBSOCKET_TOKEN)
+    try:
+        token = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise Unauthorized("Unauthorized") from error
+    request.headers = {**request.headers, "sec-websocket-protocol": ", ".join(others)}
+    return f"Bearer {token}"

@@ -6,6 +6,7 @@ Job: build what the settings ask for, and nothing else; only that is loaded.
 from dataclasses import replace
 
 from sampan.apiserver.authn.chain import Authenticators
+from sampan.apiserver.authn.page_sessions import PageSessions
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.settings import ApiServerSettings
@@ -29,6 +30,7 @@ def authenticators(
         signer=signer,
         bootstrap_tokens=settings.bootstrap_tokens,
         anonymous_paths=settings.anonymous_paths,
+        sessions=PageSessions(clock) if settings.page else None,
     )
     if settings.token_file:
         from sampan.apiserver.authn.token_file import TokenFile

@@ -70,6 +70,10 @@ EXAMPLES = {
     "tour": """\
   sampan tour                                  the way of one pod through this program, step by step
 """,
+    "ui": """\
+  sampan ui                                    the page of the cluster, in your browser, logged in
+  sampan ui --no-open                          only the link: good once, for a minute
+""",
     "schedule": """\
   sampan schedule --dry-run -f pods.yaml       where pods would go
 """,

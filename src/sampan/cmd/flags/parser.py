@@ -153,6 +153,10 @@ def _add_questions(verbs: common.Verbs) -> None:
     trace.add_argument("-f", "--follow", action="store_true", help="as it happens, until Ready")
     trace.add_argument("--all", dest="everything", action="store_true",
                        help="also the parts of requests that took no time")  # fmt: skip
+    ui = verbs.add_parser("ui", help="the page of a cluster, opened and logged in")
+    ui.add_argument("--no-open", action="store_true", help="only print the link")
+    ui.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
+    common.cluster_name(ui)
     schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")
     schedule.add_argument("--dry-run", action="store_true", help="only ask (there is no other way)")
     schedule.add_argument(

@@ -49,6 +49,7 @@ class SecurityChoices:
     fairness: str = "true"
     reads_in_flight: int = 400
     writes_in_flight: int = 200
+    ui: str = "true"
 
 
 # (flag, field, kind, help); kind: text, names (a list with commas), many (repeated), number
@@ -94,6 +95,7 @@ _FLAGS = (
     ("--enable-priority-and-fairness", "fairness", "text", "true (default) or false"),
     ("--max-requests-inflight", "reads_in_flight", "number", "default: 400"),
     ("--max-mutating-requests-inflight", "writes_in_flight", "number", "default: 200"),
+    ("--ui", "ui", "text", "true (default) or false: the page at /ui/"),
 )
 
 

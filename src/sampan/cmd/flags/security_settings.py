@@ -58,6 +58,7 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
         "encryption": _document(chosen.encryption_file),
         "client_ca_pem": client_ca_pem,
         "request_seats": _seats(chosen),
+        "page": chosen.ui == "true",
         "max_requests_in_flight": chosen.reads_in_flight,
         "max_mutating_requests_in_flight": chosen.writes_in_flight,
     }
@@ -177,6 +178,7 @@ def _wrong_rest(chosen: SecurityChoices) -> Iterator[tuple[object, str]]:
         chosen.fairness not in ("true", "false"),
         ("--enable-priority-and-fairness is true or false"),
     )
+    yield chosen.ui not in ("true", "false"), "--ui is true or false"
     yield (
         min(chosen.reads_in_flight, chosen.writes_in_flight) < 1,
         ("the limits of requests in flight are at least 1"),

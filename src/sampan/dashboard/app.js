@@ -1,0 +1,121 @@
+// The page: who is logged in, which view is shown, which namespace is looked at.
+//
+// Invariant: one view at a time; what it follows is let go before the next one is shown.
+
+import {NAMESPACES, get, onRefused, pathOf, token} from "./api.js";
+import {h, plain, Scope, show} from "./dom.js";
+import {loginForm, logOut, resume} from "./session.js";
+
+const main = document.getElementById("main");
+const nav = document.getElementById("nav");
+const who = document.getElementById("who");
+
+// Each view is a module with `view(place, scope, words, namespace)`, loaded when it is first shown.
+const VIEWS = {
+  "": ["Overview", () => import("./overview.js")],
+  events: ["Events", () => import("./events.js")],
+  kinds: ["Kinds", () => import("./kinds.js")],
+  table: ["", () => import("./resource.js")],
+  object: ["", () => import("./object.js")],
+  pod: ["", () => import("./pod.js")],
+  lesson: ["Lesson", () => import("./lesson.js")],
+};
+
+const NAMESPACE = "sampan.namespace";
+let scope = new Scope();
+let user = null;
+
+function routeOf(hash) {
+  const words = hash.replace(/^#\/?/, "").split("/").map(decoded);
+  return VIEWS[words[0]] ? words : [""];
+}
+
+function decoded(word) {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
+  }
+}
+
+async function showView() {
+  if (!user) return;
+  scope.close();
+  const own = (scope = new Scope());
+  const words = routeOf(location.hash);
+  markCurrent(words[0]);
+  show(main, h("p", {class: "quiet"}, "Loading …"));
+  const {view} = await VIEWS[words[0]][1]();
+  if (scope !== own) return; // somebody was quicker
+  try {
+    await view(main, own, words.slice(1), namespace());
+  } catch (error) {
+    if (scope === own) show(main, h("h1", {}, "Not shown"), h("p", {class: "problem"}, plain(error.message)));
+  }
+}
+
+export function namespace() {
+  return sessionStorage.getItem(NAMESPACE) ?? "";
+}
+
+function markCurrent(name) {
+  for (const link of nav.querySelectorAll("a")) {
+    const own = link.getAttribute("href").replace("#/", "");
+    if (own === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+async function namespaceField() {
+  const names = h("datalist", {id: "namespaces"});
+  const input = h("input", {
+    id: "namespace", list: "namespaces", placeholder: "all", value: namespace(), size: "12",
+    autocomplete: "off", spellcheck: "false",
+  });
+  input.addEventListener("change", () => {
+    sessionStorage.setItem(NAMESPACE, input.value.trim());
+    showView();
+  });
+  get(pathOf(NAMESPACES)).then(
+    (found) => show(names, found.items.map((item) => h("option", {value: item.metadata.name}))),
+    () => {}, // who may not list them writes the name
+  );
+  return h("div", {class: "namespace"}, h("label", {for: "namespace"}, "Namespace"), input, names);
+}
+
+async function enter(found) {
+  user = found;
+  const links = Object.entries(VIEWS).filter(([, [title]]) => title);
+  show(nav, links.map(([name, [title]]) => h("a", {href: `#/${name}`}, title)));
+  show(
+    who,
+    await namespaceField(),
+    h("span", {class: "user", title: (user.groups ?? []).map(plain).join(", ")}, plain(user.username)),
+    token.get() && h("button", {type: "button", onclick: logOut}, "Log out"),
+  );
+  nav.hidden = who.hidden = false;
+  await showView();
+}
+
+function leave(problem) {
+  user = null;
+  scope.close();
+  nav.hidden = who.hidden = true;
+  loginForm(main, problem, enter);
+}
+
+onRefused(() => {
+  if (user) {
+    token.clear();
+    leave("The session is over.");
+  }
+});
+window.addEventListener("hashchange", () => {
+  // Another link of `sampan ui` in the same tab: begin anew.
+  if (location.hash.startsWith("#code=")) location.reload();
+  else showView().then(() => main.focus({preventScroll: true}));
+});
+
+const {user: found, problem} = await resume();
+if (found) await enter(found);
+else leave(problem);

@@ -1,0 +1,126 @@
+// A pod's way from the request to its containers: stations that light up, and a waterfall.
+//
+// Invariant: what is drawn is what the server noted (/sampan/v1/trace); nothing is made up. A trace
+// that lost steps says so.
+
+import {get} from "./api.js";
+import {h, plain, seconds, show, svg} from "./dom.js";
+
+// Which steps of a trace belong to which station. The first three are parts of the create request,
+// which are noted where it came over the wire.
+const STATIONS = [
+  ["Request", (span, isPart) => span.name === "create pods" || (isPart && /^(authentication|priority|authorization|decoding|defaulting)/.test(span.name))],
+  ["Store", (span, isPart) => isPart && /^(store|response)/.test(span.name)],
+  ["Admission", (span, isPart) => isPart],
+  ["Scheduler", (span) => span.lane === "scheduler"],
+  ["Containers", (span) => span.lane === "kubelet" && /^(create|start|image|pull|postStart) /.test(span.name)],
+  ["Node", (span) => span.lane === "kubelet"],
+];
+const ORDER = ["Request", "Admission", "Store", "Scheduler", "Node", "Containers"];
+const LATER = 1200; // milliseconds: the last steps are delivered a little after the pod changed
+
+export function journeyView(place, scope, namespace, name) {
+  const stations = h("ol", {class: "stations"});
+  const sum = h("p", {role: "status"});
+  const chart = h("div", {class: "waterfall"});
+  show(place, h("h2", {id: "journey-title"}, "Its way"), stations, sum, chart);
+  const path = `/sampan/v1/trace/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  let timer = 0;
+  let seen = "";
+  let drawn = 0;
+  const read = async (uid) => {
+    try {
+      const found = await get(path);
+      const trace = found.traces.find((item) => item.uid === uid) ?? found.traces[0];
+      if (trace.spans.length === drawn) return;
+      drawn = trace.spans.length;
+      drawStations(stations, trace.spans);
+      sum.textContent = sumOf(trace);
+      show(chart, waterfall(trace));
+    } catch (error) {
+      sum.textContent = error.status === 404 ? "This server remembers nothing of its way." : plain(error.message);
+    }
+  };
+  scope.add(() => clearTimeout(timer));
+  return {
+    changed(pod) {
+      if (!pod || pod.metadata.resourceVersion === seen) return;
+      seen = pod.metadata.resourceVersion;
+      read(pod.metadata.uid);
+      clearTimeout(timer);
+      timer = setTimeout(() => read(pod.metadata.uid), LATER);
+    },
+  };
+}
+
+function drawStations(place, spans) {
+  const create = spans.findIndex((span) => span.name === "create pods");
+  const found = new Map(ORDER.map((title) => [title, []]));
+  for (const span of spans.filter((item) => item.name !== "terminating pod")) {
+    const isPart = create >= 0 && span.parent === create;
+    const station = STATIONS.find(([, fits]) => fits(span, isPart));
+    if (station) found.get(station[0]).push(span);
+  }
+  const reached = ORDER.findLastIndex((title) => found.get(title).length);
+  show(place, ORDER.map((title, at) => {
+    const steps = found.get(title);
+    const text = steps.length ? `${seconds(spanned(steps))}, ${steps.length} steps` : at < reached ? "passed" : "not yet";
+    const item = h("li", {class: at <= reached ? "reached" : ""},
+      h("span", {class: "dot", "aria-hidden": "true"}), h("strong", {}, title), h("span", {class: "quiet"}, text));
+    item.style.animationDelay = `${at * 180}ms`;
+    return item;
+  }));
+}
+
+function spanned(spans) {
+  return spans.length ? Math.max(...spans.map((span) => span.ended)) - Math.min(...spans.map((span) => span.began)) : 0;
+}
+
+function sumOf(trace) {
+  const {spans} = trace;
+  if (!spans.length) return "Nothing was recorded.";
+  const began = Math.min(...spans.map((span) => span.began));
+  const running = spans.filter((span) => span.facts?.phase === "Running").map((span) => span.ended);
+  const lost = trace.dropped ? ` ${trace.dropped} steps found no room and are missing.` : "";
+  if (running.length) return `Create to Running in ${seconds(Math.min(...running) - began)}.${lost}`;
+  const last = spans.reduce((latest, span) => (span.ended > latest.ended ? span : latest));
+  return `Not Running; the last step was ${plain(last.lane)}: ${plain(last.name)}.${lost}`;
+}
+
+const ROW = 18;
+const NAMES = 240;
+
+// On one time axis, up to Running and what follows it closely; lanes in the order in which they act.
+function waterfall({spans}) {
+  if (!spans.length) return null;
+  const began = Math.min(...spans.map((span) => span.began));
+  const running = spans.filter((span) => span.facts?.phase === "Running").map((span) => span.ended);
+  const until = running.length ? Math.min(...running) : Math.max(...spans.map((span) => span.ended));
+  const length = Math.max(until - began, 1e-6);
+  const rows = spans.filter((span) => span.began <= until).sort((a, b) => a.began - b.began || b.ended - a.ended);
+  const lanes = [...new Set(rows.map((span) => span.lane))];
+  const width = 1000;
+  const scale = (moment) => NAMES + ((Math.min(moment, until) - began) / length) * (width - NAMES - 80);
+  const bars = rows.map((span, at) => {
+    const y = at * ROW;
+    const x = scale(span.began);
+    const took = seconds(span.ended - span.began);
+    const label = `${span.parent >= 0 ? "\u00a0\u00a0" : ""}${plain(span.lane)}: ${plain(span.name)}`;
+    return svg("g", {class: `lane${lanes.indexOf(span.lane) % 4}`},
+      svg("title", {}, `${label.trim()}: ${took}${factsOf(span)}`),
+      svg("text", {x: 0, y: y + 13}, label.length > 40 ? `${label.slice(0, 39)}…` : label),
+      svg("rect", {x, y: y + 3, width: Math.max(1.5, scale(span.ended) - x), height: ROW - 6}),
+      svg("text", {x: Math.min(scale(span.ended) + 4, width - 76), y: y + 13, class: "took"}, took));
+  });
+  const height = rows.length * ROW;
+  const summary = `${rows.length} steps in ${seconds(length)}`;
+  return h("div", {tabindex: "0", role: "region", "aria-label": `Waterfall: ${summary}`},
+    svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": summary}, bars),
+    h("details", {}, h("summary", {}, "As a list"),
+      h("ol", {}, rows.map((span) => h("li", {}, `${plain(span.lane)}: ${plain(span.name)}, after ${seconds(span.began - began)} for ${seconds(span.ended - span.began)}${factsOf(span)}`)))));
+}
+
+function factsOf(span) {
+  const facts = Object.entries(span.facts ?? {}).map(([key, value]) => `${plain(key)} ${plain(value)}`);
+  return facts.length ? ` (${facts.join(", ")})` : "";
+}

@@ -1,0 +1,90 @@
+// A table of which only the rows in sight exist.
+//
+// Invariant: the document holds at most as many rows as fit the window twice, however many there are.
+
+import {h, plain, setText, show} from "./dom.js";
+
+const ROW = 30; // pixels, as in style.css
+const SPARE = 10; // rows above and below the window
+
+export class VirtualTable {
+  #rows = []; // {key, cells, link}
+  #columns = [];
+  #body = h("tbody");
+  #head = h("tr");
+  #above = h("tr", {"aria-hidden": "true"}, h("td"));
+  #below = h("tr", {"aria-hidden": "true"}, h("td"));
+  #box;
+  #table;
+  #frame = 0;
+  #shown = new Map(); // index → element
+
+  constructor(place, scope, {caption, columns, height = 480}) {
+    this.#table = h("table", {"aria-label": caption}, h("thead", {}, this.#head), this.#body);
+    this.#box = h("div", {class: "rows", tabindex: "0", role: "region", "aria-label": `${caption}, scrollable`}, this.#table);
+    this.#box.style.maxHeight = `${height}px`;
+    this.#box.addEventListener("scroll", () => this.#soon());
+    show(place, this.#box);
+    scope.add(() => cancelAnimationFrame(this.#frame));
+    this.setColumns(columns);
+  }
+
+  setColumns(columns) {
+    this.#columns = columns;
+    show(this.#head, columns.map((name) => h("th", {scope: "col"}, plain(name))));
+    this.#forget();
+  }
+
+  setRows(rows) {
+    this.#rows = rows;
+    this.#table.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.#soon();
+  }
+
+  #forget() {
+    this.#shown.clear();
+    show(this.#body);
+    this.#soon();
+  }
+
+  #soon() {
+    this.#frame ||= requestAnimationFrame(() => this.#draw());
+  }
+
+  #draw() {
+    this.#frame = 0;
+    const inSight = Math.ceil(this.#box.clientHeight / ROW);
+    const first = Math.max(0, Math.floor(this.#box.scrollTop / ROW) - SPARE);
+    const last = Math.min(this.#rows.length, first + inSight + 2 * SPARE);
+    const elements = [];
+    for (let at = first; at < last; at++) elements.push(this.#row(at - first, at));
+    for (const at of [...this.#shown.keys()]) if (at >= last - first) this.#shown.delete(at);
+    this.#above.firstChild.style.height = `${first * ROW}px`;
+    this.#below.firstChild.style.height = `${(this.#rows.length - last) * ROW}px`;
+    const wanted = [first && this.#above, ...elements, last < this.#rows.length && this.#below].filter(Boolean);
+    if (wanted.length !== this.#body.childElementCount || wanted.some((item, at) => item !== this.#body.children[at])) {
+      show(this.#body, wanted);
+    }
+  }
+
+  // Elements are used again for other rows: only texts change.
+  #row(place, index) {
+    let element = this.#shown.get(place);
+    if (!element) {
+      element = h("tr", {}, this.#columns.map((_, at) => h(at ? "td" : "th", at ? {} : {scope: "row"})));
+      this.#shown.set(place, element);
+    }
+    const row = this.#rows[index];
+    element.setAttribute("aria-rowindex", String(index + 2));
+    this.#columns.forEach((_, at) => {
+      const cell = element.children[at];
+      const text = plain(row.cells[at] ?? "");
+      if (at || !row.link) setText(cell, text);
+      else if (cell.firstChild?.getAttribute?.("href") !== row.link || cell.textContent !== text) {
+        show(cell, h("a", {href: row.link}, text));
+      }
+    });
+    element.className = row.look ?? "";
+    return element;
+  }
+}

@@ -1,0 +1,234 @@
+"""The page at /ui/ in a real browser, over a cluster with real containers [X1]."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import axe_core_python
+import pytest
+
+from sampan.testing.parts.browser import Browser, find_browser, quiet
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import environment, sampan_command
+
+pytestmark = [pytest.mark.containerd, pytest.mark.slow]
+
+# Screenshots are kept here; the pictures of the documentation are made of the same views.
+PICTURES = Path(os.environ.get("SAMPAN_PICTURES", "/tmp/sampan-pictures"))
+IMAGE = "localhost/test/busybox:1"
+EVIL = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
+ESCAPES = r"\033]0;owned\007\033[31mred\033[2J" + EVIL
+AXE = """axe.run({resultTypes: ["violations"]}).then((result) => result.violations.map(
+    (item) => item.id + ": " + item.nodes.map((node) => node.html).join(" ")))"""
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "seen", "namespace": "glass", "annotations": {"note": EVIL}},
+    "spec": {
+        "terminationGracePeriodSeconds": 0,
+        "containers": [
+            {
+                "name": "main", "image": IMAGE,
+                "command": ["sh", "-c", f"echo hello from seen; printf '{ESCAPES}\\n'; sleep 3600"],
+            }
+        ],
+    },
+}  # fmt: skip
+READER = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: glass}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: glass}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: default, namespace: glass}]
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = find_browser()
+    if program is None:
+        pytest.skip("no chromium: `tools/setup test` installs it as root on an apt system")
+    browser = Browser(program)
+    yield browser
+    browser.stop()
+
+
+@pytest.fixture(scope="module")
+def login_link(cluster):
+    def ask():
+        command = [*sampan_command("ui"), "--no-open", "--kubeconfig", str(cluster.kubeconfig)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, env=environment()
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def glass(cluster):
+    """A namespace of our own: others use the cluster, too."""
+    cluster.kubectl("apply", "-f", "-", stdin=READER)
+    eventually(lambda: cluster.kubectl.exists("serviceaccount", "default", "-n", "glass"))
+    yield "glass"
+    cluster.kubectl("delete", "namespace", "glass")
+
+
+@pytest.fixture
+def page(browser, login_link, glass):
+    page = browser.page(login_link())
+    page.wait_for("document.querySelector('h1')?.textContent === 'Overview'")
+    look_at(page, glass)
+    yield page
+    troubles = list(page.troubles)
+    page.close()
+    assert quiet(troubles) == []
+
+
+def look_at(page, namespace):
+    page.evaluate(
+        f"const field = document.querySelector('#namespace'); field.value = '{namespace}';"
+        " field.dispatchEvent(new Event('change'))"
+    )
+
+
+@pytest.fixture
+def pod(kubectl, glass):
+    kubectl("apply", "-f", "-", stdin=json.dumps(POD))
+    yield "seen"
+    kubectl("delete", "pod", "seen", "-n", glass, "--now", "--ignore-not-found")
+
+
+def test_a_pod_comes_says_something_is_talked_to_and_goes(page, kubectl):
+    assert "code" not in page.evaluate("location.href")
+    assert page.evaluate("document.cookie") == ""
+    kubectl("apply", "-f", "-", stdin=json.dumps(POD))
+    page.wait_for_text("Running 1")
+    page.screenshot(PICTURES / "overview.png")
+    page.go("#/table/-/v1/pods")
+    page.wait_for("document.querySelector('tbody a')?.textContent === 'seen'")
+    page.click("tbody a")
+    page.wait_for_text("Create to Running in ")
+    page.wait_for("document.querySelectorAll('.stations .reached').length === 6")
+    for words in ("sandbox and network", "filter and score", "store commit", "Scores of the best"):
+        page.wait_for_text(words)
+    page.wait_for_text("hello from seen")
+    # Escapes and markup in a log are characters.
+    page.wait_for_text("␛]0;owned␇␛[31mred␛[2J" + EVIL)
+    page.screenshot(PICTURES / "pod.png")
+    page.wait_for("document.querySelector('#shell-command')")
+    page.click("#terminal-title ~ p button")
+    page.wait_for("document.activeElement.id === 'shell-line'")
+    page.type("echo typed $((6 * 7)); ls /nowhere")
+    page.press("Enter")
+    page.wait_for_text("typed 42")
+    page.wait_for_text("No such file or directory")
+    kubectl("delete", "pod", "seen", "-n", "glass", "--now")
+    page.wait_for("document.querySelector('.state').textContent === 'Gone'")
+    page.go("#/")
+    page.wait_for_text("Running 0")
+    # Logged out, the session is nobody's, and the link of this page was good once.
+    token = page.evaluate("sessionStorage.getItem('sampan.token')")
+    page.click("#who button")
+    page.wait_for_text("Or paste a token")
+    used = page.evaluate(
+        "fetch('/api', {headers: {authorization: 'Bearer " + token + "'}}).then((it) => it.status)"
+    )
+    assert used == 401
+    page.troubles[:] = quiet(page.troubles, "401")
+
+
+def test_what_others_wrote_is_never_markup(page, kubectl, pod):
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "evil", "namespace": "glass"},
+        "involvedObject": {"kind": "Pod", "name": "seen", "namespace": "glass"},
+        "reason": EVIL, "message": "\x1b[31m" + EVIL, "type": "Warning",
+    }  # fmt: skip
+    kubectl("apply", "-f", "-", stdin=json.dumps(event))
+    kubectl("create", "configmap", "evil", "-n", "glass", f"--from-literal=key={EVIL}")
+    try:
+        for view in ("#/events", "#/pod/glass/seen", "#/object/-/v1/pods/glass/seen",
+                     "#/object/-/v1/configmaps/glass/evil",
+                     "#/object/-/v1/events/glass/evil"):  # fmt: skip
+            page.go("#/kinds")
+            page.wait_for("document.querySelector('h1').textContent === 'Kinds'")
+            page.go(view)
+            page.wait_for_text("onerror=window.hacked")
+        # A path can be anything, too.
+        page.go(f"#/pod/glass/{EVIL}")
+        page.wait_for_text("There is no such pod")
+        assert page.evaluate("typeof window.hacked") == "undefined"
+        assert page.evaluate("document.querySelectorAll('main img').length") == 0
+    finally:
+        kubectl("delete", "event/evil", "configmap/evil", "-n", "glass")
+
+
+def test_who_may_little_sees_little(browser, kubectl, pod):
+    kubectl("wait", "--for=condition=Ready", "pod/seen", "-n", "glass", "--timeout=60s")
+    server = kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+    path = "/api/v1/namespaces/glass/serviceaccounts/default/token"
+    asked = json.dumps(
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    )
+    token = json.loads(kubectl("create", "--raw", path, "-f", "-", stdin=asked))["status"]["token"]
+    page = browser.page(f"{server}/ui/")
+    page.wait_for("document.activeElement.id === 'token'")
+    page.type("nonsense")
+    page.press("Enter")
+    page.wait_for_text("This token is nobody's, or too old.")
+    page.type(token)
+    page.press("Enter")
+    page.wait_for_text("system:serviceaccount:glass:default")
+    page.wait_for_text("You may not list nodes here")
+    page.wait_for_text("You may not list pods here")
+    page.wait_for_text("You may not read /metrics.")
+    look_at(page, "glass")
+    page.wait_for_text("Running 1")
+    page.go("#/pod/glass/seen")
+    page.wait_for_text("hello from seen")
+    page.wait_for_text("You may not run commands in this pod.")
+    page.wait_for_text("You may not see it.")
+    page.go("#/table/-/v1/secrets")
+    page.wait_for_text("You may not list secrets here")
+    page.go("#/object/-/v1/secrets/glass/none")
+    page.wait_for_text("is forbidden")
+    assert quiet(page.troubles, "403", "401") == []
+    page.close()
+
+
+def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, kubectl):
+    kubectl("wait", "--for=condition=Ready", "pod/seen", "-n", "glass", "--timeout=60s")
+    axe = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
+    views = {
+        "#/": "Running 1", "#/events": "Started", "#/kinds": "configmaps",
+        "#/table/-/v1/pods": "seen", "#/object/-/v1/pods/glass/seen": "kubelet",
+        "#/pod/glass/seen": "hello from seen", "#/lesson/11": "The decision",
+    }  # fmt: skip
+    page.evaluate(axe)
+    for scheme, width in (("light", 1280), ("dark", 390)):
+        page.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+        page.resize(width, 800)
+        for view, words in views.items():
+            page.go(view)
+            page.wait_for_text(words)
+            found = page.evaluate(AXE)
+            assert found == [], (view, scheme)
+            across = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert across[0] <= across[1], (view, across)
+            page.screenshot(PICTURES / f"{scheme}{view.replace('/', '-').replace('#', '')}.png")
+    page.go("#/")
+    page.wait_for_text("Running 1")
+    page.evaluate("document.activeElement.blur()")
+    focused = set()
+    for _ in range(12):
+        page.press("Tab")
+        focused.add(
+            page.evaluate("document.activeElement.textContent || document.activeElement.id")
+        )
+    assert {"Overview", "Events", "Kinds", "namespace", "Log out"} <= focused
