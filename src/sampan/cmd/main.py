@@ -261,7 +261,7 @@ def _ask(given: argparse.Namespace) -> int:
                 tour.Asked(given.namespace, given.kubeconfig, pause=given.pause, **image)
             )
         case "ui":
-            from sampan.cmd.verbs import ui
+            from sampan.cmd.verbs.machine import ui
 
             return ui.run(given.kubeconfig, opens=not given.no_open)
         case _:

@@ -32,16 +32,27 @@ export function onRefused(listener) {
 export async function send(path, options = {}) {
   const headers = {accept: "application/json", ...options.headers};
   if (token.get()) headers.authorization = `Bearer ${token.get()}`;
-  let answer;
-  try {
-    answer = await fetch(path, {...options, headers, cache: "no-store", credentials: "same-origin"});
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "the API server does not answer");
-  }
+  const answer = await patiently(path, {...options, headers, cache: "no-store", credentials: "same-origin"});
   if (answer.ok) return answer;
   if (answer.status === 401) whenRefused();
   throw new ApiError(answer.status, await messageOf(answer));
+}
+
+// Nothing that this page sends does harm when it is sent twice; what the network lost is sent again.
+async function patiently(path, options) {
+  for (const wait of [200, 500, 1000, 0]) {
+    try {
+      return await fetch(path, options);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+    }
+    if (wait) await pause(wait);
+  }
+  throw new ApiError(0, "the API server does not answer");
+}
+
+export function pause(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
 async function messageOf(answer) {

@@ -4,21 +4,29 @@
 
 import {NAMESPACES, get, onRefused, pathOf, token} from "./api.js";
 import {h, plain, Scope, show} from "./dom.js";
+import * as events from "./events.js";
+import * as kinds from "./kinds.js";
+import * as lesson from "./lesson.js";
+import * as object from "./object.js";
+import * as overview from "./overview.js";
+import * as pod from "./pod.js";
+import * as resource from "./resource.js";
 import {loginForm, logOut, resume} from "./session.js";
 
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const who = document.getElementById("who");
 
-// Each view is a module with `view(place, scope, words, namespace)`, loaded when it is first shown.
+// Each view is a module with `view(place, scope, words, namespace)`; those with a title are in the
+// navigation.
 const VIEWS = {
-  "": ["Overview", () => import("./overview.js")],
-  events: ["Events", () => import("./events.js")],
-  kinds: ["Kinds", () => import("./kinds.js")],
-  table: ["", () => import("./resource.js")],
-  object: ["", () => import("./object.js")],
-  pod: ["", () => import("./pod.js")],
-  lesson: ["Lesson", () => import("./lesson.js")],
+  "": ["Overview", overview],
+  events: ["Events", events],
+  kinds: ["Kinds", kinds],
+  table: ["", resource],
+  object: ["", object],
+  pod: ["", pod],
+  lesson: ["Lesson", lesson],
 };
 
 const NAMESPACE = "sampan.namespace";
@@ -45,10 +53,8 @@ async function showView() {
   const words = routeOf(location.hash);
   markCurrent(words[0]);
   show(main, h("p", {class: "quiet"}, "Loading …"));
-  const {view} = await VIEWS[words[0]][1]();
-  if (scope !== own) return; // somebody was quicker
   try {
-    await view(main, own, words.slice(1), namespace());
+    await VIEWS[words[0]][1].view(main, own, words.slice(1), namespace());
   } catch (error) {
     if (scope === own) show(main, h("h1", {}, "Not shown"), h("p", {class: "problem"}, plain(error.message)));
   }

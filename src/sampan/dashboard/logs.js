@@ -17,14 +17,21 @@ export function logView(place, scope, namespace, name) {
     h("p", {class: "search"}, h("label", {for: "container"}, "Container"), choice), state, output);
   let stream = null;
   let names = "";
+  let timer = 0;
+  let tries = 0; // since the container last started
   let opened = ""; // of which start of the container
+  const again = (lost) => {
+    if (tries++ < 5) timer = setTimeout(() => stream === lost && open(), 1000);
+  };
   const open = () => {
     stream?.close();
     show(output);
-    stream = new LogStream(output, state, pathOf(PODS, namespace, name, "log") + query({container: choice.value, follow: true, tailLines: TAIL}));
+    const where = {container: choice.value, follow: true, tailLines: TAIL};
+    stream = new LogStream(output, state, pathOf(PODS, namespace, name, "log") + query(where), again);
   };
   choice.addEventListener("change", open);
   scope.add(() => stream?.close());
+  scope.add(() => clearTimeout(timer));
   return {
     changed(pod) {
       if (!pod) return;
@@ -37,6 +44,7 @@ export function logView(place, scope, namespace, name) {
       const ids = (pod.status?.containerStatuses ?? []).map((item) => item.containerID ?? "").join();
       if (/[^,]/.test(ids) && ids !== opened && (!stream || stream.ended)) {
         opened = ids;
+        tries = 0;
         open();
       }
     },
@@ -47,21 +55,22 @@ class LogStream {
   ended = false;
   #socket;
   #output;
-  #state;
   #rest = "";
   #waiting = [];
   #frame = 0;
   #decoder = new TextDecoder();
 
-  constructor(output, state, path) {
-    [this.#output, this.#state] = [output, state];
+  // `lost` is called where it broke off.
+  constructor(output, state, path, lost) {
+    this.#output = output;
     this.#socket = socket(path, "binary.k8s.io");
     this.#socket.binaryType = "arraybuffer";
     this.#socket.onopen = () => (state.textContent = "Following.");
     this.#socket.onmessage = ({data}) => this.#take(this.#decoder.decode(data, {stream: true}));
-    this.#socket.onclose = () => {
+    this.#socket.onclose = ({wasClean}) => {
       this.ended = true;
-      state.textContent = "The log has ended, or may not be read.";
+      state.textContent = wasClean ? "The log has ended." : "The log broke off, or may not be read.";
+      if (!wasClean) lost(this);
     };
   }
 

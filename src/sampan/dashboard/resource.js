@@ -2,7 +2,7 @@
 //
 // Invariant: one request lists, one stream watches; both are the same rows.
 
-import {get, pathOf, query, send} from "./api.js";
+import {ApiError, get, pathOf, pause, query, send} from "./api.js";
 import {h, plain, show} from "./dom.js";
 import {kindNamed, objectLink} from "./kinds.js";
 import {VirtualTable} from "./table.js";
@@ -79,7 +79,7 @@ class Rows {
 }
 
 async function keep(rows, redraw, signal) {
-  while (!signal.aborted) {
+  for (; !signal.aborted; await pause(500)) {
     let next = "";
     let revision = "";
     rows.byUid.clear();
@@ -90,7 +90,9 @@ async function keep(rows, redraw, signal) {
       next = page.metadata.continue ?? "";
       revision = page.metadata.resourceVersion;
     } while (next && !signal.aborted);
-    await watch(rows, revision, redraw, signal);
+    await watch(rows, revision, redraw, signal).catch((error) => {
+      if (error instanceof ApiError && error.status) throw error; // else the network lost it
+    });
   }
 }
 

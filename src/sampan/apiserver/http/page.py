@@ -47,6 +47,8 @@ _SAFE: Headers = (
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
 )
+# What has arrived need not come again when another file was lost and the page is loaded anew.
+_KEPT_A_WHILE = "private, max-age=30"
 _NOT_KEPT = ("cache-control", "no-store")
 
 
@@ -93,7 +95,7 @@ class Page:
             *_SAFE,
             ("content-type", file.media),
             ("etag", file.etag),
-            ("cache-control", "no-cache"),
+            ("cache-control", "no-cache" if name == "index.html" else _KEPT_A_WHILE),
             ("vary", "Accept-Encoding"),
         ]
         if request.headers.get("if-none-match") == file.etag:

@@ -13,7 +13,7 @@ import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 
-from sampan.api.errors import ApiError, MethodNotAllowed, NotFound, UnknownPath
+from sampan.api.errors import ApiError, NotFound, UnknownPath
 from sampan.client import kubeconfig, rest
 from sampan.cmd.cluster.ca_pin import fingerprint
 from sampan.cmd.errors import CannotStart, sentence_of
@@ -56,7 +56,7 @@ async def _login_link(path: str) -> LoginLink:
     client = rest.connect(connection, clock=SystemClock(), user_agent="sampan-ui")
     try:
         found = await client.post_path(CODE_PATH, {})
-    except (MethodNotAllowed, NotFound, UnknownPath) as error:
+    except (NotFound, UnknownPath) as error:
         raise CannotStart(
             "this server has no page: it runs with --ui=false, or is none of sampan's"
         ) from error
