@@ -13,6 +13,8 @@ from sampan.cli.command import Command, close_words, help_text
 from sampan.cli.errors import CliError, FlagError, Plain, Quiet, Several, UsageError
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
 
+_THIS_MACHINE = ("localhost:", "127.0.0.1:")
+_START_ONE = "`sampan list` shows your clusters; `sampan up --detach --use` starts one"
 _VALUELESS = {flag.name for flag in GLOBAL_FLAGS if flag.bare is not None}
 
 
@@ -250,7 +252,9 @@ def failure_text(session: Session, error: Exception) -> str:
         host = error.server.split("://", 1)[-1]
         if error.refused:
             hint = "did you specify the right host or port?"
-            return f"The connection to the server {host} was refused - {hint}"
+            text = f"The connection to the server {host} was refused - {hint}"
+            is_here = session.program == "sampan" and host.startswith(_THIS_MACHINE)
+            return f"{text}\n{_START_ONE}" if is_here else text
         return f"Unable to connect to the server: {error.why}"
     if isinstance(error, Plain):
         return str(error)

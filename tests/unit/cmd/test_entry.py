@@ -103,7 +103,9 @@ def test_without_a_kubeconfig_the_cluster_of_sampan_up_is_meant(monkeypatch, tmp
     ours = tmp_path / "sampan-data" / "kubeconfig"
     ours.write_text(CONFIG.format(server="https://127.0.0.1:1", name="ours"))
     assert entry.main(["cluster-info"]) == 1
-    assert "127.0.0.1:1" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "127.0.0.1:1" in told
+    assert "`sampan up --detach --use` starts one" in told
     # What `sampan config` writes is where kubectl reads it; and a kubeconfig there wins.
     monkeypatch.setenv("KUBECONFIG", "")
     assert entry.main(["config", "current-context"]) == 1
