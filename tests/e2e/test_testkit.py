@@ -6,12 +6,13 @@ import subprocess
 import sys
 import textwrap
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-from sampan.api.errors import NotFound
+from sampan.api.errors import ApiError, NotFound
 from sampan.testing import chaos, cluster
 from sampan.testing.kit.chaos import Chaos
 from sampan.testing.kit.expectations import NotAsExpected
@@ -29,9 +30,13 @@ spec:
   template:
     metadata:
       labels: {app: web}
-      annotations: {simulated.sampan.dev/log: hello from web}
+      annotations:
+        simulated.sampan.dev/log: hello from web
+        simulated.sampan.dev/exec-output: "played\\n"
+        simulated.sampan.dev/exec-exit-code: "3"
     spec: {containers: [{name: c, image: nginx}]}
 """
+SAMPAN = (sys.executable, "-m", "sampan")
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -44,6 +49,12 @@ def test_a_cluster_has_controllers_a_scheduler_and_nodes():
         c.assert_count("pods", 2, labels="app=web")
         [first, _] = c.pods.names("app=web")
         assert c.pods.log(first) == "hello from web\n"
+        done = subprocess.run(
+            [*SAMPAN, "--kubeconfig", c.kubeconfig, "exec", first, "--", "x"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (3, "played\n")
+        assert "filter and score" in c.trace(first)
         c.assert_event("Scheduled", f"pod/{first}", containing="Successfully assigned")
         c.delete("deploy/web")
         c.assert_gone(f"pod/{first}")
@@ -267,7 +278,8 @@ def test_a_kind_that_was_defined_a_moment_ago_is_known():
         ({"controllers": "*,-nix"}, '"-nix" is not in the list of known controllers'),
         ({"nodes": -1}, "a number from 0"),
         ({"snapshot": "/nix/nothing"}, "there is no snapshot"),
-        ({"webhooks": 3}, "a cluster has no 'webhooks'"),
+        ({"boats": 3}, "a cluster has no 'boats'"),
+        ({"webhooks": 3}, "webhooks= is {'pods': function"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused_in_one_line(chosen, says):
@@ -354,6 +366,69 @@ def test_faults_come_by_seed_and_spare_the_test_itself():
             assert count_up(c, 5) == [200] * 5
     assert told[0] == told[1]
     assert {0, 200, 409, 429, 500} == {*told[0]}
+
+
+def test_a_watch_may_tell_everything_twice():
+    with cluster() as c, c.faults(seed=1, rate=1.0, kinds=["duplicated"], resources=["configmaps"]):
+        c.apply(CONFIG)
+        from kubernetes.client import CoreV1Api
+        from kubernetes.watch import Watch
+
+        with c.clients.kubernetes() as client:
+            watching = Watch().stream(
+                CoreV1Api(client).list_namespaced_config_map, "default",
+                field_selector="metadata.name=n", timeout_seconds=1,
+            )  # fmt: skip
+            events = [(event["type"], event["object"].metadata.name) for event in watching]
+        assert events == [("ADDED", "n"), ("ADDED", "n")]
+
+
+def no_secrets(request):
+    if request["object"]["kind"] == "Secret":
+        raise ValueError("no secrets here")
+
+
+def labelled(request):
+    changed = request["object"]
+    changed["metadata"].setdefault("labels", {})["seen"] = request["operation"].lower()
+    return changed
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with cluster(webhooks={"configmaps": labelled, "secrets": no_secrets}) as c:
+        yield c
+
+
+def test_functions_of_the_test_are_webhooks(guarded):
+    guarded.apply(CONFIG)
+    assert guarded.get("cm/n")["metadata"]["labels"] == {"seen": "create"}
+    guarded.patch("cm/n", {"data": {"a": "b"}})
+    assert guarded.get("cm/n")["metadata"]["labels"] == {"seen": "update"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    with pytest.raises(ApiError, match=r"denied the request: ValueError: no secrets here"):
+        guarded.apply(secret)
+
+
+def test_a_webhook_may_hang():
+    with (
+        cluster(clock="virtual", webhooks={"configmaps": labelled}) as c,
+        c.faults(seed=1, rate=1.0, kinds=["hanging"]),
+    ):
+        with pytest.raises(ApiError, match="context deadline exceeded"):
+            ask_while_time_passes(c)
+        assert "1 hanging" in c.faults_told()
+
+
+def ask_while_time_passes(c):
+    """The webhook has ten seconds: whoever waits for them moves the clock."""
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(
+            c.api.json, "POST", "/api/v1/namespaces/default/configmaps", body=CONFIG
+        )
+        while not asked.done():
+            c.clock.advance(1)
+        return asked.result()
 
 
 def test_a_failure_is_told_with_its_seed():
@@ -497,6 +572,7 @@ def test_the_plugin_reports_what_a_failed_test_left(tmp_path):
     try:
         assert "cluster of the fixture sampan" in done.stdout
         assert "why pod/p:" in done.stdout
+        assert "trace of pod/p:" in done.stdout
         assert "sampan: no cluster: nodes='many': a number from 0 to" in done.stdout
         assert "1 failed, 1 error" in done.stdout
         [line] = [line for line in done.stdout.splitlines() if line.startswith("export KUBECONFIG")]

@@ -57,7 +57,7 @@ from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import EdgeParts, HttpEdge
 from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
-from sampan.apiserver.outside.configured_callers import ConfiguredCallers
+from sampan.apiserver.outside.configured_callers import BeforeCall, ConfiguredCallers
 from sampan.apiserver.outside.followed_files import Followed
 from sampan.apiserver.outside.service_reference import resolver
 from sampan.apiserver.outside.webhook_client import Caller
@@ -263,6 +263,10 @@ class ApiServer:
     def add_action(self, path: str, action: Action) -> None:
         """Do what another part is asked to by a POST there, for who is allowed to post it."""
         self._documents.actions[path] = action
+
+    def before_webhooks(self, before: BeforeCall) -> None:
+        """Called before each webhook is: whoever wants to see that, or to hold it up."""
+        self._named_callers.before = before
 
     async def wants_body(self, request: Request) -> bool:
         return await self._edge.wants_body(request)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def cluster(*, seed: int | None = None, **chosen: Any) -> "Cluster":
     """A cluster that is ready: API server, controllers, scheduler, simulated nodes. Choices are
-    `nodes=`, `controllers=`, `scheduler=`, `store=`, `clock=` (sampan.testing.kit.spec.Spec)."""
+    `nodes=`, `controllers=`, `scheduler=`, `store=`, `clock=` (sampan.testing.kit.spec.Spec), and
+    `webhooks=` (sampan.testing.kit.webhooks)."""
     # What only wants something else of this package does not pay for it.
     from sampan.testing.kit.cluster import open_cluster
 

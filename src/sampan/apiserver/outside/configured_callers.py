@@ -9,7 +9,7 @@ Invariant: no more than MOST callers are kept, but for those that are asked righ
 import ssl
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import orjson
 
@@ -19,6 +19,8 @@ from sampan.core.tls import client_context
 
 # (service namespace, service name, port) → host and port to connect to. Raises CallFailed.
 Resolve = Callable[[str, str, int], tuple[str, int]]
+# Of a clientConfig and the seconds that its server has. May raise CallFailed.
+BeforeCall = Callable[[Obj, float], Awaitable[None]]
 
 
 MOST = 128
@@ -28,12 +30,15 @@ class ConfiguredCallers:
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._callers: dict[str, Caller] = {}  # who was asked last is last
+        self.before: BeforeCall | None = None
 
     def __len__(self) -> int:
         return len(self._callers)
 
     async def post(self, config: Obj, document: Obj, timeout_seconds: float) -> Obj:
         """Raises CallFailed."""
+        if self.before is not None:
+            await self.before(config, timeout_seconds)
         caller = self._caller(config, timeout_seconds)
         try:
             return await caller.post(document, timeout_seconds)

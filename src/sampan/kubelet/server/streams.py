@@ -9,15 +9,17 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Reply, Request, Response
+from sampan.core.http import Reply, Request, Response, Upgrade
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_relay import pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.lookup import NotAvailable, PodLookup
+from sampan.kubelet.simulated.played_exec import HEADERS, SPDY, PlayedExec
 
 log = get_logger(__name__)
 
+PLAY_SECONDS = 60.0  # more than any script takes
 # What identifies the caller to the node is not for the runtime.
 _PRIVATE = frozenset({"authorization", "cookie"})
 
@@ -59,8 +61,9 @@ def stream_options(query: str) -> StreamOptions:
 class Streams:
     """Owns the connections to the runtime's streaming server until they are taken over."""
 
-    def __init__(self, lookup: PodLookup, runtime: Runtime) -> None:
-        self._lookup, self._runtime = lookup, runtime
+    def __init__(self, lookup: PodLookup, runtime: Runtime, *, pretends: bool = False) -> None:
+        """`pretends`: nothing runs in containers; what commands do is scripted."""
+        self._lookup, self._runtime, self._pretends = lookup, runtime, pretends
         self._http = HttpClient()
 
     async def close(self) -> None:
@@ -69,6 +72,8 @@ class Streams:
     async def run_in_container(self, target: Target, request: Request) -> Reply:
         """exec. Raises NotAvailable or RuntimeFailure."""
         options = stream_options(request.query)
+        if self._pretends:
+            return await self._play(target, request, options)
 
         def ask(container: str) -> Awaitable[str]:
             return self._runtime.exec_url(
@@ -81,6 +86,16 @@ class Streams:
             )
 
         return await self._pass(request, await self._url(target, ask, self._running))
+
+    async def _play(self, target: Target, request: Request, options: StreamOptions) -> Reply:
+        if request.headers.get("upgrade", "").upper() != SPDY:
+            return _upgrade_required()
+        container = await self._running(target)
+        result = await self._runtime.exec_sync(container, options.command, PLAY_SECONDS)
+        wanted = {"stdin": options.stdin, "stdout": options.stdout, "stderr": options.stderr,
+                  "resize": options.tty}  # fmt: skip
+        kinds = ["error", *(kind for kind, is_wanted in wanted.items() if is_wanted)]
+        return Upgrade(HEADERS, PlayedExec(result, kinds).run)
 
     async def attach(self, target: Target, request: Request) -> Reply:
         options = stream_options(request.query)
@@ -134,8 +149,12 @@ class Streams:
 
     async def _pass(self, request: Request, url: str) -> Reply:
         if not wants_upgrade(request):
-            return Response(400, (("content-type", "text/plain"),), b"Upgrade request required\n")
+            return _upgrade_required()
         try:
             return await pass_upgrade(self._http, request, url, without=_PRIVATE)
         except HttpError as error:
             raise NotAvailable(f"error dialing backend: {error}", status=500) from error
+
+
+def _upgrade_required() -> Response:
+    return Response(400, (("content-type", "text/plain"),), b"Upgrade request required\n")

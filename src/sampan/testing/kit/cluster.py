@@ -9,7 +9,7 @@ Owner: the test; after `close` nothing of it is left.
 import functools
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,13 +35,14 @@ from sampan.testing.kit.kubeconfigs import kubeconfig_text
 from sampan.testing.kit.launcher import Control, Launcher, Refused, launcher
 from sampan.testing.kit.objects import MANAGER, Objects
 from sampan.testing.kit.pacing import ClusterClock
-from sampan.testing.kit.spec import Spec, spec_of
+from sampan.testing.kit.spec import CannotStart, Spec, spec_of
 from sampan.testing.kit.zygote_files import KEYS
 
 if TYPE_CHECKING:
     from sampan.testing.kit.clients import Clients
     from sampan.testing.kit.node_handle import NodeHandle
     from sampan.testing.kit.pod_handle import PodHandle
+    from sampan.testing.kit.webhooks import Function, Webhook, WebhookServer
 
 EVENTS_SHOWN = 10
 Lines = list[str]  # `list` is a verb below
@@ -61,6 +62,7 @@ class Cluster:
         self.spec, self._origin, self._connection = spec, origin, connection
         self._api = BlockingClient(connection, user_agent=MANAGER, timeout_seconds=60.0)
         self._kept = False
+        self._webhooks: WebhookServer | None = None
         self._seed: int | None = None  # of faults, once there are any
         self.clock = ClusterClock(self.control, virtual=spec.virtual)
         self._objects = objects = Objects(self._api, self.clock, self.directory)
@@ -76,6 +78,8 @@ class Cluster:
 
     def close(self) -> None:
         """Its process ends, and its files go; a kept one is left alone."""
+        if self._webhooks is not None:
+            self._webhooks.close()
         self._api.close()
         if self._kept:
             self.control.close()
@@ -229,6 +233,27 @@ class Cluster:
         name = pod.removeprefix("pod/")
         return "\n".join(self.control.ask("why", name=name, namespace=namespace)["lines"])
 
+    def trace(self, pod: str, *, namespace: str = "default") -> str:
+        """Each step of a pod's way, and what it waited for: as `sampan trace`."""
+        from sampan.cmd.diagnosis.journey import journey_of
+        from sampan.cmd.diagnosis.journey_text import waterfall
+
+        name = pod.removeprefix("pod/")
+        found = self._api.json("GET", f"/sampan/v1/trace/pods/{namespace}/{name}")
+        journey = journey_of(found["traces"][0])
+        return "\n".join(waterfall(f"pod/{name}", journey)) if journey is not None else ""
+
+    def add_webhooks(self, chosen: "Mapping[str, Function] | Iterable[Webhook]") -> None:
+        """Functions of the test that the API server asks before it writes (docs/testkit.md). Raises
+        CannotStart."""
+        from sampan.testing.kit.webhooks import WebhookServer, webhooks_of
+
+        assert self._webhooks is None, "once for a cluster"
+        found = webhooks_of(chosen)
+        self._webhooks = WebhookServer(Pki(self._origin.base / KEYS), found)
+        self._webhooks.register(self._api)
+        self.clock.settle_virtually()
+
     # Faults.
 
     def start_faults(self, *, seed: int | None = None, **chosen: Any) -> int:
@@ -292,7 +317,7 @@ class Cluster:
         title = f"cluster {self.url}"
         if self._seed is not None:
             title += f", faults of seed={self._seed}"
-        return report(title, self.clock.now, self._objects, self.pods, self.why)
+        return report(title, self.clock.now, self._objects, self.pods, (self.why, self.trace))
 
     def _complaint(self, expected: str, kind: ApiResource, namespace: str, name: str) -> str:
         there = self._objects.look(kind, namespace, name)
@@ -308,11 +333,18 @@ class Cluster:
         return "\n".join(lines)
 
 
-def open_cluster(*, seed: int | None = None, **chosen: Any) -> Cluster:
+def open_cluster(*, seed: int | None = None, webhooks: Any = None, **chosen: Any) -> Cluster:
     """Raises CannotStart with one sentence."""
     spec, origin = spec_of(chosen), launcher()
     fixed = seed if seed is not None else (0 if spec.virtual else None)
-    return _cluster(spec, origin.new(spec, fixed), origin)
+    cluster = _cluster(spec, origin.new(spec, fixed), origin)
+    try:
+        if webhooks:
+            cluster.add_webhooks(webhooks)
+    except CannotStart:
+        cluster.close()
+        raise
+    return cluster
 
 
 def _cluster(

@@ -22,8 +22,10 @@ FAULTS = {
     "expired": ("list", "watch"),  # 410, where a resourceVersion was given
     "dropped": ("watch",),  # the watch ends after a few events
     "late": ("watch",),  # each event up to two seconds late
+    "duplicated": ("watch",),  # each event comes twice
+    "hanging": ("webhook",),  # it does not answer in its time
 }
-VERBS = (*READS, "watch", *WRITES)
+VERBS = (*READS, "watch", *WRITES, "webhook")
 _METHODS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 

@@ -8,7 +8,9 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator
 
 from sampan.api.errors import ApiError, Conflict, Expired, InternalError, TooManyRequests
+from sampan.api.objects import Obj
 from sampan.apiserver.http.replies import error_reply
+from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.clock import Clock
 from sampan.core.http import Handler, Reply, Request, Response, Stream
 from sampan.core.virtual_time.outside import closing
@@ -58,10 +60,26 @@ class FaultyEdge:
             case "dropped" if isinstance(reply, Stream):
                 events = _first(reply.chunks, rng.randint(1, MOST_EVENTS))
                 return Stream(reply.status, reply.headers, events)
+            case "duplicated" if isinstance(reply, Stream):
+                return Stream(reply.status, reply.headers, _twice(reply.chunks))
             case "late" if isinstance(reply, Stream):
                 events = self._late(reply.chunks, rng.random() * LATE_SECONDS)
                 return Stream(reply.status, reply.headers, events)
         return reply
+
+    async def hold_webhook(self, config: Obj, timeout_seconds: float) -> None:
+        """Raises CallFailed, as late as a webhook that does not answer."""
+        if self._chosen is None:
+            return
+        where = config.get("url") or "/".join(map(str, (config.get("service") or {}).values()))
+        asked = Asked("webhook", "webhooks", where.partition("?")[0], where)
+        self._asked[asked] += 1
+        fault, _ = fault_for(self._chosen, asked, self._asked[asked])
+        if fault:
+            self.injected[fault] += 1
+            self.last.append(f"{fault}: {where}")
+            await self._clock.sleep(timeout_seconds)
+            raise CallFailed(f'Post "{where}": context deadline exceeded')
 
     async def _late(self, chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
         async with closing(chunks):
@@ -92,6 +110,13 @@ def _cut(reply: Reply) -> Reply:
 async def _half(body: bytes) -> AsyncIterator[bytes]:
     yield body[: len(body) // 2] or b" "
     raise ConnectionError("by the fault plan")
+
+
+async def _twice(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async with closing(chunks):
+        async for chunk in chunks:
+            yield chunk
+            yield chunk
 
 
 async def _first(chunks: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:

@@ -36,6 +36,7 @@ from sampan.core.clock import Clock, SystemClock
 from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
 from sampan.core.virtual_time.outside import Outside
 from sampan.store.compaction import keep_compacted
@@ -75,7 +76,7 @@ class Plane:
         self._node_tls = server_context(
             self._pki.certificate("kubelet"), self._pki.key("kubelet"), self._pki.ca
         )
-        self._metrics = Metrics()
+        self._metrics = Metrics(Traces(clock))
         self._tasks = Tasks("test cluster")
         self._http: Server | None = None
         self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
@@ -104,6 +105,7 @@ class Plane:
             self.store, self._schema, self._settings(), self.clock, self._metrics, self.rng
         )
         self.edge = FaultyEdge(self.server.handle_http, self.clock)
+        self.server.before_webhooks(self.edge.hold_webhook)
         await self.server.start()
         self._tasks.supervise("compaction", lambda: keep_compacted(self.store, self.clock))
         self._tasks.supervise("service repair", self.server.keep_repaired)

@@ -1,6 +1,7 @@
 """What a failed test shows of its cluster.
 
-Job: the objects that the test made, their events, the logs of pods, and why some are not Ready.
+Job: the objects that the test made, their events, the logs of pods, why some are not Ready, and
+    the traces of these.
 Invariant: it never fails because of the cluster: what cannot be read is said.
 """
 
@@ -24,25 +25,30 @@ MOST_LINES = 20  # of one log, and of events
 MOST_OBJECTS = 100
 
 
-class Why(Protocol):
+class AboutPod(Protocol):
     def __call__(self, pod: str, *, namespace: str) -> str: ...
 
 
 def report(
-    title: str, now: Callable[[], float], objects: Objects, pods: PodHandle, why: Why
+    title: str,
+    now: Callable[[], float],
+    objects: Objects,
+    pods: PodHandle,
+    about: tuple[AboutPod, AboutPod],
 ) -> str:
+    """`about`: why a pod is not Ready, and its trace."""
     lines = [title]
     try:
         lines.append(f"its time: {time_text(now())}")
-        lines += _Report(objects, pods, why).lines()
+        lines += _Report(objects, pods, about).lines()
     except (ApiError, NoAnswer, ClusterGone, Refused) as error:
         lines.append(f"more could not be read: {error}")
     return "\n".join(lines)
 
 
 class _Report:
-    def __init__(self, objects: Objects, pods: PodHandle, why: Why) -> None:
-        self._objects, self._pods, self._why = objects, pods, why
+    def __init__(self, objects: Objects, pods: PodHandle, about: tuple[AboutPod, AboutPod]) -> None:
+        self._objects, self._pods, (self._why, self._trace) = objects, pods, about
 
     def lines(self) -> list[str]:
         there = [obj for obj in self._everything() if _is_telling(obj)]
@@ -97,7 +103,15 @@ class _Report:
         if not pod_rules.is_ready(pod) and pod_rules.phase(pod) != "Succeeded":
             lines += [f"why pod/{name}:"]
             lines += [f"  {line}" for line in self._why(name, namespace=namespace).splitlines()]
+            lines += self._traced(name, namespace)
         return lines
+
+    def _traced(self, name: str, namespace: str) -> list[str]:
+        try:
+            trace = self._trace(name, namespace=namespace)
+        except ApiError:
+            return []  # nothing of it is known
+        return [f"trace of pod/{name}:", *(f"  {line}" for line in trace.splitlines())]
 
 
 def _is_telling(obj: Obj) -> bool:
