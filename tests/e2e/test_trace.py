@@ -1,31 +1,25 @@
 """`sampan trace` of pods with real containers [X1]: each step is seen as what it is."""
 
+import base64
 import json
 import os
+import ssl
 import subprocess
 import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.etree import ElementTree
 
 import pytest
 
+from sampan.cmd.diagnosis.journey import journey_of, way_down_of
+from sampan.testing.parts.certificates import Authority
 from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
-
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {name: traced}
-spec:
-  terminationGracePeriodSeconds: 1
-  initContainers:
-  - {name: first, image: localhost/test/busybox:1, command: [sh, -c, "exit 0"]}
-  containers:
-  - name: main
-    image: localhost/test/busybox:1
-    command: [sleep, "3600"]
-    lifecycle: {postStart: {exec: {command: [sh, -c, "exit 0"]}}}
-"""
+IMAGE = "localhost/test/busybox:1"
+WEBHOOK, WEBHOOK_SECONDS = "slow.example.com", 0.3
 
 
 @pytest.fixture
@@ -34,63 +28,235 @@ def trace(cluster):
 
     def run(*words, code=0):
         command = [sys.executable, "-m", "sampan", "trace", *words]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
         assert done.returncode == code, done.stderr
         return done.stdout if code == 0 else done.stderr
 
     return run
 
 
-def test_a_pod_with_an_init_container_and_a_hook(kubectl, trace):
-    kubectl("apply", "-f", "-", stdin=POD)
-    try:
-        kubectl("wait", "--for=condition=Ready", "pod/traced", "--timeout=60s")
-        names = [span["name"] for span in json.loads(trace("traced", "-o", "json"))["spans"]]
-        expected = [
-            "create pods", "filter and score", "bind", "sandbox and network", "create first",
-            "start first", "create main", "start main", "postStart hook of main",
-        ]  # fmt: skip
-        assert [name for name in names if name in expected] == expected
-        text = trace("pod/traced")
-        assert text.startswith("pod/traced: create → Running in ")
-        assert "sandbox and network" in text
-        ElementTree.fromstring(trace("traced", "-o", "svg"))
-        events = json.loads(trace("traced", "-o", "perfetto"))["traceEvents"]
-        assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
-            "apiserver",
-            "scheduler",
-            "kubelet",
-        }
-    finally:
-        kubectl("delete", "pod", "traced", "--now")
-    ended = [span["name"] for span in json.loads(trace("traced", "-o", "json"))["spans"]]
-    assert {"terminating pod", "delete pods"} <= set(ended)
+@pytest.fixture
+def spans(trace):
+    """The newest of each name."""
+
+    def found(*words):
+        return {span["name"]: span for span in json.loads(trace(*words, "-o", "json"))["spans"]}
+
+    return found
 
 
-def test_a_pod_that_never_starts_says_where_it_stopped(kubectl, trace):
-    kubectl("run", "homeless", "--image=localhost/test/busybox:1",
-            "--overrides", json.dumps({"spec": {"nodeSelector": {"no": "such"}}}))  # fmt: skip
+def seconds(span):
+    return span["ended"] - span["began"]
+
+
+@pytest.fixture
+def slow_webhook(kubectl, tmp_path):
+    """Of pods with the label traced; the trace contexts that it was told."""
+    authority, told = Authority(tmp_path), []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self):
+            told.append(self.headers.get("traceparent"))
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            time.sleep(WEBHOOK_SECONDS)
+            asked["response"] = {"uid": asked["request"]["uid"], "allowed": True}
+            body = json.dumps(asked).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    pair = authority.issue("webhook")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert_path, pair.key_path)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    bundle = base64.b64encode(authority.ca_path.read_bytes()).decode()
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+            "resources": ["pods"]}  # fmt: skip
+    hook = {
+        "name": WEBHOOK, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "objectSelector": {"matchLabels": {"traced": "yes"}}, "timeoutSeconds": 30,
+        "clientConfig": {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": bundle},
+    }  # fmt: skip
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": WEBHOOK}, "webhooks": [hook],
+    }  # fmt: skip
+    kubectl("create", "-f", "-", stdin=json.dumps(configuration))
+    yield told
+    kubectl("delete", "validatingwebhookconfiguration", WEBHOOK)
+    server.shutdown()
+    server.server_close()
+
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: traced, namespace: lesson, labels: {traced: "yes"}}
+spec:
+  terminationGracePeriodSeconds: 30
+  initContainers:
+  - {name: first, image: PULLED, imagePullPolicy: Always, command: [sleep, "1"]}
+  containers:
+  - name: main
+    image: PULLED
+    command: [sh, -c, "trap 'exit 0' TERM; (sleep 2; touch /there) & sleep 3600 & wait"]
+    lifecycle:
+      postStart: {exec: {command: [sh, -c, "exit 0"]}}
+      preStop: {exec: {command: [sleep, "1"]}}
+    readinessProbe: {exec: {command: [test, -e, /there]}, periodSeconds: 1}
+"""
+
+
+def test_each_step_of_a_pod_is_seen_as_what_it_is(
+    kubectl, trace, spans, slow_webhook, registry_image
+):
+    """A webhook of 300 ms, a pull, an init container, hooks, a slow probe, the way down, and the
+    deletion of the namespace around it."""
+    kubectl("create", "namespace", "lesson")
+    kubectl("apply", "-f", "-", stdin=POD.replace("PULLED", registry_image))
+    kubectl("wait", "--for=condition=Ready", "pod/traced", "-n", "lesson", "--timeout=120s",
+            seconds=150)  # fmt: skip
+    where = ("traced", "-n", "lesson")
+    found = spans(*where)
+    assert {
+        "create pods", "queue", "filter and score", "bind", "create pods/binding",
+        "pod worker starts", "sync pod", "cgroups", "sandbox and network", "volumes",
+        "create first", "start first", "create main", "start main", "postStart hook of main",
+    } <= found.keys()  # fmt: skip
+    assert seconds(found[f"webhook {WEBHOOK}"]) >= WEBHOOK_SECONDS
+    assert int(found["image of first"]["facts"]["bytes"]) > 100_000
+    assert "NodeResourcesFit" in found["filter and score"]["facts"]["costs"]
+    assert seconds(found["first ran"]) >= 0.9
+    assert found["first ran"]["facts"]["exit code"] == "0"
+    assert found["readiness probe of main"]["facts"]["result"] == "successful"
+    assert seconds(found["readiness probe of main"]) >= 1.0
+    whole = json.loads(trace(*where, "-o", "json"))
+    [told] = slow_webhook
+    assert told.split("-")[1] == whole["traceId"]
+    journey = journey_of(whole)
+    assert sum(step.seconds for step in journey.critical) == pytest.approx(journey.seconds)
+    assert journey.ready > journey.ended
+    text = trace("pod/traced", "-n", "lesson")
+    assert text.startswith("pod/traced: create → Running in ")
+    assert "From Running to Ready" in text
+    assert f"webhook {WEBHOOK}" in text
+    ElementTree.fromstring(trace(*where, "-o", "svg"))
+    events = json.loads(trace(*where, "-o", "perfetto"))["traceEvents"]
+    assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
+        "apiserver", "scheduler", "kubelet",
+    }  # fmt: skip
+    exported = json.loads(trace(*where, "-o", "otlp"))["resourceSpans"]
+    assert len(exported) == 3
+    request = trace("request", found["create pods"]["facts"]["audit-id"])
+    assert "create pods by " in request
+    assert f"webhook {WEBHOOK}" in request
+
+    kubectl("delete", "namespace", "lesson", "--timeout=120s", seconds=150)
+    gone = spans(*where)
+    assert {
+        "terminating pod", "preStop hook of main", "stop main", "stop sandbox and network",
+        "remove volumes", "remove cgroups", "main ran", "delete pods",
+    } <= gone.keys()  # fmt: skip
+    assert seconds(gone["preStop hook of main"]) >= 0.9
+    down = way_down_of(json.loads(trace(*where, "-o", "json")))
+    assert sum(step.seconds for step in down.critical) == pytest.approx(down.seconds)
+    assert "delete → gone in " in trace(*where)
+    told = trace("ns/lesson")
+    assert told.startswith("namespace/lesson: delete → gone in ")
+    assert "Its pods: 1 deleted in " in told
+
+
+CRASHING = """
+apiVersion: v1
+kind: Pod
+metadata: {name: crashing}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: IMAGE, command: [sh, -c, "exit 3"]}]
+"""
+ESCAPE = {"name": "main", "image": IMAGE, "command": ["\x1b[2J\x1b]0;owned\x07evil"]}
+
+
+def test_what_goes_wrong_is_seen_as_what_it_is(kubectl, trace, spans):
+    """A crash loop, a node that is not there, an image that is not there, a command with escape
+    sequences."""
+    pods = {
+        "homeless": {"nodeSelector": {"no": "such"}, "containers": [
+            {"name": "main", "image": IMAGE}]},
+        "imageless": {"containers": [{"name": "main", "image": "localhost/no/such:1",
+                                      "imagePullPolicy": "Never"}]},
+        "hostile": {"containers": [ESCAPE]},
+    }  # fmt: skip
+    kubectl("apply", "-f", "-", stdin=CRASHING.replace("IMAGE", IMAGE))
+    for name, spec in pods.items():
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        kubectl("apply", "-f", "-", stdin=json.dumps(pod))
     try:
-        eventually(lambda: "refused by" in trace("homeless", "-o", "json"))
+        eventually(lambda: "back-off of main" in spans("crashing"), 60)
+        found = spans("crashing")
+        assert found["main ran"]["facts"]["exit code"] == "3"
+        assert found["back-off of main"]["facts"]["restart"] == "1"
+        assert "main ran (exit code 3" in trace("crashing")
+
+        eventually(lambda: "filter and score" in spans("homeless"), 60)
         text = trace("homeless")
         assert text.startswith("pod/homeless: Pending ")
-        assert "filter and score (" in text  # and which rule refused it
+        assert "It stopped at: scheduler: filter and score (NodeAffinity)." in text
+        assert "drop no=such from nodeSelector" in text  # as `sampan why` says it
+
+        eventually(
+            lambda: "error" in spans("imageless").get("image of main", {"facts": ""})["facts"]
+        )
+        text = trace("imageless")
+        assert "It stopped at: kubelet: image of main (" in text
+
+        eventually(
+            lambda: "error" in spans("hostile").get("start main", {"facts": ""})["facts"], 60
+        )
+        for words in (("hostile",), ("hostile", "--all"), ("hostile", "-o", "svg")):
+            assert not any(ord(char) < 32 and char != "\n" for char in trace(*words))
     finally:
-        kubectl("delete", "pod", "homeless", "--now")
+        kubectl("delete", "pod", "crashing", *pods, "--now", "--timeout=60s", seconds=90)
+    assert "no trace of pod never-was" in trace("never-was", code=1)
+    assert "write pod/NAME" in trace("service/x", code=2)
 
 
-def test_who_asks_for_what_is_not_there_is_told_so(trace):
-    assert "no trace of pod default/never-was" in trace("never-was", code=1)
-    assert "write pod/NAME or deploy/NAME" in trace("service/x", code=2)
+def priority_pod(name, priority, cpu):
+    container = {"name": "main", "image": IMAGE, "command": ["sleep", "3600"],
+                 "resources": {"requests": {"cpu": f"{cpu}m"}}}  # fmt: skip
+    spec = {"priorityClassName": priority, "terminationGracePeriodSeconds": 1,
+            "containers": [container]}  # fmt: skip
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def test_a_rollout_is_seen_on_one_axis(kubectl, trace):
-    kubectl("create", "deployment", "fleet", "--image=localhost/test/busybox:1", "--replicas=2",
-            "--", "sleep", "3600")  # fmt: skip
+def test_a_preemption_and_a_rollout(kubectl, trace, spans):
+    for name, value in (("trace-low", 1), ("trace-high", 1000)):
+        kubectl("create", "priorityclass", name, f"--value={value}")
+    [node] = kubectl.get("nodes")["items"]
+    cpu = node["status"]["allocatable"]["cpu"]
+    most = int(cpu.removesuffix("m")) if cpu.endswith("m") else 1000 * int(cpu)
     try:
-        kubectl("rollout", "status", "deployment/fleet", "--timeout=120s")
+        for name in ("trace-low", "trace-high"):
+            pod = priority_pod(name, name, int(0.6 * most))
+            kubectl("apply", "-f", "-", stdin=json.dumps(pod))
+            kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s", seconds=150)
+        found = spans("trace-high")
+        assert found["preemption"]["facts"]["node"] == node["metadata"]["name"]
+        assert "delete pods" in spans("trace-low")
+        kubectl("create", "deployment", "fleet", f"--image={IMAGE}", "--replicas=2", "--",
+                "sleep", "3600")  # fmt: skip
+        kubectl("rollout", "status", "deployment/fleet", "--timeout=120s", seconds=150)
         text = trace("deploy/fleet")
         assert text.startswith("deployment/fleet: 2 pods in ")
         assert len([line for line in text.splitlines() if line.startswith("fleet-")]) == 2
+        ElementTree.fromstring(trace("deploy/fleet", "-o", "svg"))
     finally:
-        kubectl("delete", "deployment", "fleet", "--now")
+        kubectl("delete", "deployment", "fleet", "--ignore-not-found", "--now")
+        kubectl("delete", "pod", "trace-low", "trace-high", "--ignore-not-found", "--now")
+        kubectl("delete", "priorityclass", "trace-low", "trace-high")

@@ -249,8 +249,8 @@ def _ask(given: argparse.Namespace) -> int:
 
             return trace.run(
                 trace.Asked(
-                    given.what, given.namespace, given.kubeconfig, given.output, given.follow,
-                    given.everything,
+                    "/".join(given.what), given.namespace, given.kubeconfig, given.output,
+                    given.follow, given.everything,
                 )
             )  # fmt: skip
         case "tour":

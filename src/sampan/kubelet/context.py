@@ -14,6 +14,8 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.kubelet.settings import KubeletSettings
 
+LANE = "kubelet"  # of its steps in traces
+
 
 def _node_tasks() -> Tasks:
     return Tasks("kubelet")

@@ -129,7 +129,13 @@ class Kubelet:
             self._mirrors,
             Allocations(self._settings.checkpoint),
         )
-        killer = Killer(runtime=runtime, hooks=self._hooks, events=self._events, clock=self._clock)
+        killer = Killer(
+            runtime=runtime,
+            hooks=self._hooks,
+            events=self._events,
+            clock=self._clock,
+            traces=context.metrics.traces,
+        )
         means = PodMeans(
             killer, self._hooks, self._below.volumes, self._events, self._below.cgroups
         )

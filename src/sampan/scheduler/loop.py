@@ -63,6 +63,7 @@ from sampan.scheduler.decision.decision_records import (
 )
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
+from sampan.scheduler.decision.rule_costs import RuleCosts
 from sampan.scheduler.extenders.extender_chain import Extenders
 from sampan.scheduler.metrics import ERROR, LANE, UNSCHEDULED, Measures
 from sampan.scheduler.model.assigned_pod import assigned_pod_after, assigned_pod_of
@@ -334,12 +335,13 @@ class Scheduler:
             return False
         row = waiting.pod
         pod = self._pending.objects[row.uid]
+        costs = self._measured(row)
         try:
             decision = await self._decide(pod, row)
         except ExtenderFailed as error:
             self._not_decided(pod, row, error, started)
             return True
-        self._measures.decided(waiting, decision, self._clock.monotonic() - started)
+        self._measures.decided(waiting, decision, self._clock.monotonic() - started, costs)
         if row.uid not in self._queue:
             return True  # gone, or placed by others, while an extender was asked
         match decision:
@@ -349,6 +351,13 @@ class Scheduler:
             case Refused():
                 await self._refuse(pod, waiting, decision, started)
         return True
+
+    def _measured(self, row: PodInfo) -> RuleCosts | None:
+        """In a crowd the next decision counts more than what each rule of this one cost."""
+        is_alone = self._queue.count(Place.ACTIVE) < CROWD
+        costs = RuleCosts(self._clock) if is_alone and self._measures.traces.is_on else None
+        self._batches[row.scheduler].costs = costs
+        return costs
 
     async def _decide(self, pod: Obj, row: PodInfo) -> Decision:
         plugins = self._plugins[row.scheduler]

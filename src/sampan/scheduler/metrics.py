@@ -7,6 +7,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.telemetry.traces import TOP, Span
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.decide import Chosen, Decision, Refused
+from sampan.scheduler.decision.rule_costs import RuleCosts
 from sampan.scheduler.queue.queue_state import Place, QueueState, Waiting
 
 SCHEDULED, UNSCHEDULED, ERROR = "scheduled", "unschedulable", "error"
@@ -55,15 +56,23 @@ class Measures:
             "Number of pods that a preemption removes.",
             buckets=[1, 2, 4, 8, 16, 32, 64],
         )
-        metrics.gauge(
-            "scheduler_pending_pods", "Number of pending pods, by the queue.", ("queue",)
-        ).read_from(lambda: {(name,): float(queue.count(place)) for name, place in _QUEUES.items()})
-
         self._decision_seconds = metrics.histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "Latency of one decision in seconds.",
             buckets=[0.001 * 2**step for step in range(15)],
         )
+        self._plugin_seconds = metrics.histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "Duration for running a plugin at a specific extension point.",
+            ("plugin", "extension_point", "status"),
+            buckets=[0.00001 * 1.5**step for step in range(20)],
+        )
+        self._show_state(metrics, queue, cache)
+
+    def _show_state(self, metrics: Metrics, queue: QueueState, cache: CacheState) -> None:
+        metrics.gauge(
+            "scheduler_pending_pods", "Number of pending pods, by the queue.", ("queue",)
+        ).read_from(lambda: {(name,): float(queue.count(place)) for name, place in _QUEUES.items()})
         metrics.gauge(
             "scheduler_unschedulable_pods",
             "Number of unschedulable pods, by the plugin that refused them.",
@@ -81,8 +90,13 @@ class Measures:
             }
         )
 
-    def decided(self, waiting: Waiting, decision: Decision, seconds: float) -> None:
+    def decided(
+        self, waiting: Waiting, decision: Decision, seconds: float, costs: RuleCosts | None = None
+    ) -> None:
         self._decision_seconds.observe(seconds)
+        if costs is not None:
+            for (point, plugin), spent in costs.seconds.items():
+                self._plugin_seconds.observe(spent, plugin, point, "Success")
         traces = self.traces
         if not traces.is_on:
             return
@@ -94,6 +108,8 @@ class Measures:
                 facts = {"node": node, "feasible nodes": str(decision.feasible)}
             case Refused():
                 facts = {"refused by": ", ".join(sorted(decision.rules))}
+        if costs is not None and costs.seconds:
+            facts["costs"] = costs.text()
         traces.add(uid, Span(LANE, "filter and score", now - seconds, now, TOP, facts))
 
     def attempted(self, result: str, seconds: float, profile: str) -> None:

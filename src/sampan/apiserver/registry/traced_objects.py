@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import PODS
-from sampan.api.rules.pods import node_name
+from sampan.api.rules.pods import is_ready, node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.fast_dataclass import dataclass
@@ -149,21 +149,19 @@ class TracedObjects:
             uid = uid_of(found) if found is not None else uid
         if not uid:
             return
-        about = (resource.group_resource, call.namespace, name)
-        self._remember(about, uid)
-        if marks.id:
-            marks.facts[REQUEST_ID] = marks.id
-            self._remember_request(marks.id, TracedRequest(about, uid))
+        self._remember((resource.group_resource, call.namespace, name), uid, marks)
         if marks.steps:
             marks.at("response")
         marks.facts["user"] = user.name
-        status = answer.obj.get("status")
-        if resource.kind == "Pod" and isinstance(status, dict) and status.get("phase"):
-            marks.facts["phase"] = status["phase"]
+        if resource.kind == "Pod":
+            _note_phase(call, answer.obj, marks)
         plural = f"{resource.plural}/{call.subresource}" if call.subresource else resource.plural
         self.traces.request(uid, LANE, f"{call.verb} {plural}", marks)
 
-    def _remember(self, name: Name, uid: str) -> None:
+    def _remember(self, name: Name, uid: str, marks: Marks) -> None:
+        if marks.id:
+            marks.facts[REQUEST_ID] = marks.id
+            self._remember_request(marks.id, TracedRequest(name, uid))
         uids = self._uids.get(name)
         if uids is None:
             if len(self._uids) >= MOST_TRACES:
@@ -175,6 +173,14 @@ class TracedObjects:
             self._names[uid] = name
             if len(self._names) > MOST_TRACES:
                 self._names.popitem(last=False)
+
+
+def _note_phase(call: Call, pod: Obj, marks: Marks) -> None:
+    status = pod.get("status")
+    if isinstance(status, dict) and status.get("phase"):
+        marks.facts["phase"] = status["phase"]
+        if call.subresource == "status" and is_ready(pod):
+            marks.facts["ready"] = "True"
 
 
 def _span_of(item: object) -> Span | None:

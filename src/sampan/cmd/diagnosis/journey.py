@@ -1,7 +1,7 @@
 """A pod's way on one time axis: which steps there were, and which of them it had to wait for.
 
-Job: the spans of a trace → the way from the create to Running, its critical path, the slowest
-    step and what would make it faster. Pure.
+Job: the spans of a trace → the way from the create to Running, on to Ready, and the way down; the
+    critical path of each, the slowest step and what would make it faster, where it stopped. Pure.
 Invariant: the steps of the critical path add up to the whole way; where nobody worked, it says so.
 """
 
@@ -13,6 +13,9 @@ from sampan.core.fast_dataclass import dataclass
 
 BLUR_SECONDS = 0.0005  # by which clocks of one machine may disagree about a moment
 WAITING = "waiting"  # the lane of time in which nobody says to have worked
+DELIVERY = "watch delivery"  # how a wait is called that lies between a write and who heard of it
+_SERVER, _DELETE, _EVICT = "apiserver", "delete pods", "create pods/eviction"
+_TROUBLES = ("error", "refused by")  # facts of a step that did not succeed
 # What would make a step faster, by how its name begins.
 _ADVICE = (
     ("image", "the image came from a registry: `sampan image import` brings it before, and "
@@ -27,6 +30,14 @@ _ADVICE = (
     ("create", "the runtime prepares the container's file system: a smaller image helps"),
     ("start", "the runtime starts the first process of the container"),
     ("postStart", "its postStart hook ran that long"),
+    ("preStop", "its preStop hook ran that long"),
+    ("stop ", "it took that long to end: does its first process act on SIGTERM?"),
+    ("readiness probe", "it was not ready before: a shorter periodSeconds notices sooner"),
+    ("startup probe", "it had not started before: a shorter periodSeconds notices sooner"),
+    ("back-off", "it had ended, and was held back before its next start: `sampan why` and "
+                 "`sampan logs --previous` may know why it ends"),
+    ("webhook", "a webhook took that long to answer"),
+    (DELIVERY, "the part that had to act heard of it that late: it, or the API server, was busy"),
     ("MutatingAdmissionWebhook", "a webhook took that long to answer"),
     ("ValidatingAdmissionWebhook", "a webhook took that long to answer"),
     ("priority", "the API server was busy: its flow schema had no seat free"),
@@ -51,11 +62,14 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Journey:
     began: float
-    ended: float  # when it was Running, or what is last known
+    ended: float  # when it was Running (or gone), or what is last known
     reached: str  # the last phase that the API was told
     steps: tuple[Step, ...]  # by lane, then by time
     critical: tuple[Step, ...]  # by time, without gaps
     dropped: int
+    ready: float | None = None  # when it was Ready, where that was later than Running
+    until_ready: tuple[Step, ...] = ()  # what it waited for from Running to Ready
+    stopped: Step | None = None  # where it stopped, of one that never ran
 
     @property
     def seconds(self) -> float:
@@ -67,29 +81,77 @@ class Journey:
 
 
 def journey_of(trace: Obj) -> Journey | None:
-    """None where the trace is empty."""
-    spans = [_clean(span) for span in trace.get("spans") or ()]
-    if not spans:
+    """The way up; None where the trace is empty."""
+    steps = steps_of(trace)
+    if not steps:
         return None
-    steps = [
-        Step(span["lane"], span["name"], span["began"], span["ended"], 0,
-             tuple(span["facts"].items()))
-        for span in spans
-    ]  # fmt: skip
-    began = min(step.began for step in steps)
-    running = [step for step in steps if dict(step.facts).get("phase") == "Running"]
-    ended = min((step.ended for step in running), default=max(step.ended for step in steps))
-    phases = [dict(step.facts)["phase"] for step in steps if "phase" in dict(step.facts)]
+    up = _before_deletion(steps)
+    began = min(step.began for step in up)
+    running, ready = _first(up, "phase", "Running"), _first(up, "ready", "True")
+    ended = running if running is not None else max(step.ended for step in up)
+    if running is None or ready is None or ready <= running:
+        ready = None
+    reached = _last(up, "phase")
     return Journey(
-        began, ended, phases[-1] if phases else "",
-        tuple(_by_lane(steps)), tuple(_critical_path(steps, began, ended)),
-        int(trace.get("dropped") or 0),
+        began, ended, reached, tuple(_by_lane(steps)), tuple(_critical_path(up, began, ended)),
+        int(trace.get("dropped") or 0), ready,
+        tuple(_critical_path(up, ended, ready)) if ready is not None else (),
+        _stopped(up) if running is None and reached != "Succeeded" else None,
     )  # fmt: skip
 
 
+def _before_deletion(steps: list[Step]) -> list[Step]:
+    deleted = deletion_of(steps)
+    return [step for step in steps if deleted is None or step.began < deleted.began] or steps
+
+
+def _last(steps: Sequence[Step], key: str) -> str:
+    return next((found for step in reversed(steps) if (found := _fact(step, key))), "")
+
+
+def _first(steps: Sequence[Step], key: str, value: str) -> float | None:
+    """When the API was first told so."""
+    return min((step.ended for step in steps if _fact(step, key) == value), default=None)
+
+
+def way_down_of(trace: Obj, removal: str = _DELETE) -> Journey | None:
+    """From the wish that it should go to its object's removal; None where nobody wished so."""
+    steps = steps_of(trace)
+    deleted = deletion_of(steps, removal)
+    if deleted is None:
+        return None
+    down = [step for step in steps if step.began >= deleted.began]
+    ended = max(step.ended for step in down)
+    path = tuple(_critical_path(down, deleted.began, ended))
+    dropped = int(trace.get("dropped") or 0)
+    return Journey(deleted.began, ended, "", tuple(_by_lane(down)), path, dropped)
+
+
+def steps_of(trace: Obj) -> list[Step]:
+    return [
+        Step(span["lane"], span["name"], span["began"], span["ended"], 0,
+             tuple(span["facts"].items()))
+        for span in map(_clean, trace.get("spans") or ())
+    ]  # fmt: skip
+
+
+def deletion_of(steps: Sequence[Step], removal: str = _DELETE) -> Step | None:
+    asked = (step for step in steps if step.lane == _SERVER and step.name in (removal, _EVICT))
+    return min(asked, key=lambda step: step.began, default=None)
+
+
+def _stopped(steps: Sequence[Step]) -> Step | None:
+    """The last step that failed or refused it; else the last one at all."""
+    failed = [step for step in steps if any(_fact(step, word) for word in _TROUBLES)]
+    return max(failed or steps, key=lambda step: step.ended, default=None)
+
+
+def _fact(step: Step, key: str) -> str:
+    return dict(step.facts).get(key, "")
+
+
 def advice_on(step: Step) -> str:
-    name = WAITING if step.lane == WAITING else step.name
-    return next((told for head, told in _ADVICE if name.startswith(head)), "")
+    return next((told for head, told in _ADVICE if step.name.startswith(head)), "")
 
 
 def _by_lane(steps: Sequence[Step]) -> list[Step]:
@@ -126,13 +188,20 @@ def _critical_path(steps: Sequence[Step], began: float, ended: float) -> list[St
                 for step in steps
                 if owner.began < step.ended < at and step.began >= owner.began
             ]
-            since = max([owner.began, *inner])
+            since = max([began, owner.began, *inner])
             path.append(Step(owner.lane, owner.name, since, at))
         else:
-            since = max((step.ended for step in steps if step.ended < at), default=began)
-            path.append(Step(WAITING, WAITING, since, at))
+            since = max([began, *(step.ended for step in steps if step.ended < at)])
+            path.append(Step(WAITING, _wait_name(steps, since, path[-1:]), since, at))
         at = since
     return _joined(path[::-1])
+
+
+def _wait_name(steps: Sequence[Step], since: float, after: Sequence[Step]) -> str:
+    """Parts know of each other's work from their watches alone."""
+    others = [step.lane for step in after if step.lane not in (_SERVER, WAITING)]
+    handed = any(step.ended == since and step.lane not in others for step in steps)
+    return f"{DELIVERY} to the {others[0]}" if handed and others else WAITING
 
 
 def _joined(path: Sequence[Step]) -> list[Step]:

@@ -3,8 +3,10 @@
 from html import escape
 
 from sampan.api.objects import Obj
-from sampan.cmd.diagnosis.journey import Journey
+from sampan.cmd.diagnosis.journey import Journey, printable
 from sampan.cmd.diagnosis.journey_text import milliseconds
+from sampan.core.telemetry.otlp import request_of
+from sampan.core.telemetry.traces import Span
 
 _ROW, _WIDTH, _LEFT = 22, 900, 320
 _COLOURS = {"apiserver": "#3b7dd8", "scheduler": "#8a5cd1", "kubelet": "#2f9e6e"}
@@ -31,37 +33,16 @@ def perfetto(title: str, journey: Journey) -> Obj:
     return {"displayTimeUnit": "ms", "traceEvents": events}
 
 
-def otlp(title: str, uid: str, journey: Journey) -> Obj:
-    """An ExportTraceServiceRequest, as OTLP/HTTP takes it in JSON. A uid is a trace id."""
-    trace_id = uid.replace("-", "")
-    by_lane: dict[str, list[Obj]] = {}
-    around: list[str] = []  # the spans that the next one may be a part of
-    for number, step in enumerate(journey.steps, 1):
-        span_id = f"{number:016x}"
-        around = [*around[: step.depth], span_id]
-        span: Obj = {
-            "traceId": trace_id, "spanId": span_id, "name": step.name, "kind": 1,
-            "startTimeUnixNano": str(round(1e9 * step.began)),
-            "endTimeUnixNano": str(round(1e9 * step.ended)),
-            "attributes": [_attribute(key, value) for key, value in step.facts],
-        }  # fmt: skip
-        if step.depth:
-            span["parentSpanId"] = around[-2]
-        by_lane.setdefault(step.lane, []).append(span)
-    return {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": [_attribute("service.name", lane),
-                                            _attribute("k8s.object", title)]},
-                "scopeSpans": [{"scope": {"name": "sampan"}, "spans": spans}],
-            }
-            for lane, spans in by_lane.items()
-        ]
-    }  # fmt: skip
-
-
-def _attribute(key: str, value: str) -> Obj:
-    return {"key": key, "value": {"stringValue": value}}
+def otlp(trace: Obj) -> Obj:
+    """An ExportTraceServiceRequest, as OTLP/HTTP takes it in JSON: as the server exports it."""
+    spans = [
+        Span(printable(item["lane"]), printable(item["name"]), item["began"], item["ended"],
+             item["parent"], {printable(key): printable(str(value))
+                              for key, value in item["facts"].items()})
+        for item in trace["spans"]
+    ]  # fmt: skip
+    made: Obj = request_of([(trace["uid"], spans)], {trace["uid"]: trace.get("traceId", "")})
+    return made
 
 
 def svg(title: str, journey: Journey) -> str:

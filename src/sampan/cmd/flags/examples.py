@@ -66,6 +66,8 @@ EXAMPLES = {
     "trace": """\
   sampan trace pod/web                         each step of its way, and what it waited for
   sampan trace deploy/web -o svg > rollout.svg
+  sampan trace ns/demo                         what its deletion waited for
+  sampan trace request 5c1f…                   one request, by the Audit-Id of its answer
 """,
     "tour": """\
   sampan tour                                  the way of one pod through this program, step by step

@@ -147,7 +147,7 @@ def _add_questions(verbs: common.Verbs) -> None:
     why.add_argument("--to", metavar="[service/][NAMESPACE/]NAME:PORT[/UDP]", default="",
                      help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
     trace = verbs.add_parser("trace", help="every step of a pod's way, on one time axis")
-    trace.add_argument("what", metavar="pod/NAME | deploy/NAME")
+    trace.add_argument("what", metavar="pod/NAME | deploy/NAME | ns/NAME | request/ID", nargs="+")
     trace.add_argument("-o", "--output", default="text",
                        choices=("text", "json", "otlp", "perfetto", "svg"))  # fmt: skip
     trace.add_argument("-f", "--follow", action="store_true", help="as it happens, until Ready")

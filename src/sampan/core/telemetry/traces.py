@@ -2,15 +2,15 @@
 
 Job: remember spans by the uid of the object that they were about, cheaply; give them out again.
 Owner: each process builds one `Traces`, and passes it to its parts with its metrics.
-Invariant: memory is bounded, whatever comes: the oldest trace goes first, a trace that is full
-    takes no more spans; both are counted.
+Invariant: memory is bounded, whatever comes: the oldest trace goes first; of a trace that is full
+    the beginning and the newest stay. Both losses are counted.
 Invariant: nothing is written on objects; with tracing off a step costs one question.
 """
 
 import asyncio
 import os
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -20,7 +20,8 @@ from sampan.core.telemetry import trace_context
 from sampan.core.telemetry.trace_context import TraceContext, header_of, span_id_of, trace_id_of
 
 MOST_TRACES = 2000
-MOST_SPANS = 256  # of one trace: a pod that restarts for ever ends here
+MOST_SPANS = 256  # of one trace
+LATE_SPANS = 64  # of these, the newest: of a pod that restarts for ever the middle is let go
 MOST_UNDELIVERED = 10_000
 MOST_ERROR = 200  # characters of what a step failed with
 TOP = -1  # the parent of a span that has none
@@ -95,25 +96,35 @@ class _Request(NamedTuple):
 
 
 class Trace:
-    __slots__ = ("_noted", "count", "dropped", "id")
+    __slots__ = ("_early", "_late", "_late_count", "count", "dropped", "id")
 
     def __init__(self, id_: str) -> None:
         self.id = id_  # as others know it: 32 hexadecimal digits
-        self._noted: list[Span | _Request] = []
+        self._early: list[Span | _Request] = []
+        self._late: deque[tuple[Span | _Request, int]] | None = None  # where there are so many
+        self._late_count = 0
         self.count = 0  # of spans
-        self.dropped = 0  # spans that found no room
+        self.dropped = 0  # spans that made room for later ones
 
     def add(self, noted: Span | _Request, count: int = 1) -> None:
-        if self.count + count > MOST_SPANS:
-            self.dropped += count
-            return
         self.count += count
-        self._noted.append(noted)
+        if self._late is None and self.count <= MOST_SPANS - LATE_SPANS:
+            self._early.append(noted)
+            return
+        if self._late is None:
+            self._late = deque()
+        self._late.append((noted, count))
+        self._late_count += count
+        while self._late_count > LATE_SPANS and len(self._late) > 1:
+            _, gone = self._late.popleft()
+            self._late_count -= gone
+            self.count -= gone
+            self.dropped += gone
 
     @property
     def spans(self) -> list[Span]:
         spans: list[Span] = []
-        for noted in self._noted:
+        for noted in (*self._early, *(item for item, _ in self._late or ())):
             spans += _spread(noted, len(spans))
         return spans
 

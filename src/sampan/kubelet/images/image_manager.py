@@ -14,6 +14,7 @@ from sampan.api.rules.durations import seconds_text
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.telemetry.trace_context import note
 from sampan.kubelet.contracts.runtime import Credentials, Image, Runtime, RuntimeFailure
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.images.credentials import ImageCredentials
@@ -65,6 +66,7 @@ class ImagePuller:
     async def ensure(self, pod: Obj, container: Obj, secrets: Sequence[Obj]) -> Image:
         """The image of the container, pulled if its policy says so. Raises ImageFailure."""
         name = container.get("image", "")
+        note("image", name)
         reference, full = self._parse(pod, container)
         try:
             present = await self._runtime.image(full)
@@ -127,6 +129,8 @@ class ImagePuller:
         self._failed.pop(key, None)
         self._access.pulled(image.id, reference.repository, None if by in found.of_node else by)
         waited = self._clock.monotonic() - asked
+        note("pulled", seconds_text(pull_seconds))
+        note("bytes", str(image.size_bytes))
         self._say(
             pod,
             container,

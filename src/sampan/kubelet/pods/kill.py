@@ -5,11 +5,14 @@ Invariant: a preStop hook runs once per container and inside the grace period.
 Owner: Performer and PodSync, one call at a time per pod.
 """
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, uid_of
 from sampan.api.rules.pods import init_containers, is_sidecar
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
+from sampan.core.telemetry.trace_context import note
+from sampan.core.telemetry.traces import NO_TRACES, Traces
+from sampan.kubelet.context import LANE
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
@@ -29,8 +32,17 @@ AFTER_HOOK_SECONDS = 2.0
 
 
 class Killer:
-    def __init__(self, *, runtime: Runtime, hooks: Hooks, events: PodEvents, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        runtime: Runtime,
+        hooks: Hooks,
+        events: PodEvents,
+        clock: Clock,
+        traces: Traces = NO_TRACES,
+    ) -> None:
         self._runtime, self._hooks, self._events, self._clock = runtime, hooks, events, clock
+        self._traces = traces
         self._told: set[str] = set()  # containers whose end was announced, and whose hook ran
 
     async def kill_pod(self, pod: Obj, observed: ObservedPod, grace_seconds: float | None) -> None:
@@ -75,13 +87,17 @@ class Killer:
             message = why or f"Stopping container {container.name}"
             self._events.normal(pod, "Killing", message, container=container.name)
             grace = await self._after_hook(pod, container, grace, address)
-        grace = max(grace, MINIMUM_GRACE_SECONDS)
+        stopping = self._stop(pod, container, max(grace, MINIMUM_GRACE_SECONDS))
+        await self._traces.timed(uid_of(pod), LANE, f"stop {container.name}", stopping)
+        self._told.discard(container.id)
+
+    async def _stop(self, pod: Obj, container: ContainerStatus, grace: float) -> None:
+        note("grace period", f"{grace:g} s")
         signal = stop_signal(pod, container.name)
         if signal and container.state is ContainerState.RUNNING:
             await self._runtime.signal_container(container.id, signal, grace)
             grace = 0.0  # whatever has not ended by now is killed
         await self._runtime.stop_container(container.id, grace)
-        self._told.discard(container.id)
 
     async def stop_failed(self, pod: Obj, container_id: str, name: str) -> None:
         """Its postStart hook failed: stop what was just started."""
@@ -98,7 +114,9 @@ class Killer:
             return grace
         began = self._clock.monotonic()
         try:
-            await self._hooks.run(handler, Subject(spec, container.id, address, pod), grace)
+            hook = self._hooks.run(handler, Subject(spec, container.id, address, pod), grace)
+            step = f"preStop hook of {container.name}"
+            await self._traces.timed(uid_of(pod), LANE, step, hook)
         except HookFailure as error:
             log.info("preStop hook failed", container=container.name, error=error)
             self._events.warning(

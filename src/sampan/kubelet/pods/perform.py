@@ -25,7 +25,7 @@ from sampan.kubelet.container_spec import generate
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
 from sampan.kubelet.container_spec.service_environment import service_variables
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
-from sampan.kubelet.context import NodeContext
+from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.runtime import (
     Image,
     ObservedPod,
@@ -67,7 +67,6 @@ from sampan.kubelet.pods.plan import (
     Resize,
     StartContainer,
 )
-from sampan.kubelet.pods.pod_workers import LANE
 
 POST_START_SECONDS = 3600.0
 # How long the first list of the services is waited for: an API that does not give it holds nobody
@@ -166,11 +165,7 @@ class Performer:
         self._traces = context.metrics.traces
 
     async def _traced(self, pod: Obj, step: str, work: Awaitable[T]) -> T:
-        began = self._traces.now()
-        try:
-            return await work
-        finally:
-            self._traces.span(uid_of(pod), LANE, step, began)
+        return await self._traces.timed(uid_of(pod), LANE, step, work)
 
     async def perform(
         self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None
@@ -261,7 +256,9 @@ class Performer:
         self._count.pods.add()
         try:
             if self._cgroups is not None:
+                began = self._traces.now()
                 self._cgroups.ensure(pod)
+                self._traces.span(uid_of(pod), LANE, "cgroups", began)
             spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
             running = self._traced(pod, "sandbox and network", self._runtime.run_sandbox(spec))
             site.sandbox_id, site.attempt = await running, attempt
@@ -322,7 +319,9 @@ class Performer:
     async def _fetch_volume_image(self, site: _Site, name: str, wanted: Obj) -> None:
         try:
             secrets = await self._pull_secrets(site.pod)
-            site.volume_images[name] = await self._puller.ensure(site.pod, wanted, secrets)
+            ensured = self._puller.ensure(site.pod, wanted, secrets)
+            step = f"image of volume {name}"
+            site.volume_images[name] = await self._traced(site.pod, step, ensured)
         except ImageFailure as failure:
             site.volume_images[name] = failure
 
@@ -358,6 +357,7 @@ class Performer:
     async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
         pod, name = site.pod, start.name
         self._count.containers.add(TYPES[start.role])
+        self._trace_restart(site, start)
         _, container = find_container(pod, name) or (None, {})
         image = site.images[name]
         needed = [image, *(site.volume_images.get(item) for item in sorted(mounted_by(container)))]
@@ -388,6 +388,15 @@ class Performer:
         self._events.normal(pod, "Started", "Container started", container=name)
         done.started.append(name)
         await self._post_start(site, container, container_id, done)
+
+    def _trace_restart(self, site: _Site, start: StartContainer) -> None:
+        """How long the container was held back since the one before it ended."""
+        last = latest(site.observed, start.name) if start.attempt else None
+        if last is not None and last.finished_at > 0:
+            self._traces.span(
+                uid_of(site.pod), LANE, f"back-off of {start.name}", last.finished_at,
+                restart=str(start.attempt),
+            )  # fmt: skip
 
     async def _create(
         self, site: _Site, start: StartContainer, container: Obj, image: Image

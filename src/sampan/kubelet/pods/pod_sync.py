@@ -6,7 +6,7 @@ Invariant: a step that is cancelled anywhere leaves nothing that the next step d
 Owner: PodWorkers calls it, one step at a time per pod.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_spec import bandwidth
 from sampan.kubelet.container_spec.name_resolution import missing_cluster_dns
-from sampan.kubelet.context import NodeContext
+from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
 from sampan.kubelet.contracts.runtime import (
@@ -47,6 +47,7 @@ from sampan.kubelet.pods.perform import Performed, Performer
 from sampan.kubelet.pods.plan import Action, HoldBack, plan
 from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.pods.pod_workers import Job, Outcome
+from sampan.kubelet.pods.run_spans import RunSpans
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.status.pod_status import (
     OWNED,
@@ -95,6 +96,7 @@ class PodSync:
         self._performer, self._probes = performer, probes
         self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
         metrics = context.metrics
+        self._traces, self._runs = metrics.traces, RunSpans(metrics.traces)
         self._start_seconds = metrics.histogram(
             "kubelet_pod_start_duration_seconds",
             "Duration in seconds from kubelet seeing a pod for the first time to the pod starting "
@@ -125,9 +127,10 @@ class PodSync:
     async def clean_up(self, job: Job) -> Outcome:
         pod, uid = job.pod, uid_of(job.pod)
         try:
-            await self._volumes.clean_up(uid)
+            await self._timed(uid, "remove volumes", self._volumes.clean_up(uid))
             if self._cgroups is not None:
-                await self._remove_cgroups(self._cgroups, uid)
+                removal = self._remove_cgroups(self._cgroups, uid)
+                await self._timed(uid, "remove cgroups", removal)
             if not job.gone:
                 await self._remove_unstarted(uid)
             if job.gone:
@@ -137,13 +140,17 @@ class PodSync:
             if job.known and is_deleted(pod):
                 self._reporter.delete(pod)
             if job.gone:
-                await self._remove_remains(uid)
+                await self._timed(uid, "remove containers and sandbox", self._remove_remains(uid))
+                self._runs.forget(uid)
                 if is_static(pod):
                     self._mirrors.unwant(pod)
         except (RuntimeFailure, VolumeFailure, CgroupFailure) as error:
             self._events.warning(pod, "FailedKillPod", f"error cleaning up pod: {error}")
             return self._failed("pod was not cleaned up, trying again", job, error)
         return Outcome()
+
+    async def _timed(self, uid: str, step: str, work: Awaitable[None]) -> None:
+        await self._traces.timed(uid, LANE, step, work)
 
     async def _remove_cgroups(self, cgroups: Cgroups, uid: str) -> None:
         """The containers are gone: whatever is still in the pod's cgroups was left by a start that
@@ -183,6 +190,7 @@ class PodSync:
             observed = await self._observe(pod)
         actions: Sequence[Action] = ()
         for _ in range(ROUNDS):
+            self._runs.note(uid, observed)
             now = self._clock.now()
             self._probes.follow(pod, observed)
             status = self._report(job, observed, waiting)
@@ -313,9 +321,13 @@ class PodSync:
         last, *_ = await all_of(
             [
                 self._last_look(job, observed is not None),
-                *(self._stop_sandbox(sandbox.id) for sandbox in sandboxes),
+                *(
+                    self._timed(uid, "stop sandbox and network", self._stop_sandbox(sandbox.id))
+                    for sandbox in sandboxes
+                ),
             ]
         )
+        self._runs.note(uid, last)
         if job.known:
             # … but told afterwards: the scheduler gives the place, and its host ports, to the next
             # pod as soon as it hears of the end.

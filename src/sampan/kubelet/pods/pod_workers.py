@@ -21,6 +21,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.context import LANE
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.pods import pod_state
 from sampan.kubelet.pods.pod_state import Cause, Phase, Worker
@@ -29,7 +30,6 @@ log = get_logger(__name__)
 
 RETRY = Backoff(first_seconds=0.5, cap_seconds=10.0)
 JITTER = 0.5
-LANE = "kubelet"
 OPERATIONS = {
     Phase.SYNCING: "sync",
     Phase.TERMINATING: "terminating",

@@ -14,7 +14,7 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, uid_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.context import NodeContext
+from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
@@ -54,6 +54,8 @@ class _Slot:
     early: list[float] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None
     looking: asyncio.Task[None] | None = None
+    since: float = 0.0  # of its last verdict
+    looks: int = 0  # since then
 
 
 class NodeProbes:
@@ -73,7 +75,7 @@ class NodeProbes:
         self._slots: dict[str, dict[Key, _Slot]] = {}  # by pod uid
         self._checks: dict[str, Checks] = {}
         self._ending: dict[str, Callable[[], object]] = {}  # pods that end: whom to tell
-        self._results = ProbeResults()
+        self._results, self._traces = ProbeResults(), context.metrics.traces
 
     def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
         uid = uid_of(pod)
@@ -166,6 +168,7 @@ class NodeProbes:
 
     async def _look(self, slot: _Slot) -> None:
         early = bool(slot.early)
+        slot.looks += 1
         began = self._clock.now()
         finding = await self._found(slot, quiet=early)
         slot.looking = None
@@ -221,6 +224,7 @@ class NodeProbes:
         slot.tally = count(slot.probe, slot.tally, finding.success)
         if slot.tally.verdict is before:
             return
+        self._trace(slot)
         self._summarize(slot.uid)
         if slot.probe.kind is Kind.STARTUP and slot.tally.verdict:
             for other in self._slots.get(slot.uid, {}).values():
@@ -229,6 +233,17 @@ class NodeProbes:
             self._ending[slot.uid]()
         elif slot.probe.kind is not Kind.LIVENESS or not slot.tally.verdict:
             self._wake(slot.uid)
+
+    def _trace(self, slot: _Slot) -> None:
+        """What the pod waited for: from the container's start, or the last verdict, to this."""
+        name = f"{slot.probe.kind} probe of {slot.about.container['name']}"
+        word = SUCCESSFUL if slot.tally.verdict else FAILED
+        since = slot.since or slot.started_at
+        self._traces.span(
+            slot.uid, LANE, name, since, result=word, looks=str(slot.looks),
+            period=f"{slot.probe.period_seconds:g} s",
+        )  # fmt: skip
+        slot.since, slot.looks = self._clock.now(), 0
 
     def _summarize(self, uid: str) -> None:
         doomed: dict[str, str] = {}

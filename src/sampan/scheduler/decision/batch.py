@@ -24,6 +24,8 @@ from sampan.scheduler.decision.decide import (
 )
 from sampan.scheduler.decision.nominated_pods import NOBODY, Expected, refused_with, with_room_for
 from sampan.scheduler.decision.plugin_verdicts import Extra
+from sampan.scheduler.decision.rule_costs import FILTER, SCORE, RuleCosts
+from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
@@ -39,6 +41,7 @@ class Batches:
     def __init__(self, columns: Columns, profile: Profile) -> None:
         self._columns, self._profile = columns, profile
         self._kept: dict[Hashable, _Kept] = {}  # the least recently used first
+        self.costs: RuleCosts | None = None  # None: nobody measures
 
     def decide(
         self,
@@ -100,6 +103,7 @@ class Batches:
                 del self._kept[next(iter(self._kept))]
             kept = _Kept(self._columns, self._profile)
         self._kept[key] = kept
+        kept.costs = self.costs
         return kept
 
     def _refusal(
@@ -137,13 +141,14 @@ class _Kept:
         self._ranked: IntArray | None = None  # all together, where nothing else counts
         self._scored_for: BoolArray | None = None  # feasible when the points were given
         self.refusal: tuple[int, PodShape, Refused] | None = None
+        self.costs: RuleCosts | None = None
 
     def feasible(self, pod: PodShape, nodes: Snapshot) -> BoolArray:
         self._catch_up(pod, nodes)
         feasible = self._feasible
         for rule in self._profile.filters:
             if rule.depends is Depends.EVERYTHING:
-                allowed = rule.mask(pod, nodes)
+                allowed = self._mask(rule, pod, nodes)
                 if allowed is not None:
                     feasible = feasible & allowed
         return feasible
@@ -211,10 +216,15 @@ class _Kept:
         allowed: BoolArray = np.ones(len(nodes), np.bool_)
         for rule in self._profile.filters:
             if rule.depends is depends:
-                mask = rule.mask(pod, nodes)
+                mask = self._mask(rule, pod, nodes)
                 if mask is not None:
                     allowed &= mask
         return allowed
+
+    def _mask(self, rule: Filter, pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+        if self.costs is None:
+            return rule.mask(pod, nodes)
+        return self.costs.timed((FILTER, rule.name), rule.mask, pod, nodes)
 
     def _score(
         self, pod: PodShape, nodes: Snapshot, feasible: BoolArray, depends: Depends
@@ -222,7 +232,11 @@ class _Kept:
         total: IntArray | None = None
         for rule, weight in self._profile.scores:
             if rule.depends is depends:
-                points = rule.points(pod, nodes, feasible)
+                points = (
+                    rule.points(pod, nodes, feasible)
+                    if self.costs is None
+                    else self.costs.timed((SCORE, rule.name), rule.points, pod, nodes, feasible)
+                )
                 if points is not None:
                     total = weight * points if total is None else total + weight * points
         return total

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.cmd.diagnosis import journey_text
-from sampan.cmd.diagnosis.journey import WAITING, advice_on, journey_of
+from sampan.cmd.diagnosis.journey import WAITING, advice_on, journey_of, way_down_of
 
 
 def span(lane, name, began, ended, **facts):
@@ -40,11 +40,11 @@ def test_the_critical_path_is_the_innermost_work_of_each_moment():
         ("apiserver", "create pods"),
         ("apiserver", "store commit"),
         ("apiserver", "create pods"),
-        (WAITING, WAITING),
+        (WAITING, "watch delivery to the scheduler"),
         ("scheduler", "queue"),
         (WAITING, WAITING),
         ("scheduler", "bind"),
-        (WAITING, WAITING),
+        (WAITING, "watch delivery to the kubelet"),
         ("kubelet", "sync pod"),
         ("kubelet", "sandbox and network"),
         ("kubelet", "sync pod"),
@@ -112,7 +112,8 @@ def test_a_pod_that_never_ran_says_how_far_it_came():
     assert journey is not None
     lines = journey_text.waterfall("pod/web", journey)
     assert lines[0].startswith("pod/web: Pending 20.0 ms after its create; `sampan why pod/web`")
-    assert "3 later steps are not here: the trace was full." in lines
+    assert "3 steps in between are not here: the trace was full." in lines
+    assert "It stopped at: scheduler: bind (n1)." in lines
 
 
 def test_nothing_that_others_wrote_moves_the_cursor():
@@ -133,3 +134,79 @@ def test_a_rollout_has_a_line_for_each_pod_on_one_axis():
     assert journey_text.rollout("deployment/web", []) == [
         "deployment/web: no pod of it has a trace"
     ]
+
+
+def test_where_it_stopped_is_the_last_step_that_failed():
+    failed = span("kubelet", "image of c", 0.03, 0.04, error="ErrImagePull: no such host")
+    journey = journey_of(trace(*POD["spans"][:6], failed, span("kubelet", "sync pod", 0.05, 0.06)))
+    assert journey is not None
+    text = "\n".join(journey_text.waterfall("pod/web", journey))
+    assert "It stopped at: kubelet: image of c (ErrImagePull: no such host)." in text
+
+
+PROBED = trace(
+    *POD["spans"][:8],
+    span("kubelet", "readiness probe of c", 0.140, 2.14, result="successful", looks="3"),
+    span("apiserver", "patch pods/status", 2.15, 2.16, phase="Running", ready="True"),
+)
+
+
+def test_what_a_pod_waited_for_between_running_and_ready():
+    journey = journey_of(PROBED)
+    assert journey is not None
+    assert (journey.ended, journey.ready) == (0.160, 2.16)
+    text = "\n".join(journey_text.waterfall("pod/web", journey))
+    assert text.startswith("pod/web: create → Running in 160 ms, Ready in 2160 ms")
+    assert "From Running to Ready, 2000 ms:" in text
+    assert "kubelet: readiness probe of c, 1980 ms" in text
+    assert "a shorter periodSeconds notices sooner" in text
+
+
+LIFE = trace(
+    *POD["spans"][:8],
+    span("kubelet", "c ran", 0.14, 3.0, **{"exit code": "1"}),
+    span("kubelet", "back-off of c", 3.0, 13.0, restart="1"),
+    span("apiserver", "delete pods", 20.0, 20.01, phase="Running"),
+    span("kubelet", "terminating pod", 20.02, 21.1),
+    span("kubelet", "stop c", 20.03, 21.03),
+    span("kubelet", "remove volumes", 21.12, 21.13),
+    span("apiserver", "delete pods", 21.14, 21.15),
+)
+
+
+def test_the_way_down_is_a_way_of_its_own():
+    up, down = journey_of(LIFE), way_down_of(LIFE)
+    assert up is not None
+    assert down is not None
+    assert (up.ended, down.began, down.ended) == (0.160, 20.0, 21.15)
+    assert sum(step.seconds for step in down.critical) == down.seconds
+    lines = journey_text.waterfall("pod/web", up, down)
+    text = "\n".join(lines)
+    assert "delete → gone in 1150 ms" in text
+    assert "kubelet: stop c, 1000 ms" in text
+    assert "does its first process act on SIGTERM?" in text
+    later = lines[lines.index("Later:") :]
+    assert "kubelet: back-off of c (restart 1)" in later[1]
+    assert way_down_of(POD) is None
+
+
+def test_a_container_that_ended_shows_with_what():
+    journey = journey_of(LIFE)
+    assert journey is not None
+    assert "c ran (exit code 1)" in "\n".join(journey_text.waterfall("pod/web", journey))
+
+
+def test_an_image_shows_how_much_was_pulled():
+    pulled = span("kubelet", "image of c", 0.03, 0.04, bytes="12345", pulled="10ms")
+    journey = journey_of(trace(*POD["spans"][:5], pulled))
+    assert journey is not None
+    text = "\n".join(journey_text.waterfall("pod/web", journey, everything=True))
+    assert "image of c (pulled 12345 bytes)" in text
+
+
+def test_ways_side_by_side_have_a_lane_each():
+    one = journey_of(POD)
+    assert one is not None
+    both = journey_text.side_by_side([("b", one), ("a", one)])
+    assert {step.lane for step in both.steps} == {"a", "b"}
+    assert journey_text.side_by_side([]).steps == ()

@@ -8,7 +8,7 @@ UID = "12345678-1234-1234-1234-123456789abc"
 HOSTILE = "<script>&\"'\x1b]"
 
 
-def journey():
+def trace():
     parts = [
         ("apiserver", "create pods", 100.0, 100.01, {"user": HOSTILE}),
         ("apiserver", "store commit", 100.004, 100.009, {}),
@@ -18,7 +18,12 @@ def journey():
         {"lane": lane, "name": name, "began": began, "ended": ended, "parent": -1, "facts": facts}
         for lane, name, began, ended, facts in parts
     ]
-    found = journey_of({"uid": UID, "spans": spans, "dropped": 0})
+    spans[1]["parent"] = 0
+    return {"uid": UID, "spans": spans, "dropped": 0}
+
+
+def journey():
+    found = journey_of(trace())
     assert found is not None
     return found
 
@@ -34,7 +39,7 @@ def test_perfetto_has_a_thread_for_each_component_and_microseconds():
 
 
 def test_otlp_spans_have_the_uid_as_trace_and_parents_that_exist():
-    made = journey_formats.otlp("pod/web", UID, journey())
+    made = journey_formats.otlp(trace())
     spans = [
         span
         for resource in made["resourceSpans"]

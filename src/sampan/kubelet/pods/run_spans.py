@@ -1,0 +1,39 @@
+"""How long containers ran, for a pod's trace: what the runtime says of those that ended.
+
+Job: each container that ended, once, as a span from its start to its end with its exit code.
+Invariant: nothing is remembered of a pod that is forgotten.
+Owner: PodSync.
+"""
+
+from sampan.core.telemetry.traces import TOP, Span, Traces
+from sampan.kubelet.context import LANE
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+
+
+class RunSpans:
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+        self._noted: dict[str, set[str]] = {}  # by pod uid: the ids of containers
+
+    def note(self, uid: str, observed: ObservedPod | None) -> None:
+        if observed is None or not self._traces.is_on:
+            return
+        noted = self._noted.setdefault(uid, set())
+        for container in reversed(observed.containers):
+            if container.state is ContainerState.EXITED and container.id not in noted:
+                noted.add(container.id)
+                self._note_run(uid, container)
+        self._noted[uid] = noted & {container.id for container in observed.containers}
+
+    def forget(self, uid: str) -> None:
+        self._noted.pop(uid, None)
+
+    def _note_run(self, uid: str, container: ContainerStatus) -> None:
+        if container.started_at <= 0 or container.finished_at < container.started_at:
+            return
+        facts = {"exit code": str(container.exit_code)}
+        if container.reason and container.reason != "Completed":
+            facts["error"] = container.reason
+        ran = Span(LANE, f"{container.name} ran", container.started_at, container.finished_at, TOP,
+                   facts)  # fmt: skip
+        self._traces.add(uid, ran)
