@@ -154,5 +154,13 @@ def _line_matches(expected: str, found: str) -> bool:
     return re.fullmatch(pattern, found) is not None
 
 
+_READING = re.compile(r"(sampan|kubectl) (get|logs|why|trace|describe|list|snapshot diff)\b")
+
+
+def is_reading(command: Command) -> bool:
+    """It changes nothing: whoever comes too early asks again."""
+    return _READING.match(command.words) is not None
+
+
 def pages(root: Path) -> list[Path]:
     return [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]

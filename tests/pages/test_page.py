@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.pages.page import PageError, is_shown, pages, steps_of
+from tests.pages.page import Command, PageError, is_reading, is_shown, pages, steps_of
 from tests.pages.place import ROOT
 
 PAGE = """\
@@ -98,6 +98,15 @@ def test_what_differs_from_run_to_run_is_the_same(shown, printed):
 )
 def test_what_is_different_is_different(shown, printed):
     assert not is_shown(shown.splitlines(), printed.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "reads"),
+    [("sampan get pods", True), ("sampan logs hello", True), ("sampan snapshot diff a", True),
+     ("sampan snapshot save a", False), ("sampan run hello", False), ("echo sampan get", False)],
+)  # fmt: skip
+def test_who_only_reads_may_ask_again(words, reads):
+    assert is_reading(Command(words, (), 1)) is reads
 
 
 @pytest.mark.parametrize("path", pages(ROOT), ids=lambda path: path.stem)

@@ -1,13 +1,23 @@
 """README.md and docs/guide/: every command, pasted in order, prints what the page shows."""
 
 import shlex
+import time
 from contextlib import ExitStack
 
 import pytest
 import yaml
 
 from sampan.testing.parts.machines import machines
-from tests.pages.page import ELSEWHERE, FOREGROUND, Command, Step, is_shown, pages, steps_of
+from tests.pages.page import (
+    ELSEWHERE,
+    FOREGROUND,
+    Command,
+    Step,
+    is_reading,
+    is_shown,
+    pages,
+    steps_of,
+)
 from tests.pages.place import ROOT, Place, place
 from tests.pages.shell import Terminal
 
@@ -17,6 +27,7 @@ pytestmark = [
     pytest.mark.kubectl,
     pytest.mark.timeout(240),
 ]
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.mark.parametrize("path", pages(ROOT), ids=lambda path: path.stem)
@@ -46,27 +57,34 @@ def follow(step: Step, here: Place, undo: ExitStack) -> None:
         undo.callback(stays.interrupt)
         assert command.output is not None
         shown = [line for line in command.output if line.strip()]
-        compare(command, stays.lines_until(lambda line: is_shown(shown[-1:], [line])))
+        printed = stays.lines_until(lambda line: is_shown(shown[-1:], [line]))
+        assert not complaint_of(command, printed)
     else:
         for command in step.commands:
             paste(command, here.terminal)
 
 
 def paste(command: Command, terminal: Terminal) -> None:
-    printed, code = terminal.run(command.words)
+    """What only reads is asked again, as its reader would, until it shows what the page does."""
+    deadline = time.monotonic() + (PATIENCE_SECONDS if is_reading(command) else 0.0)
+    while True:
+        printed, code = terminal.run(command.words)
+        complaint = complaint_of(command, printed, code)
+        if not complaint:
+            return
+        if time.monotonic() > deadline:
+            pytest.fail(f"line {command.line}: {command.words}\n{complaint}")
+        time.sleep(0.2)
+
+
+def complaint_of(command: Command, printed: list[str], code: int = 0) -> str:
     text = "\n".join(printed)
-    assert code == 0, f"line {command.line}: {command.words}\nended with {code}:\n{text}"
-    if command.output is not None:
-        compare(command, printed)
-
-
-def compare(command: Command, printed: list[str]) -> None:
-    assert command.output is not None
-    if not is_shown(command.output, printed):
-        shown, got = "\n".join(command.output), "\n".join(printed)
-        pytest.fail(
-            f"line {command.line}: {command.words}\nthe page shows:\n{shown}\nit printed:\n{got}"
-        )
+    if code != 0:
+        return f"it ended with {code}:\n{text}"
+    if command.output is None or is_shown(command.output, printed):
+        return ""
+    shown = "\n".join(command.output)
+    return f"the page shows:\n{shown}\nit printed:\n{text}"
 
 
 def scripts_of(step: Step) -> list[str]:
