@@ -18,16 +18,17 @@ DESIGN = {
     "cli": {"client", "api", "core"},
     "scheduler": {"client", "api", "core"},
     "cri": {"core"},
-    "kubelet": {"cri", "client", "api", "core"},
+    "runtime": {"core"},
+    "kubelet": {"cri", "runtime", "client", "api", "core"},
     "controllers": {"client", "api", "core"},
     "network": {"client", "api", "core"},
     "cmd": {
         "core", "api", "store", "apiserver", "client", "scheduler", "cri", "kubelet",
-        "controllers", "network", "cli",
+        "controllers", "network", "cli", "runtime",
     },
     "testing": {
         "core", "api", "store", "apiserver", "client", "scheduler", "cri", "kubelet",
-        "controllers", "network", "cmd", "cli",
+        "controllers", "network", "cmd", "cli", "runtime",
     },
 }  # fmt: skip
 # The one library that a core module wraps; nobody else may import it.
@@ -66,8 +67,8 @@ LAYERS = {
     "kubelet": (
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
         "images simulated.script simulated.scenario settings context node.machine "
-        "configuration stats status container_spec probes volumes eviction runtime containerd "
-        "pods sources node simulated server node_parts kubelet"
+        "configuration stats status container_spec probes volumes eviction runtime native "
+        "containerd pods sources node simulated server node_parts kubelet"
     ),
     "scheduler": (
         "model devices cache filters scores plugin profile measured_profile queue.requeue "

@@ -18,6 +18,7 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
+from sampan.testing.parts import native_runtime as native_parts
 from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.private_runtime import private_runtime, why_not
 from sampan.testing.virtual_time import LoopClock, VirtualLoop
@@ -134,10 +135,27 @@ def containerd():
     shutil.rmtree(root)
 
 
-REAL = pytest.param("containerd", marks=[pytest.mark.containerd, pytest.mark.slow])
+@pytest.fixture(scope="module")
+def native():
+    if native_parts.why_not() or os.geteuid() != 0:
+        pytest.skip(native_parts.why_not() or "needs root")
+    root = Path(tempfile.mkdtemp(prefix="sampan-nr-"))
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        runtime = runner.run(stack.enter_async_context(native_parts.native_runtime(root)))
+        native_parts.import_image(runtime, busybox_archive(root / "busybox.tar", REFERENCE))
+        yield runner, World(runtime, root)
+        runner.run(stack.aclose())
+    shutil.rmtree(root)
 
 
-@pytest.fixture(params=["simulated", REAL])
+REAL = [
+    pytest.param(name, marks=[pytest.mark.containerd, pytest.mark.slow])
+    for name in ("containerd", "native")
+]
+
+
+@pytest.fixture(params=["simulated", *REAL])
 def told(request):
     """`told(story)` runs an async story in the world of this runtime."""
     runner, world = request.getfixturevalue(request.param)
@@ -321,7 +339,7 @@ def test_what_a_container_says_is_in_its_log(told):
                 break
             await asyncio.sleep(0.02)
         moment, stream, flag, text = path.read_text().strip().split(" ", 3)
-        assert moment.endswith("Z")
+        assert moment.endswith(("Z", "+00:00"))
         assert (stream, flag, text) == ("stdout", "F", "hello")
 
     told(story)
@@ -413,5 +431,22 @@ def test_an_image_that_nobody_has_is_not_found(told):
     async def story(world):
         with pytest.raises((ImageNotFound, RuntimeFailure)):
             await world.runtime.pull_image("127.0.0.1:1/test/nothing:missing", None)
+
+    told(story)
+
+
+def test_a_log_goes_on_in_a_new_file_when_the_old_one_was_moved_away(told):
+    async def story(world):
+        if isinstance(world.runtime, SimulatedRuntime):
+            return  # its logs are written once
+        pod, _, container_id = await world.started("says hello")
+        path = Path((await world.container(pod)).log_path)
+        path.rename(f"{path}.old")
+        await world.runtime.reopen_log(container_id)
+        for _ in range(300):
+            if path.exists():
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError("nobody writes any more")
 
     told(story)

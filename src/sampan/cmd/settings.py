@@ -13,7 +13,7 @@ from sampan.core.fast_dataclass import dataclass
 NetworkMode = Literal["auto", "host-gw", "vxlan", "none"]
 StubDomain = tuple[str, tuple[tuple[str, int], ...]]  # a domain, its name servers and their ports
 CniChoice = Literal["builtin", "reference"]
-RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
+RuntimeChoice = Literal["auto", "cri", "native", "simulated", "none"]
 ClockChoice = Literal["real", "virtual"]
 DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443

@@ -44,10 +44,10 @@ def choose_nodes(
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
         return RealNode(settings, data, identity, progress, clock)
-    missing = missing_parts(settings)
+    missing = _missing_for_native() if settings.runtime == "native" else missing_parts(settings)
     if not missing:
         return RealNode(settings, data, identity, progress, clock)
-    if settings.runtime == "cri":
+    if settings.runtime in ("cri", "native"):
         raise CannotStart(
             f"a real node needs {', '.join(missing)}: `sampan doctor` says what to do, and "
             "--runtime simulated needs nothing"
@@ -66,7 +66,17 @@ def _refuse_misplaced(settings: UpSettings) -> None:
         (settings.node.config and pretended, f"{CONFIG_FLAG} is for a real node"),
         (
             mirrors and (settings.cri_socket or pretended),
-            "--registry-mirror is for a node with sampan's own containerd",
+            "--registry-mirror is for a node with sampan's own runtime",
+        ),
+        (
+            settings.runtime == "native"
+            and (settings.network == "none" or settings.cni == "reference"),
+            "--runtime native makes the pods' interfaces itself: leave --cni reference and "
+            "--network none out, or use --runtime cri",
+        ),
+        (
+            settings.runtime == "native" and settings.cri_socket,
+            "--cri-socket and --runtime native exclude each other: leave one out",
         ),
         (settings.node.scenario and not simulated, f"{SCENARIO_FLAG} is for {SIMULATED_ONLY}"),
         (settings.nodes_file and not simulated, f"{NODES_FLAG} is for {SIMULATED_ONLY}"),
@@ -86,6 +96,16 @@ def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:
         progress.warn(
             f"--manifests {settings.node.manifests} is not there: no static pods until it is"
         )
+
+
+def _missing_for_native() -> list[str]:
+    if sys.platform != "linux":
+        return ["Linux"]
+    from sampan.cmd.cluster.node import native
+    from sampan.kubelet.containerd.config import search_path
+
+    os.environ["PATH"] = search_path(os.environ)
+    return [*missing_rights(), *native.what_is_missing()]
 
 
 def missing_parts(settings: UpSettings) -> list[str]:

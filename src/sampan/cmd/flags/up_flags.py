@@ -41,10 +41,11 @@ def add_verb(verbs: common.Verbs) -> None:
 def _add_runtime(add: common.Add) -> None:
     add(
         "--runtime",
-        choices=("auto", "cri", "simulated", "none"),
+        choices=("auto", "cri", "native", "simulated", "none"),
         default="auto",
         help="auto: a private containerd where it is installed, else simulated nodes; "
-        "cri: a real one or nothing; none: control plane only",
+        "cri: a real one or nothing; native: crun and conmon instead of containerd (new: see "
+        "docs/compatibility.md); none: control plane only",
     )
     add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
     add("--node-names", metavar="A,B", type=values.names, default=(),
@@ -138,7 +139,7 @@ def _runtime_of(given: argparse.Namespace) -> RuntimeChoice:
     chosen: RuntimeChoice = given.runtime
     if given.clock == "real" or chosen in ("simulated", "none"):
         return chosen
-    if chosen == "cri" or given.cri_socket:
+    if chosen in ("cri", "native") or given.cri_socket:
         raise CannotStart("--clock virtual is for simulated nodes: real containers have real time")
     return "simulated"
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
+from sampan.cmd.cluster.node import native_images
 from sampan.cmd.verbs import image_transfer
 from sampan.core.clock import SystemClock
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
@@ -25,12 +26,15 @@ def run(action: str, data_dir: str, name: str, target: str = "", engine: str = "
     """`target` is the file to save to, `engine` whom to load from."""
     try:
         data = find_data_dir(data_dir)
+        if native_images.is_native(data.root):
+            _run_native(native_images.NativeImages(data.root), action, name, engine)
+            return 0
         socket_path = _socket_of(data)
         match action:
             case "import":
                 _say_imported(asyncio.run(_import(socket_path, Path(name))), Path(name))
             case "load":
-                _load(socket_path, name, engine)
+                _load(lambda path: asyncio.run(_import(socket_path, path)), name, engine)
             case "pull":
                 full = image_transfer.pull(socket_path, data.root, name)
                 image = asyncio.run(_wait_for(socket_path, [full]))[0]
@@ -47,6 +51,26 @@ def run(action: str, data_dir: str, name: str, target: str = "", engine: str = "
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _run_native(images: native_images.NativeImages, action: str, name: str, engine: str) -> None:
+    match action:
+        case "import":
+            _say_imported(images.import_file(Path(name)), Path(name))
+        case "load":
+            _load(images.import_file, name, engine)
+        case "pull":
+            image = images.pull(name, lambda _count: None)
+            print(f"pulled {parse(name).full_name()} ({_size(image.size_bytes)})")
+        case "list":
+            _print_table(images.images())
+        case "rm":
+            image = _find(images.images(), name)
+            images.remove(image)
+            for gone in [*image.tags, *image.digests] or [image.id]:
+                print(f"removed {gone}")
+        case _:
+            raise NoSuchImage(f"`sampan image {action}` is not there for --runtime native yet")
 
 
 def _socket_of(data: DataDir) -> str:
@@ -95,12 +119,12 @@ def _say_imported(names: Sequence[str], path: Path) -> None:
             print("  its tag is latest: pods need imagePullPolicy IfNotPresent, or it is pulled")
 
 
-def _load(socket_path: str, name: str, wanted: str) -> None:
+def _load(import_file: Callable[[Path], list[str]], name: str, wanted: str) -> None:
     engine = image_transfer.engine(wanted)
     with image_transfer.scratch() as folder:
         path = image_transfer.save_from(engine, name, Path(folder))
         print(f"{engine} has {name} ({_size(path.stat().st_size)})", flush=True)
-        _say_imported(asyncio.run(_import(socket_path, path)), path)
+        _say_imported(import_file(path), path)
 
 
 async def _images(socket_path: str) -> list[Image]:

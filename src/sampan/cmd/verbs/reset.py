@@ -70,6 +70,12 @@ def remove(data: DataDir) -> None:
 
         asyncio.run(_reset_node(data))
         cni.tear_down(data.root)
+    elif (data.root / "native").exists():
+        from sampan.cmd.cluster.node import native
+        from sampan.network import cni
+
+        asyncio.run(native.reset(data.root, SystemClock()))
+        cni.tear_down(data.root)
     elif (socket_path := data.record().get("cri_socket")) and Path(socket_path).is_socket():
         asyncio.run(_remove_pods(data, socket_path))
     if sys.platform == "linux":

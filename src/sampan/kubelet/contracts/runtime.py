@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.local_streams import LocalStreams
 
 # A private containerd's own runtime handler for pods with host ports; other runtimes have none.
 HOST_PORTS_HANDLER = "host-ports"
@@ -292,6 +293,9 @@ class Layer:
 
 
 class Runtime(Protocol):
+    # Where it has no streaming server to lead clients to: then no `…_url` is asked for.
+    local_streams: LocalStreams | None
+
     async def info(self) -> RuntimeInfo: ...
 
     async def pods(self) -> Sequence[ObservedPod]:

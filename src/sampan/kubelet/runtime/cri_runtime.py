@@ -30,6 +30,7 @@ from sampan.cri.client import (
 from sampan.cri.events import Happened, What, happenings
 from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet.container_spec.bandwidth import is_limited
+from sampan.kubelet.contracts.local_streams import LocalStreams
 from sampan.kubelet.contracts.runtime import (
     HOST_PORTS_HANDLER,
     CommandTimedOut,
@@ -92,6 +93,8 @@ class _Remembered(OrderedDict[str, Any]):
 
 
 class CriRuntime:
+    local_streams: LocalStreams | None = None  # a URL leads to its own
+
     def __init__(self, socket_path: str, clock: Clock, *, maps_ports: bool = False) -> None:
         """`maps_ports`: every pod's network does, so that those with host ports need no other."""
         self._client = CriClient(socket_path)

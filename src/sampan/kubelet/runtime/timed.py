@@ -32,6 +32,7 @@ class TimedRuntime(Runtime):
 
     def __init__(self, runtime: Runtime, *, clock: Clock, metrics: Metrics) -> None:
         self._runtime, self._clock = runtime, clock
+        self.local_streams = runtime.local_streams
         self._count = metrics.counter(
             "kubelet_runtime_operations_total",
             "Cumulative number of runtime operations by operation type.",

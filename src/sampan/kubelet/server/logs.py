@@ -99,11 +99,12 @@ def _zone(timestamp: bytes) -> str:
 
 
 def _nine_digits(timestamp: bytes) -> bytes:
-    """The runtime leaves out trailing zeros; shown timestamps all have the same width."""
+    """The runtime leaves out trailing zeros, or writes its zone as an offset; shown timestamps all
+    have the same form."""
     head, rest = timestamp[:19], timestamp[19:]
     digits = rest[1:].rstrip(b"Z").split(b"+")[0].split(b"-")[0] if rest[:1] == b"." else b""
     zone = rest[1 + len(digits) :] if rest[:1] == b"." else rest
-    return head + b"." + digits.ljust(9, b"0") + zone
+    return head + b"." + digits.ljust(9, b"0") + (b"Z" if zone == b"+00:00" else zone)
 
 
 def tail_start(file: BinaryIO, lines: int) -> int:

@@ -1,6 +1,7 @@
 """exec, attach and port-forward on the node: ask the runtime where, then pass the client through.
 
-Job: query → what is asked of the runtime; the runtime's URL → the client's upgrade, relayed.
+Job: query → what is asked of the runtime; the runtime's URL → the client's upgrade, relayed. A
+    runtime without a streaming server of its own answers the client itself.
 Invariant: nothing of the streams is interpreted here; the runtime's streaming server speaks for
     itself, so exit codes, half-closes, terminals and resizes are its own.
 """
@@ -13,6 +14,7 @@ from sampan.core.http import Reply, Request, Response, Upgrade
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_relay import pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
+from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.lookup import NotAvailable, PodLookup
 from sampan.kubelet.simulated.played_exec import HEADERS, SPDY, PlayedExec
@@ -22,15 +24,6 @@ log = get_logger(__name__)
 PLAY_SECONDS = 60.0  # more than any script takes
 # What identifies the caller to the node is not for the runtime.
 _PRIVATE = frozenset({"authorization", "cookie"})
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    stdin: bool
-    stdout: bool
-    stderr: bool
-    tty: bool
-    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +67,9 @@ class Streams:
         options = stream_options(request.query)
         if self._pretends:
             return await self._play(target, request, options)
+        own = self._runtime.local_streams
+        if own is not None:
+            return await own.exec(await self._running(target), options, request)
 
         def ask(container: str) -> Awaitable[str]:
             return self._runtime.exec_url(
@@ -99,6 +95,9 @@ class Streams:
 
     async def attach(self, target: Target, request: Request) -> Reply:
         options = stream_options(request.query)
+        own = self._runtime.local_streams
+        if own is not None:
+            return await own.attach(await self._running(target), options, request)
 
         def ask(container: str) -> Awaitable[str]:
             return self._runtime.attach_url(
@@ -112,6 +111,9 @@ class Streams:
         return await self._pass(request, await self._url(target, ask, self._running))
 
     async def port_forward(self, target: Target, request: Request) -> Reply:
+        own = self._runtime.local_streams
+        if own is not None:
+            return await own.port_forward(await self._sandbox(target), request)
         url = await self._url(target, self._runtime.port_forward_url, self._sandbox)
         return await self._pass(request, url)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
+from sampan.kubelet.contracts.local_streams import LocalStreams
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     ContainerState,
@@ -48,6 +49,8 @@ EVENTS_BOUND = 10_000
 
 
 class SimulatedRuntime:
+    local_streams: LocalStreams | None = None  # a URL leads to its own
+
     def __init__(
         self,
         *,

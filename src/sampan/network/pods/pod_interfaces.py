@@ -35,11 +35,13 @@ from sampan.network.pods.plugin_program import SOCKET, plugin_program
 from sampan.network.pods.plugin_protocol import (
     BAD_CONFIGURATION,
     FAILED,
+    LATEST,
     LOOPBACK,
     NOT_AVAILABLE,
     OWN,
     PluginCall,
     PluginError,
+    PortMapping,
     answer,
     parse_call,
     refusal,
@@ -165,6 +167,21 @@ class PodInterfaces:
     def holders(self) -> set[str]:
         """The sandboxes that have addresses."""
         return {attachment.container for attachment in self._attachments.all()}
+
+    async def attach(
+        self, container: str, namespace: str, ports: tuple[PortMapping, ...]
+    ) -> tuple[str, ...]:
+        """For who runs containers without a CNI: the addresses of eth0, which is up then, as the
+        loopback interface is. Raises PluginError, AddressesExhausted, OSError, NftError."""
+        call = PluginCall("ADD", LATEST, OWN, container, namespace, "eth0", ports)
+        await self._loopback(call)
+        await self._do(call)
+        attachment = self._attachments.get((container, "eth0"))
+        return tuple(attachment.bare_addresses()) if attachment is not None else ()
+
+    async def detach(self, container: str) -> None:
+        """What `attach` made; the interface itself goes a little later. Raises OSError."""
+        await self._do(PluginCall("DEL", LATEST, OWN, container, "", "eth0"))
 
     async def release(self, container: str) -> None:
         """Whatever a sandbox has that nobody knows any more."""

@@ -47,6 +47,8 @@ class LookupThatMayBeLate:
 
 
 class OneContainer:
+    local_streams = None
+
     def __init__(self, there):
         self._there = there
         self.asked = []

@@ -85,15 +85,23 @@ class RealNode:
 
     async def prepare(self) -> None:
         with self._progress.step("containers") as step:
-            socket_path = self._settings.cri_socket
-            if not socket_path:
-                places = await self.pods.set_up()
-                socket_path = await self._runtime.start_containerd(*places, self.pods.interfaces)
-            step.detail = await self._runtime.connect(socket_path)
+            if self._settings.runtime == "native":
+                await self.pods.set_up()
+                step.detail = await self._runtime.start_native(self.pods.interfaces)
+            else:
+                step.detail = await self._start_cri()
             if self.pods.network is not None and self.pods.serves_names:
-                assert self._runtime.cri is not None, "connected"
-                self._runtime.cri.call_with_addresses(self.pods.network.admit)
-            self._data.remember(cri_socket=socket_path)
+                assert self._runtime.containers is not None, "connected"
+                self._runtime.containers.call_with_addresses(self.pods.network.admit)
+
+    async def _start_cri(self) -> str:
+        socket_path = self._settings.cri_socket
+        if not socket_path:
+            places = await self.pods.set_up()
+            socket_path = await self._runtime.start_containerd(*places, self.pods.interfaces)
+        said = await self._runtime.connect(socket_path)
+        self._data.remember(cri_socket=socket_path)
+        return said
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         with self._progress.step("node") as step:
@@ -121,15 +129,15 @@ class RealNode:
         from sampan.kubelet.server.http_server import KubeletServer
         from sampan.kubelet.server.lookup import RuntimeLookup
 
-        assert self._runtime.cri is not None, "prepare comes before start"
+        assert self._runtime.containers is not None, "prepare comes before start"
         lookup = RuntimeLookup(
             lambda: self._kubelet.pods() if self._kubelet else [],
-            self._runtime.cri,
+            self._runtime.containers,
             lambda uid: self._kubelet.last_seen(uid) if self._kubelet else None,
         )
         reviews = None if self._settings.node.standalone else client
         return KubeletServer(
-            lookup, self._runtime.cri, clock=self._clock, metrics=metrics,
+            lookup, self._runtime.containers, clock=self._clock, metrics=metrics,
             healthy=lambda: self._kubelet.healthy() if self._kubelet else "",
             agent=lambda: self._kubelet,
             checkpoints=str(self._data.kubelet / "checkpoints"),
@@ -141,11 +149,11 @@ class RealNode:
         from sampan.kubelet.context import NodeContext
         from sampan.kubelet.kubelet import Kubelet
 
-        assert self._runtime.cri is not None, "prepare comes before start"
+        assert self._runtime.containers is not None, "prepare comes before start"
         context = NodeContext(
             settings=self._kubelet_settings(port),
             client=client,
-            runtime=self._runtime.cri,
+            runtime=self._runtime.containers,
             clock=self._clock,
             metrics=metrics,
             rng=random.Random(),
@@ -177,9 +185,9 @@ class RealNode:
             await self.pods.network.stop()
         if self._server is not None:
             await self._server.stop(SERVER_GRACE_SECONDS)
-        if self._runtime.cri is not None and not self._settings.keep_pods:
+        if self._runtime.containers is not None and not self._settings.keep_pods:
             own = bool(self._runtime.cgroup_driver)
-            await self._end.stop(self._runtime.cri, own_cgroups=own)
+            await self._end.stop(self._runtime.containers, own_cgroups=own)
         await self._runtime.stop()
         if self.pods.interfaces is not None:
             await self.pods.interfaces.stop()
@@ -215,8 +223,8 @@ class RealNode:
             runtime_name=self._runtime.name,
             pod_pids_limit=POD_PIDS_LIMIT if driver else -1,
             # Whether another runtime's network does is not known here.
-            shapes_bandwidth=self._runtime.containerd is None
-            or cni_configuration.shapes_bandwidth(),
+            shapes_bandwidth=self._settings.runtime != "native"
+            and (self._runtime.containerd is None or cni_configuration.shapes_bandwidth()),
             image_directory=str(self._data.root),
             image_credentials=self._image_credentials,
             # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.

@@ -1,4 +1,4 @@
-"""The container runtime of a real node: a containerd of our own, or one that runs already.
+"""The container runtime of a real node: a containerd of our own, one that runs already, or none.
 
 Job: start it where it is ours, connect, and look for what an earlier one left behind.
 Invariant: a runtime that does not answer stops the start, with one sentence that says what to do.
@@ -17,6 +17,7 @@ from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
     from sampan.kubelet.containerd.process import PrivateContainerd
+    from sampan.kubelet.native.native_runtime import NativeRuntime
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
     from sampan.network.pods.pod_interfaces import PodInterfaces
 
@@ -29,7 +30,7 @@ class NodeRuntime:
         self._tasks, self._clock = tasks, clock
         self._interfaces: PodInterfaces | None = None
         self.containerd: PrivateContainerd | None = None  # where it is ours
-        self.cri: CriRuntime | None = None
+        self.containers: CriRuntime | NativeRuntime | None = None
         self.name, self.cgroup_driver = "containerd", ""
         if not settings.cri_socket:
             self.cgroup_driver = cgroup_driver(settings.node, "", private=True)
@@ -58,17 +59,32 @@ class NodeRuntime:
             raise CannotStart(str(error)) from error
         return containerd.socket_path
 
+    def _mirrors(self) -> dict[str, list[str]]:
+        mirrors: dict[str, list[str]] = {}
+        for registry, url in self._settings.node.registry_mirrors:
+            mirrors.setdefault(registry, []).append(url)
+        return mirrors
+
     def _write_mirrors(self) -> None:
         from sampan.kubelet.containerd.config import ContainerdError, layout
         from sampan.kubelet.containerd.registry_mirrors import write_mirrors
 
-        mirrors: dict[str, list[str]] = {}
-        for registry, url in self._settings.node.registry_mirrors:
-            mirrors.setdefault(registry, []).append(url)
         try:
-            write_mirrors(layout(self._data.root).home / "certs.d", mirrors)
+            write_mirrors(layout(self._data.root).home / "certs.d", self._mirrors())
         except ContainerdError as error:
             raise CannotStart(str(error)) from error
+
+    async def start_native(self, interfaces: "PodInterfaces | None") -> str:
+        """What it is."""
+        from sampan.cmd.cluster.node import native
+
+        runtime = await native.started_runtime(
+            self._data.root, interfaces, self._mirrors(), self._clock
+        )
+        self.containers = runtime
+        info = await runtime.info()
+        self.name = info.name
+        return f"{info.name} {info.version}, without containerd"
 
     async def connect(self, socket_path: str) -> str:
         """What it says it is."""
@@ -78,7 +94,7 @@ class NodeRuntime:
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
         maps_ports = self._interfaces is not None  # our own plugin does
-        cri = self.cri = CriRuntime(socket_path, self._clock, maps_ports=maps_ports)
+        cri = self.containers = CriRuntime(socket_path, self._clock, maps_ports=maps_ports)
         try:
             info = await cri.connect(CONNECT_SECONDS)
             self.name = info.name
@@ -101,18 +117,18 @@ class NodeRuntime:
         from sampan.kubelet.containerd.stray_shims import HostLocalAddresses, remove_strays
         from sampan.network import bridge
 
-        if self.containerd is not None and self.cri is not None:
+        if self.containerd is not None and self.containers is not None:
             await remove_strays(
                 layout(self._data.root),
                 self._interfaces or HostLocalAddresses(bridge.ipam_directory(self._data.root)),
-                self.cri,
+                self.containers,
                 environment=os.environ,
                 clock=self._clock,
             )
 
     async def stop(self) -> None:
-        if self.cri is not None:
-            await self.cri.close()
+        if self.containers is not None:
+            await self.containers.close()
         if self.containerd is not None:
             await self.containerd.stop()
 

@@ -1,0 +1,121 @@
+"""Containers without containerd: `--runtime native`.
+
+Job: what it needs, or what is missing; the runtime over the node's interfaces; images from files;
+    and nothing of it left after a reset.
+"""
+
+import asyncio
+import os
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sampan.cmd.cluster.node.sandbox_network import BridgedSandboxes
+from sampan.cmd.errors import CannotStart
+from sampan.core.clock import Clock
+from sampan.core.elf import architecture
+
+if TYPE_CHECKING:
+    from sampan.kubelet.native.native_runtime import NativeRuntime
+    from sampan.network.pods.pod_interfaces import PodInterfaces
+    from sampan.runtime.images.image_store import ImageStore
+
+
+def home(data_dir: Path) -> Path:
+    return data_dir / "native"
+
+
+def what_is_missing() -> list[str]:
+    from sampan.network import cni
+    from sampan.runtime.programs import ProgramsMissing, find_programs
+
+    missing = []
+    try:
+        find_programs(Path("/nonexistent"), os.environ.get("PATH", os.defpath))
+    except ProgramsMissing as error:
+        missing.append(str(error))
+    return missing if cni.makes_interfaces() else [*missing, "nft"]
+
+
+async def started_runtime(
+    data_dir: Path,
+    interfaces: "PodInterfaces | None",
+    mirrors: Mapping[str, Sequence[str]],
+    clock: Clock,
+) -> "NativeRuntime":
+    """With the image of `sampan run hello` on board. Raises CannotStart."""
+    from sampan.kubelet.contracts.runtime import RuntimeFailure
+    from sampan.kubelet.native.native_runtime import NativeRuntime
+    from sampan.runtime.images.content import ImageError
+    from sampan.runtime.programs import ProgramsMissing, find_programs
+
+    if interfaces is None:
+        raise CannotStart(
+            "--runtime native makes the pods' interfaces itself: leave --cni and --network out"
+        )
+    try:
+        programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
+        sandboxes = BridgedSandboxes(interfaces)
+        runtime = NativeRuntime(home(data_dir), programs, sandboxes, clock, mirrors)
+        await runtime.start()
+        await asyncio.to_thread(_import_hello, runtime.store)
+    except (ProgramsMissing, RuntimeFailure, ImageError, OSError) as error:
+        raise CannotStart(f"containers cannot be run: {error}") from error
+    return runtime
+
+
+def _import_hello(store: "ImageStore") -> None:
+    from sampan.kubelet.containerd.hello_image import HELLO_IMAGE, hello_archive
+
+    if store.find(HELLO_IMAGE) is not None:
+        return
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(hello_archive())
+        file.flush()
+        import_file(store, Path(file.name))
+
+
+def import_file(store: "ImageStore", file: Path, name: str = "") -> list[str]:
+    """The full names of what is in it. Raises ImageError."""
+    from sampan.kubelet.images.reference import parse
+    from sampan.runtime.images.archives import import_archive
+
+    machine = architecture(platform.machine())
+    return import_archive(store, file, lambda given: parse(given).full_name(), machine, name)
+
+
+def image_store(data_dir: Path) -> "ImageStore":
+    from sampan.runtime.images.image_store import ImageStore
+
+    return ImageStore(home(data_dir) / "images")
+
+
+async def reset(data_dir: Path, clock: Clock) -> None:
+    """Every container, mount and namespace of a cluster that does not run any more."""
+    from sampan.kubelet.contracts.runtime import RuntimeFailure
+    from sampan.kubelet.native.native_runtime import NativeRuntime
+    from sampan.kubelet.volumes.mounts import unmount_below
+    from sampan.runtime.programs import ProgramsMissing, find_programs
+
+    try:
+        programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
+        runtime = NativeRuntime(home(data_dir), programs, _NoNetwork(), clock)
+        await runtime.start()
+        for pod in await runtime.pods():
+            for sandbox in pod.sandboxes:
+                await runtime.remove_sandbox(sandbox.id)
+        await runtime.close()
+    except (ProgramsMissing, RuntimeFailure):
+        """What runs still is ended by its cgroup; mounts go here."""
+    await asyncio.to_thread(unmount_below, str(home(data_dir)))
+
+
+class _NoNetwork:
+    """At a reset the bridge goes as a whole."""
+
+    async def attach(self, *_: object) -> tuple[str, ...]:
+        raise AssertionError("nothing is started at a reset")
+
+    async def detach(self, sandbox_id: str) -> None: ...

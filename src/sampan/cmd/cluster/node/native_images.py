@@ -1,0 +1,68 @@
+"""`sampan image` for a cluster whose node has no containerd: the images are files of its own."""
+
+import asyncio
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+from sampan.cmd.cluster.node import native
+from sampan.core.elf import architecture
+from sampan.kubelet.contracts.runtime import Image
+from sampan.kubelet.images.archive import ArchiveError
+from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.kubelet.native.native_runtime import image_of
+from sampan.runtime.images.content import ImageError
+from sampan.runtime.images.image_store import ImageStore
+from sampan.runtime.images.registry import Puller, Wanted
+
+
+def is_native(data_dir: Path) -> bool:
+    return native.home(data_dir).is_dir()
+
+
+class NativeImages:
+    def __init__(self, data_dir: Path) -> None:
+        self._store: ImageStore = native.image_store(data_dir)
+
+    def import_file(self, file: Path) -> list[str]:
+        try:
+            names = native.import_file(self._store, file)
+        except (ImageError, InvalidReference) as error:
+            raise ArchiveError(str(error)) from error
+        if not names:
+            raise ArchiveError(
+                f"{file} does not say what its image is called: save it again with a name "
+                "(docker save NAME:TAG, skopeo copy … oci-archive:FILE:NAME:TAG)"
+            )
+        return names
+
+    def images(self) -> list[Image]:
+        return [image_of(stored) for stored in self._store.images()]
+
+    def remove(self, image: Image) -> None:
+        """Its names; the node takes the files away with its next removal."""
+        found = self._store.find(image.id)
+        if found is not None:
+            self._store.remove(found)
+
+    def pull(self, name: str, came: Callable[[int], None]) -> Image:
+        """`came`: how many bytes, as they come."""
+        return asyncio.run(self._pull(name, came))
+
+    async def _pull(self, name: str, came: Callable[[int], None]) -> Image:
+        try:
+            parsed = parse(name)
+            tag = parsed.digest or parsed.tag or "latest"
+            wanted = Wanted(name, parsed.registry, parsed.path, tag)
+            with self._store.reserving() as reserved:
+                machine = architecture(platform.machine())
+                puller = Puller(self._store, machine, None, reserved)
+                try:
+                    manifest = await puller.pull(wanted, {}, came)
+                finally:
+                    await puller.close()
+                by_digest = f"{parsed.repository}@{manifest.digest}"
+                stored = self._store.put(parsed.full_name(), manifest, repo_digest=by_digest)
+        except (ImageError, InvalidReference) as error:
+            raise ArchiveError(str(error)) from error
+        return image_of(stored)

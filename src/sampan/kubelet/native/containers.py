@@ -1,0 +1,459 @@
+"""The containers of a node without a container runtime: bundles, conmon, crun.
+
+Job: create, start, stop and remove containers; find them again after a restart; say how each stands
+    and tell when one ends; programs and logs inside.
+Invariant: what failed halfway is taken back; a container's end is told once, when its log is whole.
+Owner: NativeRuntime.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import secrets
+import signal
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sampan.core.clock import Clock
+from sampan.core.elf import architecture
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.tasks import finish
+from sampan.kubelet.contracts.runtime import (
+    CommandTimedOut,
+    ContainerSpec,
+    ContainerState,
+    ContainerStatus,
+    ExecResult,
+    Layer,
+    LinuxResources,
+    RuntimeEvent,
+    RuntimeFailure,
+    SandboxSpec,
+)
+from sampan.kubelet.native import oci_spec, seccomp, users
+from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.machine import this_machine
+from sampan.kubelet.native.namespaces import UTS
+from sampan.kubelet.native.records import ContainerRecord, Records, SandboxRecord
+from sampan.kubelet.native.root_filesystem import mount_root, unmount_root, written_above
+from sampan.kubelet.native.sandboxes import Sandboxes
+from sampan.kubelet.runtime.container_process import hears_sigterm, prepare_host, signal_number
+from sampan.runtime import monitor
+from sampan.runtime.images.image_store import StoredImage
+from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
+from sampan.runtime.programs import Programs
+
+_KILL_SECONDS = 60.0
+# How long after its start a container's program may need until it can hear SIGTERM.
+_DEAF_SECONDS, _DEAF_POLL_SECONDS = 0.25, 0.003
+_LAYER_SECONDS = 10.0  # for so long a measured layer is taken as it was
+_START_ERROR = 128
+
+
+@dataclass(slots=True)
+class Container:
+    record: ContainerRecord
+    uid: str
+    monitor: Monitor | None = None
+    ended: Ended | None = None
+    layer: Layer = Layer()
+    layer_at: float = 0.0
+
+    @property
+    def state(self) -> ContainerState:
+        if self.ended is not None or self.record.failure:
+            return ContainerState.EXITED
+        return ContainerState.RUNNING if self.record.started_at else ContainerState.CREATED
+
+
+class Containers:
+    def __init__(
+        self, directory: Path, programs: Programs, sandboxes: Sandboxes, clock: Clock
+    ) -> None:
+        self._programs, self._sandboxes, self._clock = programs, sandboxes, clock
+        self._records = Records(directory, ContainerRecord)
+        self._all: dict[str, Container] = {}
+        self._machine = this_machine()
+        self._architecture = architecture(platform.machine())
+        self._unified = (Path("/sys/fs/cgroup") / "cgroup.controllers").exists()
+        self._listeners: set[asyncio.Queue[RuntimeEvent]] = set()
+
+    async def find_again(self) -> None:
+        """What an earlier process made; what it left halfway goes."""
+        for record in self._records.all():
+            sandbox = self._sandboxes.get(record.sandbox_id)
+            self._all[record.id] = Container(record, sandbox.uid if sandbox else "")
+            if sandbox is None:
+                await self.remove(record.id)
+            else:
+                self._adopt(self._all[record.id])
+        for left in self._records.broken():
+            await asyncio.to_thread(self._forget, left)
+
+    def _adopt(self, container: Container) -> None:
+        record = container.record
+        if not record.started_at or record.failure:
+            return
+        try:
+            self._watch(container, Monitor(record.id, self._files(record.id)))
+        except ProcessLookupError:
+            container.ended = self._end_of(record.id)
+
+    def close(self) -> None:
+        """They go on: conmon has them."""
+        for container in self._all.values():
+            if container.monitor is not None:
+                container.monitor.close()
+
+    def _files(self, container_id: str) -> ConmonFiles:
+        return ConmonFiles(self._records.place(container_id))
+
+    def _watch(self, container: Container, watched: Monitor) -> None:
+        container.monitor = watched
+        watched.watch(lambda: self._has_ended(container))
+
+    def _end_of(self, container_id: str) -> Ended:
+        """Without a word of conmon's, somebody killed it: the container goes with it."""
+        found = monitor.ended_by_file(container_id, self._files(container_id))
+        return found or Ended(monitor.LOST, self._clock.now())
+
+    def _has_ended(self, container: Container) -> None:
+        ended = container.ended = self._end_of(container.record.id)
+        event = RuntimeEvent(container.uid, container.record.id, ended.exit_code, ended.at)
+        for listener in self._listeners:
+            listener.put_nowait(event)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[asyncio.Queue[RuntimeEvent]]:
+        queue: asyncio.Queue[RuntimeEvent] = asyncio.Queue()
+        self._listeners.add(queue)
+        try:
+            yield queue
+        finally:
+            self._listeners.discard(queue)
+
+    # ---- what is there
+
+    def ids(self) -> list[str]:
+        return list(self._all)
+
+    def of_sandbox(self, sandbox_id: str) -> list[str]:
+        return [
+            container.record.id
+            for container in self._all.values()
+            if container.record.sandbox_id == sandbox_id
+        ]
+
+    def statuses(self, sandbox_ids: Collection[str]) -> list[ContainerStatus]:
+        return [
+            _status(container)
+            for container in self._all.values()
+            if container.record.sandbox_id in sandbox_ids
+        ]
+
+    def layers_in_use(self) -> set[str]:
+        return {layer for container in self._all.values() for layer in container.record.layers}
+
+    def _get(self, container_id: str) -> Container:
+        try:
+            return self._all[container_id]
+        except KeyError:
+            raise RuntimeFailure(f"container {container_id} does not exist") from None
+
+    def running(self, container_id: str) -> Path:
+        """Its directory. Raises RuntimeFailure."""
+        if self._get(container_id).state is not ContainerState.RUNNING:
+            raise RuntimeFailure(f"container {container_id} is not running")
+        return self._records.place(container_id)
+
+    # ---- from beginning to end
+
+    async def create(
+        self,
+        surrounding: SandboxRecord,
+        container: ContainerSpec,
+        sandbox: SandboxSpec,
+        image: StoredImage,
+        lowers: Sequence[Path],
+    ) -> str:
+        prepare_host(container, sandbox.log_directory)
+        record = ContainerRecord(
+            secrets.token_hex(32), surrounding.id, container.name, container.attempt,
+            container.user_image, _image_id(image), self._clock.now(), dict(container.labels),
+            dict(container.annotations), image.config.diff_ids,
+            os.path.join(sandbox.log_directory, container.log_path),
+            image.config.stop_signal or "SIGTERM", container.tty, container.stdin,
+            container.stdin_once,
+        )  # fmt: skip
+        made = False
+        try:
+            with translated_failures("the container"):
+                surroundings = self._surroundings(record, surrounding, sandbox, container)
+
+                def write(identity: oci_spec.Identity) -> dict[str, Any]:
+                    return oci_spec.oci_spec(
+                        container, sandbox, image.config, identity, surroundings, self._machine
+                    )
+
+                await asyncio.to_thread(self._write_bundle, record, container, image, lowers, write)
+            made = True
+        finally:
+            if not made:
+                await asyncio.to_thread(self._forget, record.id)
+        self._all[record.id] = Container(record, surrounding.uid)
+        return record.id
+
+    def _write_bundle(
+        self,
+        record: ContainerRecord,
+        container: ContainerSpec,
+        image: StoredImage,
+        lowers: Sequence[Path],
+        specified: Callable[[oci_spec.Identity], dict[str, Any]],
+    ) -> None:
+        self._records.put(record)
+        place = self._records.place(record.id)
+        root = mount_root(place, lowers)
+        identity = users.identity_of(
+            container.security,
+            image.config.user,
+            users.text_inside(root, "etc", "passwd"),
+            users.text_inside(root, "etc", "group"),
+        )
+        spec = specified(identity)
+        if not container.security.privileged:
+            allowed = spec["process"]["capabilities"]["bounding"]
+            filter_ = seccomp.profile(container.security.seccomp, self._architecture, allowed)
+            spec["linux"] |= {"seccomp": filter_} if filter_ is not None else {}
+        (place / "config.json").write_text(json.dumps(spec))
+
+    def _surroundings(
+        self,
+        record: ContainerRecord,
+        surrounding: SandboxRecord,
+        sandbox: SandboxSpec,
+        container: ContainerSpec,
+    ) -> oci_spec.Surroundings:
+        place = self._sandboxes.place(surrounding.id)
+        namespaces = {kind: str(place / kind) for kind in surrounding.namespaces}
+        if container.security.process_namespace_of:
+            target = self._get(container.security.process_namespace_of).monitor
+            if target is None or not target.pid:
+                raise RuntimeFailure("the container whose processes are to be seen does not run")
+            namespaces["pid"] = f"/proc/{target.pid}/ns/pid"
+        files = {"/etc/resolv.conf": str(place / "resolv.conf")}
+        if UTS in surrounding.namespaces:
+            files["/etc/hostname"] = str(place / "hostname")
+        return oci_spec.Surroundings(
+            namespaces,
+            files,
+            "" if sandbox.security.host_ipc else str(place / "shm"),
+            f"{sandbox.cgroup_parent or '/sampan'}/{record.id}",
+            self._unified,
+        )
+
+    async def start(self, container_id: str) -> None:
+        await finish(self._start(container_id))
+
+    async def _start(self, container_id: str) -> None:
+        container = self._get(container_id)
+        record, files = container.record, self._files(container_id)
+        stdio = monitor.Stdio(record.log_path, record.terminal, record.stdin, record.stdin_once)
+        try:
+            await monitor.create(self._programs, container_id, files, stdio)
+            self._watch(container, Monitor(container_id, files))
+            self._put(container, replace(record, started_at=self._clock.now()))
+            await monitor.call(self._programs, "start", container_id)
+        except (ContainerFailure, ProcessLookupError) as error:
+            failure = str(error) or "its monitor ended"
+            self._put(container, replace(record, failure=failure, failed_at=self._clock.now()))
+            raise RuntimeFailure(f"failed to start container: {failure}") from error
+        except OSError as error:
+            raise RuntimeFailure(f"failed to start container: {error}") from error
+
+    def _put(self, container: Container, record: ContainerRecord) -> None:
+        self._records.put(record)
+        container.record = record
+
+    async def stop(self, container_id: str, grace_seconds: float) -> None:
+        container = self._all.get(container_id)
+        if container is None or container.state is not ContainerState.RUNNING:
+            return
+        if grace_seconds > 0:
+            sent = await self.signal(container_id, container.record.stop_signal, grace_seconds)
+            if sent:
+                return
+        await self._kill(container)
+
+    async def _kill(self, container: Container) -> None:
+        watched = container.monitor
+        if watched is None:
+            return
+        watched.send(signal.SIGKILL)
+        if not await self._ends_within(watched, _KILL_SECONDS):
+            raise RuntimeFailure(f"container {container.record.id} cannot be killed")
+
+    async def _ends_within(self, watched: Monitor, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await watched.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def signal(self, container_id: str, name: str, seconds: float) -> bool:
+        container = self._all.get(container_id)
+        if container is None or container.monitor is None or container.ended is not None:
+            return True
+        watched = container.monitor
+        number = signal_number(name if name.startswith("SIG") else f"SIG{name}")
+        await self._until_it_hears(container)
+        watched.send(number)
+        return await self._ends_within(watched, seconds)
+
+    async def _until_it_hears(self, container: Container) -> None:
+        """The kernel drops a SIGTERM for a first process that does not catch it yet."""
+        assert container.monitor is not None
+        deadline = container.record.started_at + _DEAF_SECONDS
+        while self._clock.now() < deadline:
+            pid = container.monitor.pid
+            if not pid or hears_sigterm(pid):
+                return
+            await self._clock.sleep(_DEAF_POLL_SECONDS)
+
+    async def update(self, container_id: str, resources: LinuxResources) -> None:
+        self._get(container_id)
+        file = self._records.place(container_id) / "resources.json"
+        file.write_text(json.dumps(oci_spec.resources(resources)))
+        with translated_failures("the container"):
+            await monitor.call(self._programs, "update", "--resources", str(file), container_id)
+
+    async def remove(self, container_id: str) -> None:
+        container = self._all.get(container_id)
+        if container is None:
+            return
+        await finish(self._remove(container))
+
+    async def _remove(self, container: Container) -> None:
+        await self._kill(container) if container.state is ContainerState.RUNNING else None
+        if container.record.started_at or container.record.failure:
+            with contextlib.suppress(ContainerFailure):  # it was never there, or is gone
+                await monitor.call(self._programs, "delete", "--force", container.record.id)
+        if container.monitor is not None:
+            container.monitor.close()
+        with translated_failures("the container"):
+            await asyncio.to_thread(self._forget, container.record.id)
+        self._all.pop(container.record.id, None)
+
+    def _forget(self, container_id: str) -> None:
+        unmount_root(self._records.place(container_id))
+        self._records.remove(container_id)
+
+    # ---- inside
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], timeout_seconds: float
+    ) -> ExecResult:
+        self.running(container_id)
+        call, pid_file, forget = self.exec_call(container_id, command, terminal=False)
+        try:
+            running = await asyncio.create_subprocess_exec(
+                *call, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE, env={"PATH": os.defpath},
+            )  # fmt: skip
+            try:
+                async with asyncio.timeout(timeout_seconds or None):
+                    output, complaint = await running.communicate()
+            except TimeoutError:
+                text = f'command "{" ".join(command)}" timed out'
+                raise CommandTimedOut(text) from None
+            finally:
+                if running.returncode is None:
+                    _kill_by_file(pid_file)
+                    running.kill()
+                    await running.wait()
+            if not pid_file.exists():
+                said = complaint.decode(errors="replace").strip()
+                raise RuntimeFailure(f"failed to exec in container: {said}")
+            return ExecResult(running.returncode or 0, output, complaint)
+        except OSError as error:
+            raise RuntimeFailure(f"failed to exec in container: {error}") from error
+        finally:
+            forget()
+
+    def exec_call(
+        self, container_id: str, command: Sequence[str], *, terminal: bool
+    ) -> tuple[list[str], Path, Callable[[], None]]:
+        """A further program in a container: the call of the OCI runtime, the file that its pid
+        will be in, and what to do when it is over."""
+        place = self._records.place(container_id)
+        with translated_failures("the container"):
+            said: dict[str, Any] = json.loads((place / "config.json").read_text())["process"]
+            said |= {"args": list(command), "terminal": terminal}
+            word = secrets.token_hex(8)
+            process, pid_file = place / f"exec-{word}.json", place / f"exec-{word}.pid"
+            process.write_text(json.dumps(said))
+        options = ("--process", str(process), "--pid-file", str(pid_file))
+
+        def forget() -> None:
+            for file in (process, pid_file):
+                file.unlink(missing_ok=True)
+
+        return self._programs.call("exec", *options, container_id), pid_file, forget
+
+    def reopen_log(self, container_id: str) -> None:
+        self._get(container_id)
+        with translated_failures("the log"):
+            monitor.reopen_log(self._files(container_id))
+
+    async def layer(self, container_id: str) -> Layer:
+        container = self._get(container_id)
+        now = self._clock.monotonic()
+        if not container.layer_at or now - container.layer_at > _LAYER_SECONDS:
+            place = self._records.place(container_id)
+            container.layer = await asyncio.to_thread(written_above, place)
+            container.layer_at = now
+        return container.layer
+
+
+def _status(container: Container) -> ContainerStatus:
+    record, ended = container.record, container.ended
+    status = ContainerStatus(
+        record.id,
+        record.sandbox_id,
+        record.name,
+        record.attempt,
+        container.state,
+        record.image,
+        record.image_id,
+        record.created_at,
+        record.started_at,
+        log_path=record.log_path,
+        labels=record.labels,
+        annotations=record.annotations,
+    )
+    if record.failure:
+        return replace(
+            status, finished_at=record.failed_at, exit_code=_START_ERROR,
+            reason="StartError", message=record.failure,
+        )  # fmt: skip
+    if ended is None:
+        return status
+    reason = "Completed" if ended.exit_code == 0 else "Error"
+    if ended.out_of_memory:
+        reason = "OOMKilled"
+    finished = max(ended.at, record.started_at)
+    return replace(status, finished_at=finished, exit_code=ended.exit_code, reason=reason)
+
+
+def _image_id(stored: StoredImage) -> str:
+    return stored.repo_digests[0] if stored.repo_digests else stored.id
+
+
+def _kill_by_file(pid_file: Path) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)

@@ -1,0 +1,55 @@
+"""What this machine lets a container have: capabilities, device files, a claim on memory."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from sampan.kubelet.native.oci_spec import Machine
+
+# In the kernel's order.
+_CAPABILITIES = (
+    "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",
+    "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW",
+    "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT",
+    "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD",
+    "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG",
+    "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE",
+)  # fmt: skip
+# Those that every container has of its own.
+_OWN = {"pts", "shm", "mqueue", "fd", "console", ".lxc", ".lxd-mounts", ".udev"}
+
+
+def this_machine() -> Machine:
+    capabilities = _capabilities()
+    own_score = int(Path("/proc/self/oom_score_adj").read_text())
+    least = -1000 if "CAP_SYS_RESOURCE" in capabilities else own_score
+    return Machine(capabilities, tuple(_devices("/dev")), least)
+
+
+def _capabilities() -> tuple[str, ...]:
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    mask = int(status["CapBnd"], 16) & int(status["CapPrm"], 16)
+    return tuple(f"CAP_{name}" for bit, name in enumerate(_CAPABILITIES) if mask >> bit & 1)
+
+
+def _devices(directory: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name in _OWN or entry.is_symlink():
+                continue
+            if entry.is_dir():
+                found += _devices(entry.path)
+                continue
+            status = entry.stat()
+            kind = (
+                "c" if stat.S_ISCHR(status.st_mode) else "b" if stat.S_ISBLK(status.st_mode) else ""
+            )
+            if kind:
+                found.append({
+                    "path": entry.path, "type": kind, "major": os.major(status.st_rdev),
+                    "minor": os.minor(status.st_rdev), "fileMode": stat.S_IMODE(status.st_mode),
+                    "uid": status.st_uid, "gid": status.st_gid,
+                })  # fmt: skip
+    return found

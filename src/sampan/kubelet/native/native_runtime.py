@@ -1,0 +1,288 @@
+"""Containers without a container runtime beside us: the Runtime contract over crun and conmon.
+
+Job: each method of the contract by the node's sandboxes, containers and images.
+Invariant: nothing but RuntimeFailure (or cancellation) comes out.
+Invariant: what was begun is finished, whoever gave up.
+Invariant: containers, their logs and exit codes do not need this process: it may be killed, and
+    finds everything again.
+Owner: the kubelet; one per node.
+"""
+
+import asyncio
+import contextlib
+import platform
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+
+from sampan.core.clock import Clock
+from sampan.core.elf import architecture
+from sampan.core.tasks import all_of, finish
+from sampan.kubelet.contracts.local_streams import LocalStreams
+from sampan.kubelet.contracts.runtime import (
+    ContainerSpec,
+    ContainerStatus,
+    Credentials,
+    ExecResult,
+    HandlerFeatures,
+    Image,
+    ImageNotFound,
+    Layer,
+    LinuxResources,
+    ObservedPod,
+    RuntimeEvent,
+    RuntimeFailure,
+    RuntimeFeatures,
+    RuntimeInfo,
+    SandboxSpec,
+    SandboxStatus,
+)
+from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.kubelet.native.containers import Containers
+from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.sandboxes import (
+    OnAddresses,
+    Sandboxes,
+    SandboxNetwork,
+    sandbox_status,
+)
+from sampan.kubelet.native.streams.answers import NativeStreams
+from sampan.runtime.images.image_store import ImageStore, StoredImage
+from sampan.runtime.images.registry import ImageMissing, Login, Puller, Wanted
+from sampan.runtime.programs import Programs
+
+_NO_URL = "this runtime answers clients itself"
+
+
+class NativeRuntime:
+    def __init__(
+        self,
+        root: Path,
+        programs: Programs,
+        network: SandboxNetwork,
+        clock: Clock,
+        mirrors: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """`mirrors`: by registry, URLs that are asked first."""
+        self._programs, self._mirrors = programs, mirrors or {}
+        root.mkdir(parents=True, exist_ok=True)
+        self.store = ImageStore(root / "images")
+        self._sandboxes = Sandboxes(root / "sandboxes", network, clock)
+        self._containers = Containers(root / "containers", programs, self._sandboxes, clock)
+        self.local_streams: LocalStreams | None = NativeStreams(self)
+
+    def call_with_addresses(self, on_addresses: OnAddresses) -> None:
+        """Awaited for each new sandbox, before any container of it can send a packet."""
+        self._sandboxes.on_addresses = on_addresses
+
+    async def start(self) -> None:
+        """Find again what an earlier process started, and remove what it left halfway."""
+        self.store.remove_unfinished()
+        await self._sandboxes.find_again()
+        await self._containers.find_again()
+
+    async def info(self) -> RuntimeInfo:
+        features = RuntimeFeatures(
+            {"": HandlerFeatures(recursive_read_only=True)}, supplemental_groups_policy=True
+        )
+        return RuntimeInfo(
+            self._programs.name, self._programs.version, True, True, features=features
+        )
+
+    async def pods(self) -> Sequence[ObservedPod]:
+        return [pod for uid in self._sandboxes.uids() if (pod := self._pod(uid)) is not None]
+
+    async def pod(self, uid: str) -> ObservedPod | None:
+        return self._pod(uid)
+
+    def _pod(self, uid: str) -> ObservedPod | None:
+        records = self._sandboxes.of_pod(uid)
+        if not records:
+            return None
+        containers = self._containers.statuses({record.id for record in records})
+        sandboxes = [sandbox_status(record) for record in records]
+        return ObservedPod(
+            uid,
+            records[0].name,
+            records[0].namespace,
+            tuple(sorted(sandboxes, key=_newest_first)),
+            tuple(sorted(containers, key=_newest_first)),
+        )
+
+    # ---- sandboxes
+
+    async def run_sandbox(self, spec: SandboxSpec) -> str:
+        return await self._sandboxes.run(spec)
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        stopping = (
+            self._containers.stop(container, 0.0)
+            for container in self._containers.of_sandbox(sandbox_id)
+        )
+        await all_of(stopping)
+        await finish(self._sandboxes.stop(sandbox_id))
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        if self._sandboxes.get(sandbox_id) is None:
+            return
+        await self.stop_sandbox(sandbox_id)
+        removing = (
+            self._containers.remove(container)
+            for container in self._containers.of_sandbox(sandbox_id)
+        )
+        await all_of(removing)
+        await finish(self._sandboxes.remove(sandbox_id))
+
+    # ---- containers
+
+    async def create_container(
+        self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
+    ) -> str:
+        surrounding = self._sandboxes.get(sandbox_id)
+        image = self.store.find(container.image)
+        if surrounding is None or not surrounding.ready:
+            raise RuntimeFailure(f"sandbox {sandbox_id} is not running")
+        if image is None:
+            raise RuntimeFailure(f"image {container.image} is not there")
+        with translated_failures("the image"):
+            lowers = await self.store.lowers(image)
+        return await finish(self._containers.create(surrounding, container, sandbox, image, lowers))
+
+    async def start_container(self, container_id: str) -> None:
+        await self._containers.start(container_id)
+
+    async def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        await self._containers.stop(container_id, grace_seconds)
+
+    async def signal_container(self, container_id: str, signal: str, seconds: float) -> bool:
+        return await self._containers.signal(container_id, signal, seconds)
+
+    async def update_container(self, container_id: str, resources: LinuxResources) -> None:
+        await self._containers.update(container_id, resources)
+
+    async def remove_container(self, container_id: str) -> None:
+        await self._containers.remove(container_id)
+
+    # ---- images
+
+    async def image(self, reference: str) -> Image | None:
+        found = self._find(reference)
+        return image_of(found) if found is not None else None
+
+    async def images(self) -> Sequence[Image]:
+        return [image_of(stored) for stored in self.store.images()]
+
+    def _find(self, reference: str) -> StoredImage | None:
+        found = self.store.find(reference)
+        if found is None:
+            with contextlib.suppress(InvalidReference):
+                found = self.store.find(parse(reference).full_name())
+        return found
+
+    async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
+        try:
+            name = parse(reference)
+        except InvalidReference as error:
+            raise RuntimeFailure(str(error)) from error
+        wanted = Wanted(reference, name.registry, name.path, name.digest or name.tag or "latest")
+        machine = architecture(platform.machine())
+        with self.store.reserving() as reserved:
+            puller = Puller(self.store, machine, _login(credentials), reserved)
+            try:
+                with translated_failures("the image"):
+                    manifest = await puller.pull(wanted, self._mirrors, lambda _count: None)
+                    by_digest = f"{name.repository}@{manifest.digest}"
+                    return self.store.put(name.full_name(), manifest, repo_digest=by_digest).id
+            except ImageMissing as error:
+                raise ImageNotFound(str(error)) from error
+            finally:
+                await puller.close()
+
+    async def remove_image(self, reference: str) -> None:
+        found = self._find(reference)
+        if found is not None:
+            self.store.remove(found)
+        mounted = self._containers.layers_in_use()
+        with translated_failures("the image"):
+            await asyncio.to_thread(self.store.collect, mounted)
+
+    # ---- inside
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], timeout_seconds: float
+    ) -> ExecResult:
+        return await self._containers.exec_sync(container_id, command, timeout_seconds)
+
+    def exec_call(
+        self, container_id: str, command: Sequence[str], *, terminal: bool
+    ) -> tuple[list[str], Path, Callable[[], None]]:
+        return self._containers.exec_call(container_id, command, terminal=terminal)
+
+    def running_container(self, container_id: str) -> Path:
+        return self._containers.running(container_id)
+
+    def network_namespace(self, sandbox_id: str) -> str:
+        return self._sandboxes.network_namespace(sandbox_id)
+
+    async def exec_url(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bool,
+        stdout: bool,
+        stderr: bool,
+        tty: bool,
+    ) -> str:
+        raise RuntimeFailure(_NO_URL)
+
+    async def attach_url(
+        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
+    ) -> str:
+        raise RuntimeFailure(_NO_URL)
+
+    async def port_forward_url(self, sandbox_id: str) -> str:
+        raise RuntimeFailure(_NO_URL)
+
+    async def reopen_log(self, container_id: str) -> None:
+        self._containers.reopen_log(container_id)
+
+    async def layers(self) -> Mapping[str, Layer]:
+        return {name: await self._containers.layer(name) for name in self._containers.ids()}
+
+    async def layer_bytes(self, container_id: str) -> int:
+        return (await self._containers.layer(container_id)).used_bytes
+
+    async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
+        raise RuntimeFailure("checkpoints are not supported by --runtime native")
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        with self._containers.listening() as events:
+            while True:
+                yield await events.get()
+
+    async def close(self) -> None:
+        """Containers go on: conmon has them."""
+        self._containers.close()
+
+
+def image_of(stored: StoredImage) -> Image:
+    user = stored.config.user.partition(":")[0]
+    return Image(
+        stored.id,
+        stored.names,
+        stored.repo_digests,
+        stored.size,
+        uid=int(user) if user.isdigit() else (None if user else 0),
+        username="" if user.isdigit() else user,
+        pinned=stored.pinned,
+    )
+
+
+def _login(credentials: Credentials | None) -> Login | None:
+    if credentials is None or not credentials.is_something:
+        return None
+    return Login(credentials.username, credentials.password, credentials.registry_token)
+
+
+def _newest_first(one: SandboxStatus | ContainerStatus) -> tuple[int, float]:
+    return -one.attempt, -one.created_at

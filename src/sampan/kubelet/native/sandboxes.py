@@ -1,0 +1,203 @@
+"""The sandboxes of a node without a container runtime: what the containers of a pod share.
+
+Job: namespaces, name resolution, shared memory and the network interface of each pod; made, found
+    again after a restart, taken away.
+Invariant: what failed halfway is taken back; a record is there before what it names.
+Owner: NativeRuntime.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from sampan.core.clock import Clock
+from sampan.core.tasks import finish
+from sampan.kubelet.contracts.runtime import (
+    PortMapping,
+    RuntimeFailure,
+    SandboxSpec,
+    SandboxStatus,
+)
+from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.namespaces import (
+    IPC,
+    NETWORK,
+    UTS,
+    is_held,
+    make_namespaces,
+    release_namespaces,
+)
+from sampan.kubelet.native.records import Records, SandboxRecord
+from sampan.kubelet.volumes.mounts import mount, unmount_all
+
+_SHARED_MEMORY_BYTES = 64 << 20  # as containerd
+
+OnAddresses = Callable[[str, str, tuple[str, ...]], Awaitable[object]]
+
+
+class SandboxNetwork(Protocol):
+    """Who makes a pod's interface. Both raise RuntimeFailure."""
+
+    async def attach(
+        self, sandbox_id: str, namespace: str, ports: Sequence[PortMapping]
+    ) -> tuple[str, ...]:
+        """The addresses that it has then."""
+
+    async def detach(self, sandbox_id: str) -> None: ...
+
+
+class Sandboxes:
+    def __init__(self, directory: Path, network: SandboxNetwork, clock: Clock) -> None:
+        self._network, self._clock = network, clock
+        self._records = Records(directory, SandboxRecord)
+        self._all: dict[str, SandboxRecord] = {}
+        self.on_addresses: OnAddresses | None = None
+
+    async def find_again(self) -> None:
+        """What an earlier process made; what it left halfway goes."""
+        for record in self._records.all():
+            place = self.place(record.id)
+            held = all(is_held(place / kind) for kind in record.namespaces)
+            self._all[record.id] = replace(record, ready=record.ready and held)
+        for left in self._records.broken():
+            await self._network.detach(left)
+            await asyncio.to_thread(self._forget, left)
+
+    def place(self, sandbox_id: str) -> Path:
+        return self._records.place(sandbox_id)
+
+    def get(self, sandbox_id: str) -> SandboxRecord | None:
+        return self._all.get(sandbox_id)
+
+    def of_pod(self, uid: str) -> list[SandboxRecord]:
+        return [record for record in self._all.values() if record.uid == uid]
+
+    def uids(self) -> list[str]:
+        return list({record.uid: None for record in self._all.values()})
+
+    def network_namespace(self, sandbox_id: str) -> str:
+        """Empty: the node's own. Raises RuntimeFailure."""
+        record = self._all.get(sandbox_id)
+        if record is None or not record.ready:
+            raise RuntimeFailure(f"sandbox {sandbox_id} is not running")
+        return "" if record.host_network else str(self.place(sandbox_id) / NETWORK)
+
+    async def run(self, spec: SandboxSpec) -> str:
+        return await finish(self._run(spec))
+
+    async def _run(self, spec: SandboxSpec) -> str:
+        _refuse_what_is_missing(spec)
+        record = SandboxRecord(
+            secrets.token_hex(32), spec.name, spec.namespace, spec.uid, spec.attempt,
+            self._clock.now(), dict(spec.labels), dict(spec.annotations),
+            namespaces=_own_namespaces(spec), host_network=spec.security.host_network,
+        )  # fmt: skip
+        made = False
+        try:
+            with translated_failures("the pod's sandbox"):
+                await asyncio.to_thread(self._make, record, spec)
+                record = await self._with_network(record, spec)
+                self._records.put(record)
+            made = True
+        finally:
+            if not made:
+                await self._take_back(record)
+        self._all[record.id] = record
+        return record.id
+
+    def _make(self, record: SandboxRecord, spec: SandboxSpec) -> None:
+        self._records.put(record)
+        place = self._records.place(record.id)
+        make_namespaces(place, record.namespaces, spec.hostname, spec.sysctls)
+        (place / "resolv.conf").write_text(_resolv_conf(spec))
+        (place / "hostname").write_text(f"{spec.hostname}\n")
+        if not spec.security.host_ipc:
+            shared = place / "shm"
+            shared.mkdir(exist_ok=True)
+            options = f"mode=1777,size={_SHARED_MEMORY_BYTES}"
+            mount("shm", str(shared), "tmpfs", 0, options)
+
+    async def _with_network(self, record: SandboxRecord, spec: SandboxSpec) -> SandboxRecord:
+        if spec.security.host_network:
+            return replace(record, ready=True)
+        place = self._records.place(record.id) / NETWORK
+        ips = await self._network.attach(record.id, str(place), spec.port_mappings)
+        if self.on_addresses is not None:
+            await self.on_addresses(spec.namespace, spec.name, ips)
+        return replace(record, ready=True, ips=ips)
+
+    async def _take_back(self, record: SandboxRecord) -> None:
+        with contextlib.suppress(RuntimeFailure, OSError):
+            if not record.host_network:
+                await self._network.detach(record.id)
+            await asyncio.to_thread(self._forget, record.id)
+
+    async def stop(self, sandbox_id: str) -> None:
+        """Its containers have ended."""
+        record = self._all.get(sandbox_id)
+        if record is None:
+            return
+        with translated_failures("the pod's sandbox"):
+            if not record.host_network:
+                await self._network.detach(sandbox_id)
+            await asyncio.to_thread(self._release, sandbox_id)
+            if sandbox_id in self._all:
+                self._all[sandbox_id] = stopped = replace(record, ready=False)
+                self._records.put(stopped)
+
+    def _release(self, sandbox_id: str) -> None:
+        place = self._records.place(sandbox_id)
+        release_namespaces(place)
+        unmount_all(str(place / "shm"))
+
+    def _forget(self, sandbox_id: str) -> None:
+        self._release(sandbox_id)
+        self._records.remove(sandbox_id)
+
+    async def remove(self, sandbox_id: str) -> None:
+        """It is stopped, and its containers are gone."""
+        with translated_failures("the pod's sandbox"):
+            await asyncio.to_thread(self._forget, sandbox_id)
+        self._all.pop(sandbox_id, None)
+
+
+def _refuse_what_is_missing(spec: SandboxSpec) -> None:
+    missing = ""
+    if spec.security.share_process_namespace:
+        missing = "shareProcessNamespace"
+    elif spec.security.users is not None:
+        missing = "a user namespace (hostUsers: false)"
+    elif spec.runtime_handler:
+        missing = f"the runtime handler {spec.runtime_handler!r}"
+    if missing:
+        raise RuntimeFailure(f"{missing} is not there with --runtime native")
+
+
+def _own_namespaces(spec: SandboxSpec) -> tuple[str, ...]:
+    kinds = []
+    if not spec.security.host_network:
+        kinds += [NETWORK, UTS]
+    if not spec.security.host_ipc:
+        kinds.append(IPC)
+    return tuple(kinds)
+
+
+def _resolv_conf(spec: SandboxSpec) -> str:
+    lines = [f"nameserver {server}" for server in spec.dns_servers]
+    if spec.dns_searches:
+        lines.insert(0, f"search {' '.join(spec.dns_searches)}")
+    if spec.dns_options:
+        lines.append(f"options {' '.join(spec.dns_options)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def sandbox_status(record: SandboxRecord) -> SandboxStatus:
+    return SandboxStatus(
+        record.id, record.name, record.namespace, record.uid, record.attempt, record.ready,
+        record.created_at, record.ips if record.ready else (), record.host_network,
+        record.labels, record.annotations,
+    )  # fmt: skip

@@ -1,0 +1,187 @@
+"""Images in files: `docker save`, OCI layouts in a tar.
+
+Job: an archive → its parts in the content store, its names in the image store.
+Invariant: nothing is named before everything that the name needs is there and checked.
+Blocking: to be called in a thread.
+"""
+
+import hashlib
+import json
+import tarfile
+from pathlib import Path
+from typing import IO, Any
+
+from sampan.runtime.images import manifests
+from sampan.runtime.images.content import (
+    CHUNK_BYTES,
+    Descriptor,
+    ImageError,
+    chunks_of,
+    digest_of,
+)
+from sampan.runtime.images.image_store import ImageStore, Normal
+from sampan.runtime.images.layer import TAR_ERRORS
+
+_CONTAINERD_NAME = "io.containerd.image.name"
+_STANDARD_NAME = "org.opencontainers.image.ref.name"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+class Archive:
+    """One open archive; members are found by name, `./` or not."""
+
+    def __init__(self, opened: tarfile.TarFile, path: Path) -> None:
+        self._tar, self._path = opened, path
+        self._members = {member.name.removeprefix("./"): member for member in opened}
+
+    def has(self, name: str) -> bool:
+        return name in self._members
+
+    def open(self, name: str) -> tuple[IO[bytes], int]:
+        """Docker writes a layer that it has twice as a link to the first."""
+        member = self._members.get(name)
+        for _ in range(8):
+            if member is None or member.isreg():
+                break
+            target = member.linkname.removeprefix("./")
+            member = self._members.get(target) or self._members.get(str(Path(name).parent / target))
+        opened = self._tar.extractfile(member) if member is not None and member.isreg() else None
+        if member is None or opened is None:
+            raise ImageError(f"{self._path} lacks {name}")
+        return opened, member.size
+
+    def read(self, name: str) -> bytes:
+        opened, size = self.open(name)
+        if size > manifests.MOST_JSON_BYTES:
+            raise ImageError(f"{name} of {self._path} is too large")
+        with opened:
+            return opened.read()
+
+
+def import_archive(
+    store: ImageStore, path: Path, normal: Normal, architecture: str, name: str = ""
+) -> list[str]:
+    """The full names of what was in it. Raises ImageError.
+
+    `name`: for an archive of one image that does not say what it is called."""
+    try:
+        with tarfile.open(path) as opened, store.reserving() as reserved:
+            archive = Archive(opened, path)
+            if archive.has("index.json"):
+                found = _from_layout(store, archive, architecture, reserved)
+            elif archive.has("manifest.json"):
+                found = _from_docker(store, archive, reserved)
+            else:
+                raise ImageError(
+                    f"{path} is not an image archive: it has neither index.json nor manifest.json"
+                )
+            if not any(names for names, _ in found) and name and len(found) == 1:
+                found = [([name], found[0][1])]
+            named = [(normal(name), manifest) for names, manifest in found for name in names]
+            for full_name, manifest in named:
+                store.put(full_name, manifest)
+            return [full_name for full_name, _ in named]
+    except OSError as error:
+        raise ImageError(f"{path} cannot be imported: {error}") from error
+    except TAR_ERRORS as error:
+        raise ImageError(f"{path} is not an image archive: {error}") from error
+
+
+Found = list[tuple[list[str], Descriptor]]
+
+
+def _from_layout(
+    store: ImageStore, archive: Archive, architecture: str, reserved: set[str]
+) -> Found:
+    index = manifests.document(archive.read("index.json"), "index")
+    docker_names = _names_by_config(archive)
+    found: Found = []
+    for entry in index.get("manifests") or ():
+        target = manifests.descriptor(entry)
+        if target.media_type in manifests.INDEXES:
+            data = archive.read(_blob(target.digest))
+            target = manifests.manifest_for(manifests.document(data, "index"), architecture)
+        manifest = manifests.manifest(
+            manifests.document(archive.read(_blob(target.digest)), "manifest")
+        )
+        for part in (target, manifest.config, *manifest.layers):
+            reserved.add(part.digest)
+            _copy(store, archive, _blob(part.digest), part)
+        names = _names_of(entry) or docker_names.get(manifest.config.digest, [])
+        found.append((names, target))
+    return found
+
+
+def _names_of(entry: dict[str, Any]) -> list[str]:
+    annotations = entry.get("annotations") or {}
+    full, standard = annotations.get(_CONTAINERD_NAME), annotations.get(_STANDARD_NAME)
+    if isinstance(full, str) and full:
+        return [full]
+    if isinstance(standard, str) and ("/" in standard or ":" in standard):
+        return [standard]  # skopeo puts the whole name where the standard has only the tag
+    return []
+
+
+def _names_by_config(archive: Archive) -> dict[str, list[str]]:
+    """A docker archive that is a layout too names its images in manifest.json."""
+    if not archive.has("manifest.json"):
+        return {}
+    return {
+        "sha256:" + Path(str(entry.get("Config"))).name.removesuffix(".json"): list(
+            entry.get("RepoTags") or ()
+        )
+        for entry in json.loads(archive.read("manifest.json"))
+    }
+
+
+def _from_docker(store: ImageStore, archive: Archive, reserved: set[str]) -> Found:
+    found: Found = []
+    for entry in json.loads(archive.read("manifest.json")):
+        data = archive.read(str(entry["Config"]))
+        config = Descriptor("application/vnd.oci.image.config.v1+json", digest_of(data), len(data))
+        store.content.write(config, [data])
+        layers = [_layer(store, archive, str(name)) for name in entry.get("Layers") or ()]
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": manifests.OCI_MANIFEST,
+            "config": _said(config),
+            "layers": [_said(layer) for layer in layers],
+        }
+        data = json.dumps(manifest, sort_keys=True).encode()
+        target = Descriptor(manifests.OCI_MANIFEST, digest_of(data), len(data))
+        store.content.write(target, [data])
+        reserved |= {target.digest, config.digest, *(layer.digest for layer in layers)}
+        found.append((list(entry.get("RepoTags") or ()), target))
+    return found
+
+
+def _layer(store: ImageStore, archive: Archive, name: str) -> Descriptor:
+    """Docker's archives do not say a layer's digest: it is read twice."""
+    opened, size = archive.open(name)
+    with opened:
+        first = opened.read(4)
+        digest = hashlib.sha256(first)
+        for chunk in chunks_of(opened):
+            digest.update(chunk)
+    packing = "+gzip" if first[:2] == _GZIP else "+zstd" if first == _ZSTD else ""
+    layer = Descriptor(
+        f"application/vnd.oci.image.layer.v1.tar{packing}", f"sha256:{digest.hexdigest()}", size
+    )
+    _copy(store, archive, name, layer)
+    return layer
+
+
+def _copy(store: ImageStore, archive: Archive, name: str, part: Descriptor) -> None:
+    if store.content.has(part):
+        return
+    opened, _ = archive.open(name)
+    with opened:
+        store.content.write(part, iter(lambda: opened.read(CHUNK_BYTES), b""))
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/sha256/{digest.removeprefix('sha256:')}"
+
+
+def _said(part: Descriptor) -> dict[str, Any]:
+    return {"mediaType": part.media_type, "digest": part.digest, "size": part.size}

@@ -1,0 +1,248 @@
+"""One layer of an image, written into a directory that an overlay can be mounted from.
+
+Job: a stream of tar → files, with owners, modes, times, extended attributes, hard links and holes;
+    whiteouts become what the kernel's overlay takes for them.
+Invariant: the process has made the directory its root (`chroot`) before: no name, link or order of
+    entries leads out of it. Names with `..` and device files are refused besides.
+Invariant: the limits hold before anything is written beyond them.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Sequence
+from typing import IO
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.runtime.images.content import CHUNK_BYTES, ImageError
+
+WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+_OVERLAY_OPAQUE = "trusted.overlay.opaque"
+_XATTR = "SCHILY.xattr."
+# Others would speak to the overlay itself (trusted.overlay.redirect) or to the node's own policy.
+_XATTRS = ("user.", "security.capability")
+_HOLE = bytes(4096)
+_LONGEST_NAME = 4096
+# What a hostile archive makes of the parser, besides its own errors.
+TAR_ERRORS = (tarfile.TarError, EOFError, ValueError, ArithmeticError, LookupError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    entries: int = 2_000_000
+    bytes: int = 64 << 30
+
+
+class LayerWriter:
+    def __init__(self, limits: Limits, lowers: Sequence[int] = ()) -> None:
+        """`lowers`: open directories of the layers below, the nearest first."""
+        self._limits, self._lowers = limits, lowers
+        self._entries = self.bytes_written = 0
+        self._times: dict[str, float] = {}  # of directories: writing into them changes it
+
+    def write(self, stream: IO[bytes]) -> None:
+        """Raises ImageError, OSError."""
+        try:
+            with tarfile.open(fileobj=stream, mode="r|", errorlevel=2) as archive:
+                for member in archive:
+                    self._count()
+                    self._add(archive, member)
+                    archive.members = []  # type: ignore[attr-defined]  # else all are remembered
+        except TAR_ERRORS as error:
+            raise ImageError(f"the layer is no proper archive: {error or error!r}") from error
+        for name, moment in self._times.items():
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.utime(name, (moment, moment), follow_symlinks=False)
+
+    def _count(self) -> None:
+        self._entries += 1
+        if self._entries > self._limits.entries:
+            raise ImageError(f"the layer has more than {self._limits.entries} entries")
+
+    def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        name = clean_name(member.name)
+        if not name:
+            self._dress(".", member)
+            return
+        directory, base = os.path.split(name)
+        self._make_parents(directory)
+        if base == OPAQUE:
+            os.setxattr(directory or ".", _OVERLAY_OPAQUE, b"y")
+        elif base.startswith(WHITEOUT):
+            _hide(os.path.join(directory, _hidden_name(base)))
+        else:
+            self._add_file(archive, member, name)
+
+    def _add_file(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
+        if member.isdir():
+            self._make_directory(name)
+        elif member.isreg() or member.issparse():
+            _clear(name)
+            self._write_file(archive, member, name)
+        elif member.issym():
+            _clear(name)
+            os.symlink(member.linkname, name)
+        elif member.islnk():
+            self._link(member, name)
+            return  # it is dressed already
+        elif member.isfifo():
+            _clear(name)
+            os.mkfifo(name)
+        elif member.isdev():
+            raise ImageError(f"the layer has a device file, {name!r}: device files are refused")
+        else:
+            raise ImageError(f"the layer has an entry of an unknown kind: {name!r}")
+        self._dress(name, member)
+
+    def _make_parents(self, directory: str) -> None:
+        if not directory or os.path.isdir(directory):
+            return
+        self._make_parents(os.path.dirname(directory))
+        self._make_directory(directory)
+        below = self._lower(directory)
+        if below is not None:
+            os.chown(directory, below.st_uid, below.st_gid)
+            os.chmod(directory, stat.S_IMODE(below.st_mode))
+
+    def _lower(self, directory: str) -> os.stat_result | None:
+        """The directory as the layers below have it: an entry may name a file alone."""
+        for lower in self._lowers:
+            found = _stat_below(lower, directory.split("/"))
+            if found is not None:
+                return found
+        return None
+
+    def _make_directory(self, name: str) -> None:
+        try:
+            found = os.lstat(name)
+        except FileNotFoundError:
+            os.mkdir(name, 0o755)
+            return
+        if stat.S_ISDIR(found.st_mode):
+            return
+        os.unlink(name)
+        os.mkdir(name, 0o755)
+        if _is_whiteout(found):
+            # What the whiteout hid must not show through the new directory.
+            os.setxattr(name, _OVERLAY_OPAQUE, b"y")
+
+    def _write_file(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
+        source = archive.extractfile(member)
+        assert source is not None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        target = os.open(name, flags, 0o600)
+        with source, os.fdopen(target, "wb") as file:
+            while chunk := source.read(CHUNK_BYTES):
+                if member.issparse():
+                    _write_with_holes(file, chunk)
+                else:
+                    self._account(len(chunk))
+                    file.write(chunk)
+            file.truncate(member.size)
+
+    def _account(self, more: int) -> None:
+        self.bytes_written += more
+        if self.bytes_written > self._limits.bytes:
+            raise ImageError(f"the layer holds more than {self._limits.bytes} bytes")
+
+    def _link(self, member: tarfile.TarInfo, name: str) -> None:
+        target = clean_name(member.linkname)
+        if not target or target == name:
+            raise ImageError(f"the layer has a hard link to itself: {name!r}")
+        _clear(name)
+        try:
+            os.link(target, name, follow_symlinks=False)
+        except FileNotFoundError:
+            raise ImageError(
+                f"the layer has a hard link {name!r} to {target!r}, which it does not have"
+            ) from None
+
+    def _dress(self, name: str, member: tarfile.TarInfo) -> None:
+        os.chown(name, member.uid, member.gid, follow_symlinks=False)
+        if not member.issym():
+            os.chmod(name, stat.S_IMODE(member.mode))
+        for key, value in member.pax_headers.items():
+            attribute = key.removeprefix(_XATTR)
+            if attribute != key and attribute.startswith(_XATTRS):
+                raw = value.encode("utf-8", "surrogateescape")
+                with contextlib.suppress(OSError):  # the file system has none
+                    os.setxattr(name, attribute, raw, follow_symlinks=False)
+        moment = min(max(float(member.mtime), 0.0), float(1 << 40))
+        if member.isdir():
+            self._times[name] = moment
+        else:
+            os.utime(name, (moment, moment), follow_symlinks=False)
+
+
+def clean_name(name: str) -> str:
+    """Relative, without dots. Raises ImageError for what leads upwards."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise ImageError(f"the layer has a name that leads out of it: {name[:200]!r}")
+    cleaned = "/".join(parts)
+    if len(cleaned.encode("utf-8", "surrogateescape")) >= _LONGEST_NAME or "\0" in cleaned:
+        raise ImageError(f"the layer has a name that no file can have: {name[:200]!r}…")
+    return cleaned
+
+
+def _hidden_name(base: str) -> str:
+    hidden = base.removeprefix(WHITEOUT)
+    if hidden in ("", ".", ".."):
+        raise ImageError(f"the layer has a whiteout of nothing: {base!r}")
+    return hidden
+
+
+def _hide(name: str) -> None:
+    """A whiteout is about the layers below only: what this layer has under that name stays."""
+    if os.path.basename(name).startswith(WHITEOUT):
+        return  # notes of a file system that is no more
+    try:
+        found = os.lstat(name)
+    except FileNotFoundError:
+        os.mknod(name, stat.S_IFCHR, os.makedev(0, 0))
+        return
+    if stat.S_ISDIR(found.st_mode):
+        os.setxattr(name, _OVERLAY_OPAQUE, b"y")
+
+
+def _is_whiteout(found: os.stat_result) -> bool:
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(0, 0)
+
+
+def _clear(name: str) -> None:
+    """A later entry of the same name takes the place of the earlier one."""
+    try:
+        found = os.lstat(name)
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(found.st_mode):
+        shutil.rmtree(name)
+    else:
+        os.unlink(name)
+
+
+def _write_with_holes(file: IO[bytes], chunk: bytes) -> None:
+    for at in range(0, len(chunk), len(_HOLE)):
+        page = chunk[at : at + len(_HOLE)]
+        if page == _HOLE[: len(page)]:
+            file.seek(len(page), os.SEEK_CUR)
+        else:
+            file.write(page)
+
+
+def _stat_below(root: int, parts: Sequence[str]) -> os.stat_result | None:
+    """Component by component, through directories only."""
+    opened = os.dup(root)
+    try:
+        for part in parts:
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            inner = os.open(part, flags, dir_fd=opened)
+            os.close(opened)
+            opened = inner
+        return os.fstat(opened)
+    except OSError:
+        return None
+    finally:
+        os.close(opened)

@@ -1,0 +1,111 @@
+"""A program of its own that unpacks one layer: `python -m sampan.runtime.images.unpack`.
+
+Job: what standard input asks for (a list: blob, packing, two digests, target, the layers below) →
+    a directory; says in one line of JSON what went wrong. A process apart, because it
+    makes the directory its root, because a large layer is seconds of work, and because a hostile
+    one may take this process with it, and nothing else.
+Invariant: ends with 0 only if the blob and what was in it have the digests that were asked for, and
+    everything is on the disk.
+"""
+
+import ctypes
+import gzip
+import hashlib
+import io
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Sequence
+from typing import IO
+
+from sampan.runtime.images.content import CHUNK_BYTES, ImageError
+from sampan.runtime.images.layer import LayerWriter, Limits
+
+MOST_MEMORY = 1 << 30
+# Of the free space, what one layer may take: the rest is for everybody else.
+MOST_OF_DISK = 0.9
+
+
+class Hashed(io.RawIOBase):
+    """What is read through it is counted and hashed."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source, self._hash = source, hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self._hash.update(data)
+        return data
+
+    def rest(self) -> None:
+        while self.read(CHUNK_BYTES):
+            pass
+
+    @property
+    def digest(self) -> str:
+        return "sha256:" + self._hash.hexdigest()
+
+
+def unpack(work: Sequence[str]) -> None:
+    """Raises ImageError, OSError."""
+    blob, packing, digest, diff_id, target, *lowers = work
+    opened = [os.open(lower, os.O_PATH | os.O_DIRECTORY) for lower in lowers]
+    disk = os.statvfs(target)
+    free = int(disk.f_bavail * disk.f_frsize * MOST_OF_DISK)
+    limits = Limits(bytes=min(Limits().bytes, free))
+    # zstd is started before its program is out of sight.
+    with _through_zstd(blob) if packing == "zstd" else open(blob, "rb") as file:
+        os.chdir(target)
+        root = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+        os.chroot(".")
+        os.umask(0)
+        packed = Hashed(file)
+        # GzipFile and tarfile only read, which a Hashed can.
+        plain = Hashed(gzip.GzipFile(fileobj=packed) if packing == "gzip" else packed)  # type: ignore[arg-type]
+        try:
+            LayerWriter(limits, opened).write(plain)  # type: ignore[arg-type]
+            plain.rest()
+            packed.rest()
+        except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+            raise ImageError(f"the layer cannot be unpacked: {error}") from error
+        _compare("the layer", packed.digest, digest if packing != "zstd" else packed.digest)
+        _compare("the unpacked layer", plain.digest, diff_id)
+        if ctypes.CDLL(None, use_errno=True).syncfs(root) != 0:
+            raise OSError(ctypes.get_errno(), "the layer cannot be written to the disk")
+
+
+def _compare(what: str, found: str, wanted: str) -> None:
+    if found != wanted:
+        raise ImageError(f"{what} is {found}, not {wanted} as the image says")
+
+
+def _through_zstd(blob: str) -> IO[bytes]:
+    """The digest of what comes out is checked, and the blob's own was when it came in."""
+    program = shutil.which("zstd")
+    if program is None:
+        raise ImageError("the layer is packed with zstd: install the package zstd")
+    process = subprocess.Popen([program, "-dcq", blob], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    return process.stdout
+
+
+def main() -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        unpack(json.load(sys.stdin))
+    except (ImageError, OSError) as error:
+        print(json.dumps({"error": str(error)}))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+"""One container as processes: conmon, which outlives us, and what it watches.
+
+Job: start a container under conmon, know when it has ended and how, signal it, remove it.
+Invariant: conmon writes the exit code and the log; whether we live then does not matter.
+Invariant: a process is known by its pidfd, so that no other one with the same number is signalled.
+Owner: one Monitor per started container, by whoever started or found it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.runtime.programs import Programs
+
+START_SECONDS = 120.0
+_CALL_SECONDS = 120.0
+_MOST_MESSAGE = 1 << 16
+_REOPEN_LOG = b"2 0 0\n"  # what conmon takes at its control pipe
+LOST = 255  # the exit code where nobody saw it
+
+
+class ContainerFailure(Exception):
+    """The OCI runtime refused; the message is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConmonFiles:
+    """What conmon leaves in a container's directory."""
+
+    directory: Path
+
+    @property
+    def pid(self) -> Path:
+        return self.directory / "pid"
+
+    @property
+    def conmon_pid(self) -> Path:
+        return self.directory / "conmon.pid"
+
+    @property
+    def exit_code(self) -> Path:
+        return self.directory / "exits"
+
+    @property
+    def oom(self) -> Path:
+        return self.directory / "oom"
+
+    @property
+    def control(self) -> Path:
+        return self.directory / "ctl"
+
+
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    log: str
+    terminal: bool = False
+    stdin: bool = False
+    stdin_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    exit_code: int
+    at: float
+    out_of_memory: bool = False
+
+
+def conmon_call(programs: Programs, container: str, files: ConmonFiles, stdio: Stdio) -> list[str]:
+    options = [f"--runtime-arg={option}" for option in programs.runtime_options()]
+    if stdio.terminal:
+        options.append("--terminal")
+    if stdio.stdin:
+        options.append("--stdin")
+        if not stdio.stdin_once:
+            options.append("--leave-stdin-open")
+    return [
+        *programs.prefix, programs.conmon, "--api-version", "1", "--cid", container,
+        "--cuuid", container, "--name", container, "--runtime", programs.runtime,
+        "--bundle", str(files.directory), "--container-pidfile", str(files.pid),
+        "--conmon-pidfile", str(files.conmon_pid), "--exit-dir", str(files.exit_code),
+        "--persist-dir", str(files.directory), "--log-path", f"k8s-file:{stdio.log}",
+        "--full-attach", "--no-sync-log", *options,
+    ]  # fmt: skip
+
+
+async def create(programs: Programs, container: str, files: ConmonFiles, stdio: Stdio) -> int:
+    """The container is there then, with its pid, and waits for `start`. Raises ContainerFailure."""
+    files.exit_code.mkdir(exist_ok=True)
+    told, tell = os.pipe()
+    go_read, go = os.pipe()
+    environment = {"PATH": os.defpath, "_OCI_SYNCPIPE": str(tell), "_OCI_STARTPIPE": str(go_read)}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *conmon_call(programs, container, files, stdio),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(tell, go_read),
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(tell)
+        os.close(go_read)
+        tell = go_read = -1
+        os.write(go, b"\0")
+        async with asyncio.timeout(START_SECONDS):
+            said = await _line_from(told)
+            await process.wait()
+    except TimeoutError:
+        raise ContainerFailure("the container runtime did not answer in time") from None
+    except OSError as error:
+        raise ContainerFailure(f"conmon cannot be started: {error}") from error
+    finally:
+        for number in (told, tell, go_read, go):
+            if number >= 0:
+                os.close(number)
+    return _pid_in(said)
+
+
+async def _line_from(descriptor: int) -> bytes:
+    reader = asyncio.StreamReader(_MOST_MESSAGE)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(descriptor), "rb")
+    )
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""  # longer than any answer is
+    finally:
+        transport.close()
+
+
+def _pid_in(said: bytes) -> int:
+    try:
+        answer = json.loads(said)
+        pid = int(answer.get("data", answer.get("pid", -1)))
+    except (ValueError, TypeError, AttributeError):
+        raise ContainerFailure("conmon ended without a word") from None
+    if pid > 0:
+        return pid
+    message = str(answer.get("message") or "the container runtime gave no reason").strip()
+    raise ContainerFailure(message)
+
+
+async def call(programs: Programs, *arguments: str, seconds: float = _CALL_SECONDS) -> bytes:
+    """One call of the OCI runtime; its output. Raises ContainerFailure."""
+    process = await asyncio.create_subprocess_exec(
+        *programs.call(*arguments),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE, env={"PATH": os.defpath},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(seconds):
+            output, complaint = await process.communicate()
+    except TimeoutError:
+        raise ContainerFailure(f"{arguments[0]} took more than {seconds:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise ContainerFailure(complaint.decode(errors="replace").strip() or "it gave no reason")
+    return output
+
+
+class Monitor:
+    """A container that was started: waits for conmon's end, which is the container's."""
+
+    def __init__(self, container: str, files: ConmonFiles) -> None:
+        """Raises ProcessLookupError where conmon is gone: then `ended_by_file` has its word."""
+        self._container, self._files = container, files
+        self._conmon = open_process(_number_in(files.conmon_pid), container)
+        try:
+            self._process = os.pidfd_open(_number_in(files.pid))
+        except (ProcessLookupError, OSError):
+            self._process = -1  # ended, and conmon is about to
+        self.ended = asyncio.Event()
+        self._on_end: Callable[[], None] | None = None
+
+    def watch(self, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        asyncio.get_running_loop().add_reader(self._conmon, self._gone)
+
+    def _gone(self) -> None:
+        self.close()
+        self.ended.set()
+        if self._on_end is not None:
+            self._on_end()
+
+    def close(self) -> None:
+        if self._conmon >= 0:
+            asyncio.get_running_loop().remove_reader(self._conmon)
+            os.close(self._conmon)
+            self._conmon = -1
+        if self._process >= 0:
+            os.close(self._process)
+            self._process = -1
+
+    @property
+    def pid(self) -> int:
+        return _number_in(self._files.pid) if self._process >= 0 else 0
+
+    def send(self, number: int) -> None:
+        """To its first process; nothing happens where that is gone."""
+        if self._process >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, number)
+
+
+def ended_by_file(container: str, files: ConmonFiles) -> Ended | None:
+    """What conmon wrote; None: it has written nothing (yet)."""
+    file = files.exit_code / container
+    try:
+        code = int(file.read_text())
+        return Ended(code, file.stat().st_mtime, files.oom.exists())
+    except (OSError, ValueError):
+        return None
+
+
+def reopen_log(files: ConmonFiles) -> None:
+    """Raises OSError where conmon is gone."""
+    pipe = os.open(files.control, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        os.write(pipe, _REOPEN_LOG)
+    finally:
+        os.close(pipe)
+
+
+def open_process(pid: int, word: str) -> int:
+    """A pidfd of the process with that number, if `word` is on its command line."""
+    opened = os.pidfd_open(pid)
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        command = b""
+    if word.encode() not in command.split(b"\0"):
+        os.close(opened)
+        raise ProcessLookupError(pid)
+    return opened
+
+
+def _number_in(file: Path) -> int:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        raise ProcessLookupError(str(file)) from None

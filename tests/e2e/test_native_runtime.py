@@ -1,0 +1,129 @@
+"""A node without containerd: crun, conmon, and images of sampan's own. [R]"""
+
+import json
+import os
+
+import pytest
+
+from sampan.testing.parts.native_runtime import why_not
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import SampanProcess
+
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(why_not()) or os.geteuid() != 0, reason=why_not() or "needs root"),
+]
+IMAGE = "localhost/test/busybox:1"
+PODS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  initContainers:
+  - {name: init, image: IMAGE, command: [sh, -c, "echo made by init > /shared/index.html"],
+     volumeMounts: [{name: shared, mountPath: /shared}]}
+  containers:
+  - name: httpd
+    image: IMAGE
+    command: [sh, -c, "httpd -f -p 8080 -h /shared & wait"]
+    volumeMounts: [{name: shared, mountPath: /shared}]
+    readinessProbe: {httpGet: {port: 8080, path: /index.html}, periodSeconds: 1}
+  volumes: [{name: shared, emptyDir: {}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: strict}
+spec:
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: main
+    image: IMAGE
+    command:
+    - sh
+    - -c
+    - id -u; grep -E 'CapEff|^Seccomp:' /proc/self/status; touch /x || echo refused; sleep 1000
+    securityContext:
+      {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+    resources: {limits: {memory: 64Mi, cpu: 500m}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: hungry}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: main
+    image: IMAGE
+    command: [sh, -c, "x=a; while true; do x=$x$x; done"]
+    resources: {limits: {memory: 16Mi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: wrong}
+spec:
+  restartPolicy: Never
+  containers: [{name: main, image: IMAGE, command: [/nonexistent]}]
+""".replace("IMAGE", IMAGE)
+
+
+@pytest.fixture(scope="module")
+def node(workspace, archive):
+    process = SampanProcess(workspace / "native", "--runtime", "native")
+    process.up()
+    process.run("image", "import", str(archive))
+    yield process
+    code = process.stop()
+    process.reset()
+    assert code == 0, process.output.read_text()
+    assert process.leftovers() == {}
+
+
+def status(kubectl, pod):
+    found = json.loads(kubectl("get", "pod", pod, "-o", "json"))["status"]
+    return found["phase"], found.get("containerStatuses", [{}])[0]
+
+
+def test_pods_live_as_on_containerd(node):
+    kubectl = node.kubectl
+    kubectl("apply", "-f", "-", stdin=PODS)
+    kubectl("wait", "--for=condition=Ready", "pod/web", "pod/strict", "--timeout=60s")
+    assert kubectl("exec", "web", "--", "cat", "/shared/index.html") == "made by init\n"
+    assert "Seccomp:\t2" in kubectl("logs", "strict")
+    assert kubectl("logs", "strict").startswith("1000\n")
+    assert "CapEff:\t0000000000000000" in kubectl("logs", "strict")
+    assert "refused" in kubectl("logs", "strict")
+    kubectl.wait_phase("hungry", "Failed")
+    ended = status(kubectl, "hungry")[1]["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+    kubectl.wait_phase("wrong", "Failed")
+    ended = status(kubectl, "wrong")[1]["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
+    kubectl("delete", "pod", "--all", "--wait")
+    containers = node.data_dir / "native" / "containers"
+    eventually(lambda: not list(containers.iterdir()), 60)
+
+
+def test_an_image_is_pulled_and_containers_outlive_the_agent(node, registry_image):
+    kubectl = node.kubectl
+    script = "echo before; sleep 1000 & trap 'exit 4' TERM; echo ready; wait"
+    kubectl(
+        "run", "pulled", f"--image={registry_image}", "--restart=Never", "--", "sh", "-c", script
+    )
+    kubectl("run", "ends", f"--image={registry_image}", "--restart=Never", "--", "sh", "-c",
+            "while [ ! -e /end ]; do sleep 0.1; done; echo last words; exit 9")  # fmt: skip
+    kubectl("wait", "--for=condition=Ready", "pod/pulled", "pod/ends", "--timeout=60s")
+    before = status(kubectl, "pulled")[1]["containerID"]
+    # It ends while nobody looks.
+    kubectl("exec", "ends", "--", "sh", "-c", "(sleep 1; touch /end) >/dev/null 2>&1 &")
+    node.kill()
+    node.up()
+    kubectl.wait_phase("ends", "Failed")
+    assert status(kubectl, "ends")[1]["state"]["terminated"]["exitCode"] == 9
+    assert kubectl("logs", "ends") == "last words\n"
+    assert status(kubectl, "pulled")[1]["containerID"] == before
+    assert kubectl("exec", "pulled", "--", "echo", "still here") == "still here\n"
+    assert registry_image in node.run("image", "list")
+    kubectl("delete", "pod", "pulled", "ends", "--wait")
