@@ -4,6 +4,8 @@ Job: a node's conditions → its taints; no heartbeat for too long → condition
     is not Ready makes its pods not Ready.
 Invariant: only taints of our own keys are added or removed; a user's taints stay.
 Invariant: how old a heartbeat is, is measured by when *we* saw it change: node clocks may be wrong.
+Invariant: the signs of life of all nodes are looked at together, now and then: a node that is well
+    costs a comparison, not a turn of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,7 +53,7 @@ STOPPED = "Kubelet stopped posting node status."
 REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 NODE_INDEX = "node"
 ZONE_INDEX, FALLEN_INDEX = "zone and readiness", "not ready"
-LOOK_SECONDS = 10.0  # how often a node's signs of life are looked at
+LOOK_SECONDS = 10.0  # how often the nodes' signs of life are looked at
 
 
 class Eviction(Enum):
@@ -70,12 +72,19 @@ class Heartbeat:
     seen_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class AllNodes:
+    """The key under which the signs of life are looked at."""
+
+
 def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controller:
     """`grace_seconds`: how long a node may be silent."""
     heartbeats: dict[str, Heartbeat] = {}
     pace = EvictionPace()
 
-    async def planned(view: View, key: str) -> Plan:
+    async def planned(view: View, key: str | AllNodes) -> Plan:
+        if isinstance(key, AllNodes):
+            return look(view, heartbeats, grace_seconds)
         node = view.cache(NODES).get(key)
         if node is None:
             heartbeats.pop(key, None)
@@ -91,8 +100,7 @@ def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controlle
         made = plan(node, pods, known.seen_at, view.now, eviction, grace_seconds)
         if is_new:
             made = replace(made, actions=[_registration_event(node), *made.actions])
-        look = max(LOOK_SECONDS, grace_seconds / 5)
-        return replace(made, again_seconds=_sooner(look, made.again_seconds, wait))
+        return replace(made, again_seconds=wait)
 
     return Controller(
         name="node-lifecycle-controller",
@@ -108,6 +116,36 @@ def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controlle
     )
 
 
+def look(view: View, heartbeats: dict[str, Heartbeat], grace_seconds: float) -> Plan:
+    """Who gave a new sign of life, and who has been silent for too long; not later than the next
+    one may be."""
+    actions: list[Action] = []
+    leases, soonest = view.cache(LEASES), max(LOOK_SECONDS, grace_seconds / 5)
+    for node in view.cache(NODES).all():
+        name = name_of(node)
+        known = heartbeats.get(name)
+        if known is None:
+            continue  # its own turn comes first
+        sign = sign_of_life(node, leases.get(f"{LEASE_NAMESPACE}/{name}"))
+        if known.sign != sign:
+            heartbeats[name] = Heartbeat(sign, view.now)
+            continue
+        ready = condition_of(node, "Ready")
+        if ready is not None and ready.get("status") == "Unknown":
+            continue
+        left = _left(ready, known.seen_at, view.now, grace_seconds)
+        if left <= 0:
+            actions += _silent(node, view.now)
+        else:
+            soonest = min(soonest, left)
+    return Plan(actions, again_seconds=soonest)
+
+
+def _left(ready: Obj | None, seen_at: float, now: float, grace_seconds: float) -> float:
+    """How long the node may still be silent."""
+    return seen_at + (grace_seconds if ready is not None else STARTUP_GRACE_SECONDS) - now
+
+
 def plan(
     node: Obj,
     pods: Sequence[Obj],
@@ -117,14 +155,13 @@ def plan(
     grace_seconds: float = GRACE_SECONDS,
 ) -> Plan:
     ready = condition_of(node, "Ready")
-    grace = grace_seconds if ready is not None else STARTUP_GRACE_SECONDS
-    left = heartbeat_seen_at + grace - now
+    left = _left(ready, heartbeat_seen_at, now, grace_seconds)
     status = (ready or {}).get("status")
     if left <= 0 and status != "Unknown":
         # Taints and pods follow when this write comes back as a change of the node.
         return Plan(_silent(node, now))
     if status is None:
-        return Plan(again_seconds=left)
+        return NOTHING
     actions: list[Action] = []
     taints = wanted_taints(node, now, eviction)
     if taints != taints_of(node):
@@ -132,7 +169,7 @@ def plan(
     # A kubelet that lives writes its pods' readiness again: it is told once, when the node falls.
     if status == "Unknown" or (status == "False" and not _has_fallen(node)):
         actions += [_not_ready(pod, now) for pod in pods if _shows_ready(pod)]
-    return Plan(actions, again_seconds=left if left > 0 else None)
+    return Plan(actions)
 
 
 def _conditions_as_taints(node: Obj, eviction: Eviction) -> list[tuple[str, str]]:
@@ -263,12 +300,6 @@ def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, floa
     return Eviction.NOW, None
 
 
-def _sooner(look: float, again: float | None, wait: float | None) -> float | None:
-    """Silence is judged within one look of its limit, not only at the next one."""
-    times = [item for item in (again, wait) if item is not None]
-    return min(*times, look) if times else None
-
-
 def _registration_event(node: Obj) -> Record:
     name = name_of(node)
     about = {**reference(node), "uid": name}
@@ -287,9 +318,13 @@ def _fallen(node: Obj) -> Iterable[str]:
 def _with_the_fallen() -> Wake:
     """A node's own change; where it changes how fast zones are evicted, all that are not ready."""
     known: tuple[bool, dict[str, float]] = (False, {})
+    looking = False
 
-    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-        nonlocal known
+    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | AllNodes]:
+        nonlocal known, looking
+        if not looking:  # from the first node on, for ever
+            looking = True
+            return (AllNodes(), *wake(caches, old, new))
         nodes = caches(NODES)
         zones = _zones(nodes)
         rates = {zone: evictions_per_second(zones, zone) for zone in zones}

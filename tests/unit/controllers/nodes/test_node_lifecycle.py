@@ -1,9 +1,12 @@
 """controllers/nodes/node_lifecycle.py: conditions become taints, silence becomes Unknown."""
 
+import random
+
 from sampan.api.objects import copy_of, time_text
-from sampan.api.resources import NODES
+from sampan.api.resources import LEASES, NODES
 from sampan.client.indexer import Cache
 from sampan.controllers.actions import Patch, Record
+from sampan.controllers.controller import View
 from sampan.controllers.nodes import node_lifecycle as lifecycle
 
 NOW = 1_700_000_000.0
@@ -86,14 +89,48 @@ def test_an_unknown_node_is_tainted_and_its_pods_are_not_ready():
     assert unready.patch["status"]["conditions"][0]["status"] == "False"
 
 
-def test_a_node_that_reports_is_looked_at_again_when_it_could_be_silent():
-    assert lifecycle.plan(node(), [], NOW - 20, NOW).again_seconds == 30
+class Looks:
+    """All nodes and their leases, looked at when asked to."""
+
+    def __init__(self, *names):
+        self.caches = {NODES: Cache({}), LEASES: Cache({})}
+        self.heartbeats = {}
+        for name in names:
+            self.caches[NODES].put({**node(), "metadata": {"name": name, "uid": name}})
+            self.renew(name, "0")
+            self.heartbeats[name] = lifecycle.Heartbeat(("", ""), 0.0)
+
+    def renew(self, name, when):
+        meta = {"name": name, "namespace": "kube-node-lease", "uid": name}
+        self.caches[LEASES].put({"metadata": meta, "spec": {"renewTime": when}})
+
+    def look(self, now):
+        view = View(self.caches.__getitem__, None, now, random.Random(1))
+        return lifecycle.look(view, self.heartbeats, 50.0)
+
+
+def test_silence_is_judged_at_its_limit_and_a_renewal_begins_it_anew():
+    looks = Looks("a", "b")
+    assert looks.look(NOW) == lifecycle.Plan([], again_seconds=10.0)
+    looks.renew("a", "1")
+    assert looks.look(NOW + 45) == lifecycle.Plan([], again_seconds=5.0)
+    silent = looks.look(NOW + 50)
+    assert [action.name for action in silent.actions if isinstance(action, Patch)] == ["b"]
+    assert silent.again_seconds == 10.0
+
+
+def test_who_has_been_told_unknown_is_not_told_again():
+    looks = Looks("a")
+    looks.look(NOW)
+    gone = {**node("Unknown"), "metadata": {"name": "a", "uid": "a"}}
+    looks.caches[NODES].put(gone)
+    looks.look(NOW + 10)
+    assert looks.look(NOW + 100).actions == []
 
 
 def test_a_node_that_never_reported_gets_its_start_up_grace():
     new = node(ready="")
-    plan = lifecycle.plan(new, [], NOW - 50, NOW)
-    assert (plan.actions, plan.again_seconds) == ((), 10)
+    assert lifecycle.plan(new, [], NOW - 50, NOW).actions == ()
     conditions, *_ = lifecycle.plan(new, [], NOW - 61, NOW).actions
     reasons = {one["reason"] for one in conditions.patch["status"]["conditions"]}
     assert reasons == {"NodeStatusNeverUpdated"}
@@ -122,7 +159,8 @@ def cluster(size):
 def test_a_node_that_comes_or_reports_wakes_nobody_else():
     """With thousands of nodes, looking at all of them for each one was most of a start."""
     woken, changed = cluster(200)
-    assert woken == [[f"n{number}"] for number in range(200)]
+    assert woken[0] == [lifecycle.AllNodes(), "n0"]
+    assert woken[1:] == [[f"n{number}"] for number in range(1, 200)]
     assert changed("n7", "False") == ["n7"]  # one of many: the zone is as normal as it was
     assert changed("n7", "True") == ["n7"]
 
