@@ -5,8 +5,8 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 """
 
 import random
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from sampan.api.calls import Call
@@ -81,6 +81,7 @@ from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
+from sampan.apiserver.write.lease_renewals import LeaseRenewals
 from sampan.apiserver.write.legacy_tokens import LegacyTokens
 from sampan.apiserver.write.ownership import Ownership
 from sampan.apiserver.write.parts import Parts
@@ -251,6 +252,14 @@ class ApiServer:
         """For the controller that fills secrets with tokens; None: this server signs none."""
         signer = self._authenticators.signer
         return None if signer is None else signer.legacy_token
+
+    async def renew_leases(self, times: Mapping[str, str]) -> Collection[str]:
+        """For nodes of this process: node → renewTime; those that have to renew by themselves."""
+        return times.keys() if self._audit is not None else await self._renewals.renew(times)
+
+    @cached_property
+    def _renewals(self) -> LeaseRenewals:
+        return LeaseRenewals(self._chain.parts)
 
     async def token_user(self, token: str) -> User:
         """Whom a bearer token stands for. Raises BadToken."""

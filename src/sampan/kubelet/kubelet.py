@@ -23,6 +23,7 @@ from sampan.kubelet.images.image_gc import ImageGarbage
 from sampan.kubelet.images.image_manager import ImagePuller
 from sampan.kubelet.node.graceful_shutdown import NodeShutdown
 from sampan.kubelet.node.node_status_and_lease import Heartbeat
+from sampan.kubelet.node.shared_leases import SharedLeases
 from sampan.kubelet.node_parts import API, Loop, api_side, machine_side, sources_of
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
@@ -59,6 +60,7 @@ class SharedSources:
     pods: ApiserverSource | None = None
     nodes: NodeSource | None = None
     objects: TrackedObjects | None = None
+    leases: SharedLeases | None = None
 
 
 class Kubelet:
@@ -69,6 +71,7 @@ class Kubelet:
         shared = shared or SharedSources()
         self._source, self._nodes = shared.pods, shared.nodes
         self._own_objects: TrackedObjects | None = None
+        self._leases = shared.leases
         objects = shared.objects
         if objects is None:
             objects = TrackedObjects(context.client, clock=context.clock, rng=context.rng)
@@ -97,6 +100,7 @@ class Kubelet:
             machine=self._below.machine,
             health=self._health,
             recorder=self._recorder,
+            leases=self._leases,
         )
         self._shutdown = NodeShutdown(
             settings.shutdown,

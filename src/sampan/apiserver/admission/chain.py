@@ -157,9 +157,18 @@ class Admission:
             if attributes.audit:
                 _note(attributes)
 
+    def concerned(self, operation: str, resource: Resource) -> frozenset[str]:
+        """The plugins that look at such a write now."""
+        way = self._way((operation, resource.group, resource.kind, True))
+        return frozenset(name for name, _ in (*way.mutating, *way.validating))
+
     def _of(self, attributes: Attributes) -> _Way:
         resource = attributes.resource
-        key = (attributes.operation, resource.group, resource.kind, not attributes.subresource)
+        return self._way(
+            (attributes.operation, resource.group, resource.kind, not attributes.subresource)
+        )
+
+    def _way(self, key: tuple[str, str, str, bool]) -> _Way:
         way = self._ways.get(key)
         if way is None:
             if len(self._ways) >= MOST_KINDS:

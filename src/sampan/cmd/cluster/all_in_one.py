@@ -104,6 +104,7 @@ class AllInOne:
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
         assert self._server is not None
+        self._nodes.renew_together(self._server.renew_leases)
         await self._nodes.start(
             self._client_maker(self._server), self._metrics, self._tls_of_node()
         )

@@ -6,7 +6,7 @@ Invariant: nothing that only Linux has, and no gRPC, is imported before a real n
 
 import asyncio
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.client.contract import Client
@@ -27,6 +27,10 @@ LOCAL_PROVISIONER_USER = "system:serviceaccount:kube-system:local-provisioner"
 DNS_USER = "system:sampan:cluster-dns"
 
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
+
+
+# Node → renewTime of its lease, at once for many; those that have to renew theirs by themselves.
+Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,9 @@ class Nodes(Protocol):
     async def prepare(self) -> None:
         """What needs no API server: runs beside its start."""
 
+    def renew_together(self, renew: Renew) -> None:
+        """The API server's way to renew the leases of many nodes at once."""
+
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         """Returns when every node is Ready."""
 
@@ -69,6 +76,9 @@ class NoNodes:
         return ""
 
     async def prepare(self) -> None:
+        """Nothing to do."""
+
+    def renew_together(self, renew: Renew) -> None:
         """Nothing to do."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:

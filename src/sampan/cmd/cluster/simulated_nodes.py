@@ -23,6 +23,7 @@ from sampan.cmd.cluster.nodes import (
     SERVER_GRACE_SECONDS,
     ClientMaker,
     NodeIdentity,
+    Renew,
     all_ready,
     chosen_settings,
 )
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.context import NodeContext
     from sampan.kubelet.contracts.runtime import Runtime
     from sampan.kubelet.kubelet import Kubelet, SharedSources
+    from sampan.kubelet.node.shared_leases import SharedLeases
     from sampan.kubelet.server.http_server import KubeletServer
     from sampan.kubelet.simulated.node_types import NodeShape
     from sampan.kubelet.simulated.runtime import SimulatedRuntime
@@ -77,6 +79,7 @@ class SimulatedNodes:
         self._shapes = _chosen_shapes(settings, identity)  # a mistake in the file is said at once
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
+        self._renew: Renew | None = None
         self._kubelets: dict[str, Kubelet] = {}
         self._agents: dict[str, asyncio.Task[None]] = {}
         self.runtimes: dict[str, SimulatedRuntime] = {}  # by node: for who lets containers fail
@@ -90,6 +93,9 @@ class SimulatedNodes:
 
     async def prepare(self) -> None:
         """Nothing to do."""
+
+    def renew_together(self, renew: Renew) -> None:
+        self._renew = renew
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         self._tls = tls
@@ -161,7 +167,16 @@ class SimulatedNodes:
         self._tasks.supervise("pods", pods.run)
         self._tasks.supervise("own nodes", nodes.run)
         self._tasks.supervise("source", source.run)
-        return SharedSources(pods=source, nodes=own_nodes, objects=self._objects)
+        return SharedSources(source, own_nodes, self._objects, self._shared_leases())
+
+    def _shared_leases(self) -> "SharedLeases | None":
+        from sampan.kubelet.node.shared_leases import SharedLeases
+
+        if self._renew is None:
+            return None
+        leases = SharedLeases(self._renew, self._clock, MANY_HEARTBEAT_SECONDS)
+        self._tasks.supervise("leases", leases.run)
+        return leases
 
     def _context(
         self,

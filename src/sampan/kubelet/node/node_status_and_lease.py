@@ -28,6 +28,7 @@ from sampan.kubelet.node.node_status import (
     node_status,
     reconciled_metadata,
 )
+from sampan.kubelet.node.shared_leases import SharedLeases
 from sampan.kubelet.pods import fit
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 
@@ -50,7 +51,10 @@ class Heartbeat:
         machine: Machine,
         health: RuntimeHealth,
         recorder: EventRecorder,
+        leases: SharedLeases | None = None,
     ) -> None:
+        """`leases`: where the nodes of one process renew theirs together."""
+        self._leases = leases
         self._pressures: frozenset[str] = frozenset()
         self._shutting_down = False
         self._settings, self._client = context.settings, context.client
@@ -123,6 +127,9 @@ class Heartbeat:
         await self.registered.wait()
         while True:
             await self._patiently("node lease was not renewed, trying again", self._renew)
+            if self._leases is not None:
+                await self._leases.due(self._settings.node_name)
+                continue
             # The jitter keeps a thousand nodes of one process from writing as one.
             await self._clock.sleep(with_jitter(self._settings.heartbeat_seconds, 0.04, self._rng))
 

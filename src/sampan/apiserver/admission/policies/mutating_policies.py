@@ -16,4 +16,7 @@ def plugin(parts: PluginParts) -> Steps:
 
         return judge(parts)
 
-    return Steps(mutate=step(parts, MUTATING_ADMISSION_POLICIES, load))
+    return Steps(
+        mutate=step(load),
+        idle_without=parts.registry.kind(MUTATING_ADMISSION_POLICIES),
+    )

@@ -17,4 +17,7 @@ def plugin(parts: PluginParts) -> Steps:
 
         return judge(parts)
 
-    return Steps(validate=step(parts, VALIDATING_ADMISSION_POLICIES, load))
+    return Steps(
+        validate=step(load),
+        idle_without=parts.registry.kind(VALIDATING_ADMISSION_POLICIES),
+    )

@@ -23,6 +23,7 @@ from sampan.cmd.cluster.nodes import (
     SERVER_GRACE_SECONDS,
     ClientMaker,
     NodeIdentity,
+    Renew,
     all_ready,
     chosen_settings,
     listen,
@@ -102,6 +103,9 @@ class RealNode:
         said = await self._runtime.connect(socket_path)
         self._data.remember(cri_socket=socket_path)
         return said
+
+    def renew_together(self, renew: Renew) -> None:
+        """There is one."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         with self._progress.step("node") as step:

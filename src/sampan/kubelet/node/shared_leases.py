@@ -1,0 +1,49 @@
+"""The leases of many nodes of one process, renewed together.
+
+Job: share out the nodes over the heartbeat's seconds; renew each share in one call.
+Invariant: whoever waits is renewed once in `every_seconds`, or told to renew by itself.
+Invariant: a node that waits no more is not renewed.
+Owner: whoever runs the nodes; `due` may be called from anywhere in the same event loop.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from sampan.api.objects import micro_time_text
+from sampan.core.clock import Clock
+
+SHARES = 40
+Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
+
+
+class SharedLeases:
+    def __init__(self, renew: Renew, clock: Clock, every_seconds: float) -> None:
+        """`renew`: node → renewTime, and those that it could not renew."""
+        self._renew, self._clock, self._pause = renew, clock, every_seconds / SHARES
+        self._shares: list[dict[str, asyncio.Future[None]]] = [{} for _ in range(SHARES)]
+
+    async def due(self, node: str) -> None:
+        """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
+        share = min(self._shares, key=len)
+        waiting = share[node] = asyncio.get_running_loop().create_future()
+        try:
+            await waiting
+        finally:
+            if share.get(node) is waiting:
+                del share[node]
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            for share in self._shares:
+                await self._clock.sleep(self._pause)
+                await self._renew_share(share)
+
+    async def _renew_share(self, share: dict[str, asyncio.Future[None]]) -> None:
+        if not share:
+            return
+        now = micro_time_text(self._clock.now())
+        for node in await self._renew(dict.fromkeys(share, now)):
+            waiting = share.get(node)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(None)

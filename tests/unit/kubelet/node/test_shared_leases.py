@@ -1,0 +1,76 @@
+import asyncio
+
+from sampan.core.tasks import Tasks
+from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+
+
+class World:
+    def __init__(self):
+        self.clock, self.tasks = LoopClock(), Tasks("test")
+        self.renewed, self.refused = [], set()
+        self.alone = []
+        self.leases = SharedLeases(self.renew, self.clock, 20.0)
+
+    async def renew(self, times):
+        self.renewed.append((asyncio.get_running_loop().time(), sorted(times)))
+        return self.refused & times.keys()
+
+    async def keep(self, node):
+        while True:
+            await self.leases.due(node)
+            self.alone.append(node)
+
+    def times_of(self, node):
+        return [when for when, nodes in self.renewed if node in nodes]
+
+
+def test_each_is_renewed_once_in_a_heartbeat_and_all_of_a_share_in_one_call():
+    async def main():
+        world = World()
+        nodes = [f"n{number}" for number in range(2 * SHARES)]
+        for node in nodes:
+            world.tasks.start(node, world.keep(node))
+        world.tasks.start("leases", world.leases.run())
+        await world.clock.sleep(60.5)
+        assert len(world.renewed) == 3 * SHARES
+        for node in nodes:
+            first, second, third = world.times_of(node)
+            assert round(second - first, 6) == round(third - second, 6) == 20.0
+        assert world.alone == []
+        await world.tasks.stop()
+
+    virtual_time.run(main())
+
+
+def test_who_was_not_renewed_does_it_alone_and_waits_again():
+    async def main():
+        world = World()
+        for node in ("a", "b"):
+            world.tasks.start(node, world.keep(node))
+        world.tasks.start("leases", world.leases.run())
+        world.refused = {"a"}
+        await world.clock.sleep(20.5)
+        assert world.alone == ["a"]
+        world.refused = set()
+        await world.clock.sleep(20.0)
+        assert world.alone == ["a"]
+        assert len(world.times_of("a")) == 2
+        await world.tasks.stop()
+
+    virtual_time.run(main())
+
+
+def test_a_node_that_is_gone_is_not_renewed():
+    async def main():
+        world = World()
+        task = world.tasks.start("a", world.keep("a"))
+        world.tasks.start("leases", world.leases.run())
+        await world.clock.sleep(10.0)
+        task.cancel()
+        await world.clock.sleep(60.0)
+        assert len(world.times_of("a")) == 1
+        await world.tasks.stop()
+
+    virtual_time.run(main())
