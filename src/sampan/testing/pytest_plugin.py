@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from sampan.testing.kit.cluster import Cluster
 
-MARKER = "sampan(nodes=1, controllers='*', scheduler=True, store='memory', clock='real', seed=None)"
+MARKER = "sampan(nodes=1, controllers='*', scheduler=True, store='memory', clock='real', …)"
 FAULTS_MARKER = "sampan_faults(seed=None, rate=0.2, kinds=…, verbs=…, resources=…, client='')"
 FIXTURES = ("sampan", "sampan_session")
 _KEEP = "--sampan-keep"

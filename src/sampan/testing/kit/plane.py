@@ -7,6 +7,7 @@ Owner: the process of the cluster.
 
 import io
 import random
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -152,10 +153,12 @@ class Plane:
 
     def _simulated_nodes(self) -> SimulatedNodes:
         known = tuple(name_of(obj) for obj in self._objects if obj["kind"] == "Node")
-        self._has_nodes = bool(known or self._spec.nodes)
+        file = self._spec.nodes_file
+        self._has_nodes = bool(known or self._spec.nodes or file)
         settings = UpSettings(
-            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, node_names=known
-        )
+            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, node_names=known,
+            nodes_file=file,
+        )  # fmt: skip
         progress = Progress(io.StringIO(), self.clock)
         return SimulatedNodes(settings, IDENTITY, progress, self.clock, self.rng)
 
@@ -176,7 +179,11 @@ class Plane:
 
     def _start_scheduler(self) -> None:
         client = self.client_of("system:kube-scheduler")
-        scheduler = scheduler_of(configuration_in(""), client, self.clock, self._metrics, self.rng)
+        file = self._spec.scheduler_config
+        if file:
+            sys.path.insert(0, str(Path(file).parent))  # where its plugins are
+        configuration = configuration_in(file, "scheduler_config")
+        scheduler = scheduler_of(configuration, client, self.clock, self._metrics, self.rng)
         self.server.add_document("/sampan/v1/why/", why_of(scheduler))
         self._tasks.supervise("kube-scheduler", scheduler.run)
 

@@ -25,6 +25,8 @@ class Spec:
     scheduler: bool = True
     store: StoreChoice = "memory"
     clock: ClockChoice = "real"
+    scheduler_config: str = ""  # a KubeSchedulerConfiguration; plugins beside it are found
+    nodes_file: str = ""  # types of nodes, instead of a number of them (docs/lab.md)
     snapshot: str = ""  # a file: the cluster begins with its objects, and with nodes of their names
 
     @property
@@ -39,7 +41,11 @@ class Spec:
         return {name: getattr(self, name) for name in FIELDS}
 
 
-FIELDS = ("nodes", "controllers", "scheduler", "store", "clock", "snapshot")
+FIELDS = (
+    "nodes", "controllers", "scheduler", "store", "clock", "scheduler_config", "nodes_file",
+    "snapshot",
+)  # fmt: skip
+FILES = ("snapshot", "scheduler_config", "nodes_file")
 _CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual")}
 
 
@@ -50,8 +56,8 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
             raise CannotStart(f"a cluster has no {name!r}: there are {', '.join(FIELDS)}")
         if name in _CHOICES and value not in _CHOICES[name]:
             raise CannotStart(f"{name}={value!r}: it is one of {', '.join(_CHOICES[name])}")
-    if chosen.get("snapshot"):
-        chosen = {**chosen, "snapshot": str(Path(chosen["snapshot"]).absolute())}
+    files = {name: str(Path(chosen[name]).absolute()) for name in FILES if chosen.get(name)}
+    chosen = {**chosen, **files}
     spec = Spec(**chosen)
     if type(spec.nodes) is not int or not 0 <= spec.nodes <= MOST_NODES:
         raise CannotStart(f"nodes={spec.nodes!r}: a number from 0 to {MOST_NODES}")
@@ -59,8 +65,9 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
         raise CannotStart(f"controllers={spec.controllers!r}: a text such as '*,-job'")
     if type(spec.scheduler) is not bool:
         raise CannotStart(f"scheduler={spec.scheduler!r}: True or False")
-    if spec.snapshot and not Path(spec.snapshot).is_file():
-        raise CannotStart(f"there is no snapshot {spec.snapshot}")
+    for name, path in files.items():
+        if not Path(path).is_file():
+            raise CannotStart(f"there is no {name} {path}")
     if spec.store == "sqlite" and spec.virtual:
         raise CannotStart("store='sqlite' has a thread of its own: no virtual clock beside it")
     return spec

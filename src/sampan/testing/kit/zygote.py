@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 from sampan.api.schema.published import Schema
+from sampan.cmd.errors import CannotStart as NoCluster
 from sampan.core.clock import SystemClock
 from sampan.core.virtual_time.loop import SteppedLoop, VirtualClock
 from sampan.testing.kit import member, messages
@@ -63,8 +64,8 @@ def _hold_cluster(
         plane = Plane(spec, keys, schema, clock)
         plane.rng.seed(request["seed"])
         member.start(loop, plane, keys)
-    except (CannotStart, OSError) as error:
-        messages.send(control, {"id": request["id"], "error": str(error)})
+    except (CannotStart, NoCluster, OSError) as error:
+        messages.send(control, {"id": request["id"], "error": " ".join(str(error).split())})
         os._exit(1)
     process = member.Member(loop, plane, control, COMMANDS)
     if request["serves"]:
