@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
 from sampan.api.objects import Obj
 from sampan.client import kubeconfig
 from sampan.client.kubeconfig import SECTIONS, Connection, KubeconfigError, document_of
@@ -54,7 +52,7 @@ def _write_context(path: Path, connection: Connection, name: str, *, use: bool) 
         "current-context": name if use else document.get("current-context") or name,
     }
     written.setdefault("preferences", {})
-    _write_whole(path, yaml.safe_dump(written, sort_keys=False).encode())
+    _write_whole(path, _text(written))
 
 
 def current_context(path: Path) -> str:
@@ -97,7 +95,7 @@ def _remove_context(path: Path, name: str, before: str) -> bool:
     if document.get("current-context") == name:
         left = [entry.get("name") for entry in document["contexts"]]
         document["current-context"] = before if before in left else ""
-    _write_whole(path, yaml.safe_dump(document, sort_keys=False).encode())
+    _write_whole(path, _text(document))
     return True
 
 
@@ -116,6 +114,12 @@ def _alone_in(directory: Path) -> Iterator[None]:
 def _with_entry(document: Obj, section: str, name: str, value: Obj) -> list[Obj]:
     others = [entry for entry in document.get(section) or [] if entry.get("name") != name]
     return [*others, {"name": name, SECTIONS[section]: value}]
+
+
+def _text(document: Obj) -> bytes:
+    import yaml  # takes longer than all that a verb does before it writes
+
+    return yaml.safe_dump(document, sort_keys=False).encode()
 
 
 def _base64(data: bytes) -> str:

@@ -213,11 +213,7 @@ class AllInOne:
             ca_bundle_pem=self._pki.ca.read_text(),
             mount_service_account_tokens=self._nodes is not None and self._nodes.mount_volumes,
             kubelet_place=self._nodes.place_of if self._nodes is not None else None,
-            kubelet_tls=lambda: client_context(
-                ca_path=self._pki.ca,
-                cert_path=self._pki.certificate("apiserver-kubelet-client"),
-                key_path=self._pki.key("apiserver-kubelet-client"),
-            ),
+            kubelet_tls=self._tls_to_nodes,
             proxy_client=ProxyClientSettings(
                 str(self._pki.certificate(pki.FRONT_PROXY_CLIENT)),
                 str(self._pki.key(pki.FRONT_PROXY_CLIENT)),
@@ -235,6 +231,17 @@ class AllInOne:
 
     def _tls_of_node(self) -> ssl.SSLContext:
         return self._tls("kubelet")
+
+    def _tls_to_nodes(self) -> ssl.SSLContext:
+        """With what the API server shows to nodes, renewed as what it shows to its clients."""
+        file = "apiserver-kubelet-client"
+        context = client_context(
+            ca_path=self._pki.ca,
+            cert_path=self._pki.certificate(file),
+            key_path=self._pki.key(file),
+        )
+        self._served.append(rotation.Served(context, file))
+        return context
 
     def _tls(self, file: str) -> ssl.SSLContext:
         context = server_context(self._pki.certificate(file), self._pki.key(file), self._pki.ca)

@@ -70,10 +70,13 @@ class ApiServerProcess:
         with self._progress.step("API server") as step:
             listening = listening_socket(settings.bind_address, settings.port, "--secure-port")
             self.port = listening.getsockname()[1]
-            chosen = server_settings_of(settings, files, (address, self.port))
+            to_nodes = _tls_to_nodes(files)
+            chosen = server_settings_of(settings, files, (address, self.port), to_nodes)
             self.server = await self._api.serve(store, chosen, [listening], tls)
             step.detail = f"https://{address}:{self.port}"
-        self._keep_certificate(tls, files, address)
+        self._keep_loaded(tls, files.certificate, files.key)
+        self._keep_loaded(to_nodes, files.kubelet_certificate, files.kubelet_key)
+        self._keep_fresh(address)
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -112,10 +115,14 @@ class ApiServerProcess:
         }
         return [leaf for leaf in pki.server_leaves(names) if not is_given[leaf.file]]
 
-    def _keep_certificate(self, tls: ssl.SSLContext, files: ServerFiles, address: str) -> None:
+    def _keep_loaded(self, tls: ssl.SSLContext, certificate: str, key: str) -> None:
+        pair = (Path(certificate), Path(key))
+        self._tasks.supervise(
+            f"certificate {pair[0].name}", lambda: rotation.keep_loaded(tls, pair, self._clock)
+        )
+
+    def _keep_fresh(self, address: str) -> None:
         root = Path(self._settings.cert_dir)
-        pair = (Path(files.certificate), Path(files.key))
-        self._tasks.supervise("certificate", lambda: rotation.keep_loaded(tls, pair, self._clock))
         if self._settings.cert_dir and pki.Pki(root).ca_key.exists():
             self._tasks.supervise(
                 "renewal",
@@ -160,8 +167,24 @@ _FLAGS = {
 }
 
 
+def _tls_to_nodes(files: ServerFiles) -> ssl.SSLContext:
+    """Raises CannotStart."""
+    try:
+        return client_context(
+            ca_path=files.kubelet_ca,
+            cert_path=files.kubelet_certificate,
+            key_path=files.kubelet_key,
+        )
+    except (OSError, ssl.SSLError) as error:
+        names = f"{files.kubelet_certificate}, {files.kubelet_key}, {files.kubelet_ca}"
+        raise CannotStart(f"{names}: {error}") from error
+
+
 def server_settings_of(
-    settings: ApiServerProcessSettings, files: ServerFiles, advertised: tuple[str, int]
+    settings: ApiServerProcessSettings,
+    files: ServerFiles,
+    advertised: tuple[str, int],
+    to_nodes: ssl.SSLContext,
 ) -> ApiServerSettings:
     """Raises CannotStart."""
     try:
@@ -175,11 +198,7 @@ def server_settings_of(
             token_signing_key_pem=token_key.read_bytes(),
             ca_bundle_pem=client_ca.decode(),
             mount_service_account_tokens=True,
-            kubelet_tls=lambda: client_context(
-                ca_path=files.kubelet_ca,
-                cert_path=files.kubelet_certificate,
-                key_path=files.kubelet_key,
-            ),
+            kubelet_tls=lambda: to_nodes,
             proxy_client=proxy_client_of(settings, files),
             **server_settings(settings.security, client_ca),
         )

@@ -29,6 +29,7 @@ HOLD_SECONDS = 0.05  # no request, object or expression may hold the loop for lo
 MOST_PLACES = 200  # that are counted apart
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _PACKAGE = "sampan"
+IMPORT = "import by "
 
 
 class LoopWatch:
@@ -119,17 +120,24 @@ class LoopWatch:
             place = "elsewhere"
         self._places.add(place)
         self._holds.add(place or "unknown")
-        log.warning("event loop held", seconds=round(seconds, 3), place=place or "unknown")
+        # An import happens once, and is nothing that anybody could do something about.
+        say = log.info if place.startswith(IMPORT) else log.warning
+        say("event loop held", seconds=round(seconds, 3), place=place or "unknown")
 
     def _place(self) -> str:
         return place_of(sys._current_frames().get(self._loop_thread))
 
 
 def place_of(frame: FrameType | None) -> str:
-    """`api.patch.strategic_patch.maps:57`: the innermost of our own functions."""
+    """`api.patch.strategic_patch.maps:57`: the innermost of our own functions; `import by …` where
+    it imports something."""
+    prefix = ""
     while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] == _PACKAGE and module != __name__:
-            return f"{module.removeprefix('sampan.')}.{frame.f_code.co_name}:{frame.f_lineno}"
+        module, function = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if module == "importlib._bootstrap":
+            prefix = IMPORT
+        is_ours = module.partition(".")[0] == _PACKAGE and module != __name__
+        if is_ours and function != "<module>":
+            return f"{prefix}{module.removeprefix('sampan.')}.{function}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

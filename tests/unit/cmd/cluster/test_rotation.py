@@ -1,13 +1,15 @@
 """Certificates are renewed before they expire."""
 
 import asyncio
+import contextlib
 import ssl
+import time
 
 import pytest
 from cryptography import x509
 
 from sampan.cmd.cluster import pki, rotation
-from sampan.core.tls import server_context
+from sampan.core.tls import client_context, server_context
 
 DAY = 86400.0
 
@@ -51,6 +53,35 @@ def test_a_certificate_is_replaced_in_time_and_the_context_shows_the_new_one(tmp
     assert rotation.renew(tmp_path, leaves, served, clock)
     assert serial(path) != first
     assert oct(where.key("apiserver").stat().st_mode)[-3:] == "600"
+
+
+def shown_to(server, client):
+    """The certificate that the client shows, over a handshake in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asked = server.wrap_bio(to_server, to_client, server_side=True)
+    asking = client.wrap_bio(to_client, to_server, server_hostname="n1")
+    for end in (asking, asked, asking, asked):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return x509.load_der_x509_certificate(asked.getpeercert(True)).serial_number
+
+
+def test_what_is_shown_to_nodes_is_renewed_as_well(tmp_path):
+    clock = Calendar()
+    clock.seconds = time.time()  # noqa: TID251  # OpenSSL reads the machine's own clock
+    leaves = pki.leaves(["localhost"], "n1", ["n1"])
+    pki.ensure(tmp_path, leaves, clock)
+    where, file = pki.Pki(tmp_path), "apiserver-kubelet-client"
+    server = server_context(
+        where.certificate("kubelet"), where.key("kubelet"), where.ca, require_client_cert=True
+    )
+    client = client_context(
+        ca_path=where.ca, cert_path=where.certificate(file), key_path=where.key(file)
+    )
+    assert shown_to(server, client) == serial(where.certificate(file))
+    where.certificate(file).unlink()  # gone is as good as old
+    assert rotation.renew(tmp_path, leaves, [rotation.Served(client, file)], clock)
+    assert shown_to(server, client) == serial(where.certificate(file))
 
 
 def test_it_looks_twice_a_day_for_as_long_as_the_cluster_runs(tmp_path):

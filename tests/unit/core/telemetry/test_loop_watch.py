@@ -47,3 +47,15 @@ def test_an_idle_loop_is_not_asked():
 
     asyncio.run(story())
     assert "sampan_event_loop_delay_seconds_count" not in metrics.render()
+
+
+def test_an_import_is_told_from_what_a_request_does(tmp_path, monkeypatch):
+    """It happens once, and goes to the log, not to the terminal."""
+    (tmp_path / "takes_long.py").write_text(
+        "import sys\nfrom sampan.core.telemetry.loop_watch import place_of\n"
+        "PLACE = place_of(sys._getframe())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ours = {"__name__": "sampan.part"}
+    exec("def load():\n import takes_long\n return takes_long.PLACE", ours)
+    assert ours["load"]() == "import by part.load:2"
