@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -88,3 +89,39 @@ def test_interfaces_and_packet_filter_rules_are_found_unless_they_are_somebody_e
         subprocess.run(["nft", "delete", "table", "ip", f"{BRIDGE}-pods"], capture_output=True)
         run("ip", "link", "delete", BRIDGE)
     assert leftovers(data, network).keys() == {"directories"}
+
+
+DOCTOR = """
+import subprocess
+from pathlib import Path
+from sampan.cmd.verbs.machine import doctor, leftovers
+from sampan.network.bridge import owner_mark
+
+def run(*words):
+    subprocess.run(words, check=True)
+
+def ours():
+    return [check for check in leftovers.checks("/no/such") if "sampan9" in check.what]
+
+run("ip", "link", "add", "sampan9", "type", "bridge")
+run("ip", "link", "set", "sampan9", "alias", owner_mark(Path("/no/such/directory")))
+run("nft", "add", "table", "ip", "sampan9-pods")
+print([check.what for check in ours()])
+doctor.repair(ours())
+print([check.what for check in ours()])
+"""
+
+
+def test_the_doctor_removes_what_a_killed_cluster_left():
+    """In a network namespace of its own: bridges and rules there are nobody else's."""
+    command = ["unshare", "--net", sys.executable, "-c", DOCTOR]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        [
+            "['sampan9', 'ip sampan9-pods']",
+            "$ ip link delete sampan9",
+            "$ nft delete table ip sampan9-pods",
+            "[]",
+        ]
+    )

@@ -4,12 +4,13 @@ Job: settings and what this machine has → the nodes, or one sentence that says
 """
 
 import os
+import platform
 import random
 import sys
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.machine import missing_rights
+from sampan.cmd.cluster.machine import OLDEST_KERNEL, is_new_enough, missing_rights
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node.runtime import nobody_at
 from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes
@@ -111,6 +112,8 @@ def _missing_for_native() -> list[str]:
 def missing_parts(settings: UpSettings) -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
+    if not is_new_enough(platform.release()):
+        return [f"a kernel of {OLDEST_KERNEL} or newer (this is {platform.release()})"]
     from sampan.kubelet.containerd.config import search_path, what_is_missing
     from sampan.network import cni
 

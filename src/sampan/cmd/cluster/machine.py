@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.container_spec.name_resolution import Dns
 
 
+OLDEST_KERNEL = "4.19"
 # Networks, and namespaces and mounts: what root of an ordinary container does not have.
 NEEDED_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 
@@ -25,6 +26,12 @@ def lacking_capabilities(status: str) -> list[str]:
         return []
     effective = int(found[1], 16)
     return [name for name, bit in NEEDED_CAPABILITIES.items() if not effective >> bit & 1]
+
+
+def is_new_enough(release: str) -> bool:
+    """Of a kernel, for real containers."""
+    numbers = [int(part) for part in re.findall(r"[0-9]+", release)[:2]]
+    return numbers >= [int(part) for part in OLDEST_KERNEL.split(".")]
 
 
 def missing_rights() -> list[str]:

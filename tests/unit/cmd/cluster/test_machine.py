@@ -30,3 +30,11 @@ def test_the_machine_has_an_address():
 def test_root_of_an_ordinary_container_may_not_do_what_a_node_needs(effective, lacking):
     status = f"Name:\tbash\nCapPrm:\t000001ffffffffff\nCapEff:\t{effective}\nCapBnd:\t0\n"
     assert machine.lacking_capabilities(status) == lacking
+
+
+@pytest.mark.parametrize(
+    ("release", "is_enough"),
+    [("3.10.0-1160.el7.x86_64", False), ("4.18.0", False), ("4.19.0", True), ("6.1.0-18", True)],
+)
+def test_a_kernel_is_new_enough_or_up_says_so(release, is_enough):
+    assert machine.is_new_enough(release) is is_enough

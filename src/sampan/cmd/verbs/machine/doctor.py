@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir, holder
-from sampan.cmd.cluster.machine import missing_rights
+from sampan.cmd.cluster.machine import OLDEST_KERNEL, is_new_enough, missing_rights
+from sampan.cmd.verbs.machine import leftovers
 from sampan.cmd.verbs.machine.checks import Check, check_lines
 from sampan.core.clock import Clock, SystemClock
 
-OLDEST_KERNEL = (4, 19)
 LEAST_DISK_BYTES = 2 * 2**30
 CNI_FOLDERS = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
 KUBELET_PORT = 10250
@@ -37,12 +37,15 @@ def run(data_dir: str, port: int, *, fix: bool = False) -> int:
         print()
         checks = list(examine(data_dir, port))
         print("\n".join(check_lines(checks)))
-    wrong = [check for check in checks if not check.is_ok]
+    wrong = [check for check in checks if not check.is_ok and check.is_in_the_way]
+    left = [check for check in checks if not check.is_ok and not check.is_in_the_way]
     if wrong:
         print(f"\n{len(wrong)} of {len(checks)} need attention", file=sys.stderr)
         if not fix and any(check.repair for check in wrong):
             print("`sampan doctor --fix` does what can be done", file=sys.stderr)
         print("without them: sampan up --runtime simulated", file=sys.stderr)
+    if left and not fix:
+        print("`sampan doctor --fix` removes what earlier runs left", file=sys.stderr)
     return 1 if wrong else 0
 
 
@@ -75,6 +78,7 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
     yield _disk(data_dir)
     yield clock(SystemClock())
     yield _forwarding()
+    yield from leftovers.checks(data_dir)
 
 
 def _root() -> Check:
@@ -88,10 +92,9 @@ def _root() -> Check:
 
 
 def kernel(release: str) -> Check:
-    numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
-    wanted = ".".join(map(str, OLDEST_KERNEL))
-    remedy = f"{wanted} or newer is needed: upgrade the system, or sampan up --runtime simulated"
-    return Check("kernel", numbers >= OLDEST_KERNEL, release, remedy)
+    wanted = f"{OLDEST_KERNEL} or newer is needed"
+    remedy = f"{wanted}: upgrade the system, or sampan up --runtime simulated"
+    return Check("kernel", is_new_enough(release), release, remedy)
 
 
 def _cgroups() -> Check:
