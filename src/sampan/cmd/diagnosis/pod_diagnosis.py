@@ -177,7 +177,8 @@ def _waiting(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> list[
     waiting = (status.get("state") or {}).get("waiting") or {}
     reason, message = waiting.get("reason") or "", str(waiting.get("message") or "")
     if reason in _PULL_REASONS:
-        why = told.last("Failed", name, "ull") or message
+        # Not the "Error: ImagePullBackOff" that follows it, and says nothing.
+        why = told.last("Failed", name, "Failed to pull") or message
         advice = advice_for(PULL, reason, f"{why} {message}")
         if _container_spec(pod, name).get("imagePullPolicy") == "Always":
             advice += f"; {ALWAYS}"

@@ -60,7 +60,8 @@ def test_an_image_that_cannot_be_pulled():
     assert found(creating, pulling) == [("container c", "starting", 'Pulling image "web:9"')]
     failed = event("Failed", 'Failed to pull image "web:9": manifest unknown', "c")
     backing = pod((waits("ImagePullBackOff", 'Back-off pulling image "web:9"'), {}))
-    assert found(backing, pulling, failed) == [
+    waits_again = event("Failed", "Error: ImagePullBackOff", "c")
+    assert found(backing, pulling, failed, waits_again) == [
         ("container c", "ImagePullBackOff", 'Failed to pull image "web:9": manifest unknown')
     ]
     assert "no such image" in advice(backing, pulling, failed)
