@@ -3,15 +3,18 @@
 import base64
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from sampan.cmd.diagnosis.journey import journey_of, way_down_of
 from sampan.testing.parts.certificates import Authority
@@ -170,6 +173,19 @@ def test_each_step_of_a_pod_is_seen_as_what_it_is(
     told = trace("ns/lesson")
     assert told.startswith("namespace/lesson: delete → gone in ")
     assert "Its pods: 1 deleted in " in told
+
+
+def test_a_real_node_exports_what_the_dashboard_shows_of_it(kubectl):
+    board = Path(__file__).parents[2] / "docs" / "metrics" / "grafana-dashboard.json"
+    asked = set(re.findall(r"\b(kubelet_\w+?)(?:_bucket|_sum|_count)?[\[{)]", board.read_text()))
+    assert len(asked) >= 5
+    [node] = kubectl.get("nodes")["items"]
+    path = f"/api/v1/nodes/{node['metadata']['name']}/proxy/metrics"
+    found = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in text_string_to_metric_families(kubectl("get", "--raw", path))
+    }
+    assert found >= {*asked, "kubelet_node_name", "process_start_time_seconds"}
 
 
 CRASHING = """

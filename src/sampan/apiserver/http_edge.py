@@ -139,6 +139,8 @@ class HttpEdge:
         started = self._clock.monotonic()
         served = _Served(request)
         reply: Reply | None = None
+        kind = 0 if request.method in _READS else 1
+        self._measure.under_way[kind] += 1
         try:
             reply = await self._serve(request, served, started)
         except ApiError as error:
@@ -149,6 +151,7 @@ class HttpEdge:
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
         finally:
+            self._measure.under_way[kind] -= 1
             if reply is None:
                 self._abandon(served, sys.exc_info()[1])
         ended, seat = self._clock.monotonic(), served.seat

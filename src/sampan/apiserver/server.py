@@ -76,6 +76,7 @@ from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies, volume_strategy
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import WatchCache
@@ -115,9 +116,9 @@ class ApiServer:
         rng = rng or random.Random(random.SystemRandom().getrandbits(128))
         self._settings, self._clock, self._metrics, self._rng = settings, clock, metrics, rng
         self._store = store = self._encrypt(store)
-        self._cache = WatchCache(store, clock)
+        self._cache = cache = WatchCache(store, clock)
         self._kinds = kinds = Kinds()
-        self._registry = registry = Registry(store, self._cache, kinds)
+        self._registry = registry = Registry(store, cache, kinds, StoreMetrics(metrics, clock))
         signer = token_signer(settings)
         self._callers: list[Caller] = []
         self._authenticators = authenticators(settings, signer, self._callers, clock)

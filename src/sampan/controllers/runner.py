@@ -94,6 +94,12 @@ class ControllerRunner:
         )
         depth = metrics.gauge("workqueue_depth", "Current depth of the workqueue.", ("name",))
         depth.read_from(lambda: {(loop.name,): float(loop.depth()) for loop in self._loops})
+        metrics.read_counter(
+            "workqueue_adds_total",
+            "Total number of adds handled by workqueue",
+            lambda: {(loop.name,): float(loop.added()) for loop in self._loops},
+            ("name",),
+        )
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -124,7 +130,14 @@ class _Loop:
         self._controller, self._client = controller, client
         self._shared = informers
         self._clock, self._rng = clock, rng
-        self._queue: WorkQueue[Key] = WorkQueue(RETRY)
+        waited = metrics.histogram(
+            "workqueue_queue_duration_seconds",
+            "How long in seconds an item stays in workqueue before being requested.",
+            ("name",),
+        )
+        self._queue: WorkQueue[Key] = WorkQueue(
+            RETRY, lambda seconds: waited.observe(seconds, controller.name)
+        )
         self._expected: dict[Key, list[Expectation]] = {}
         self._waiting: dict[Resource, set[Key]] = {}
         self._relists: Counter[Resource] = Counter()
@@ -154,6 +167,9 @@ class _Loop:
 
     def depth(self) -> int:
         return len(self._queue)
+
+    def added(self) -> int:
+        return self._queue.added
 
     def idle(self) -> bool:
         return self._queue.idle() and self._recorder.idle()

@@ -68,6 +68,12 @@ class Gauge(_Metric):
         return [_line(self.name, self.labels, at, value) for at, value in values.items()]
 
 
+class ReadCounter(Gauge):
+    """A counter that somebody else keeps."""
+
+    kind = "counter"
+
+
 class Histogram(_Metric):
     kind = "histogram"
 
@@ -124,6 +130,18 @@ class Metrics:
         metric = self._metrics.setdefault(name, Gauge(name, help_text, labels))
         assert isinstance(metric, Gauge), name
         return metric
+
+    def read_counter(
+        self,
+        name: str,
+        help_text: str,
+        read: Callable[[], dict[Labels, float]],
+        labels: Sequence[str] = (),
+    ) -> None:
+        """Asked for at each scrape."""
+        metric = self._metrics.setdefault(name, ReadCounter(name, help_text, labels))
+        assert isinstance(metric, ReadCounter), name
+        metric.read_from(read)
 
     def histogram(
         self,

@@ -8,7 +8,7 @@ Owner: the loop that reads it; `add` may be called from anywhere in the same eve
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from sampan.core.backoff import Backoff
@@ -17,7 +17,13 @@ K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    def __init__(self, backoff: Backoff | None = None) -> None:
+    def __init__(
+        self, backoff: Backoff | None = None, waited: Callable[[float], None] | None = None
+    ) -> None:
+        """`waited`: told how long each key was ready before a worker took it."""
+        self.added = 0  # keys that became ready
+        self._waited = waited
+        self._ready_at: dict[K, float] = {}  # where somebody wants to know
         self._backoff = backoff or Backoff(first_seconds=0.005, cap_seconds=60.0)
         self._ready: OrderedDict[K, None] = OrderedDict()
         self._working: set[K] = set()
@@ -38,6 +44,10 @@ class WorkQueue(Generic[K]):
         if key in self._working:
             self._again.add(key)
             return
+        if key not in self._ready:
+            self.added += 1
+            if self._waited is not None:
+                self._ready_at[key] = asyncio.get_running_loop().time()
         self._ready[key] = None
         self._wake()
 
@@ -80,6 +90,9 @@ class WorkQueue(Generic[K]):
                     self._wake()  # this wake-up was meant for somebody: pass it on
                 raise
         key, _ = self._ready.popitem(last=False)
+        if self._waited is not None:
+            now = asyncio.get_running_loop().time()
+            self._waited(now - self._ready_at.pop(key, now))
         self._working.add(key)
         return key
 

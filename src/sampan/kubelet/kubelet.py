@@ -420,6 +420,9 @@ class Kubelet:
             "kubelet_running_containers", "Number of containers currently running",
             ("container_state",),
         ).read_from(self._container_counts)  # fmt: skip
+        metrics.gauge(
+            "kubelet_node_name", "The node's name. The count is always 1.", ("node",)
+        ).set(1.0, self._settings.node_name)
         metrics.gauge("kubelet_desired_pods", "The number of pods the kubelet is being instructed "
                       "to run.").read_from(lambda: {(): float(len(self._workers))})  # fmt: skip
 

@@ -119,3 +119,18 @@ def test_a_delay_too_short_for_the_loop_is_a_delay():
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
+
+
+def test_how_long_keys_waited_and_how_many_came_is_told():
+    async def story():
+        waits = []
+        queue = WorkQueue(waited=waits.append)
+        queue.add("a")
+        queue.add("a")
+        await asyncio.sleep(2.0)
+        queue.add("b")
+        assert await queue.get() == "a"
+        assert await queue.get() == "b"
+        assert (waits, queue.added) == ([2.0, 0.0], 2)
+
+    virtual_time.run(story())

@@ -29,6 +29,17 @@ class Measure:
             _LABELS,
             _SECONDS,
         )
+        self.under_way = [0, 0]  # what only reads, what writes
+        metrics.gauge(
+            "apiserver_current_inflight_requests",
+            "Number of requests under way, by whether they only read. What lasts is not counted.",
+            ("request_kind",),
+        ).read_from(
+            lambda: {
+                ("readOnly",): float(self.under_way[0]),
+                ("mutating",): float(self.under_way[1]),
+            }
+        )
         self._labels: dict[tuple[tuple[str, str, str], str, str, bool, bool], Labels] = {}
 
     def served(self, info: RequestInfo | None, code: int, seconds: float) -> None:

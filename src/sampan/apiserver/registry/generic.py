@@ -25,6 +25,7 @@ from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, is_deleted
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.custom_resources import shown_item
+from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
 from sampan.core.fast_dataclass import dataclass
@@ -85,8 +86,10 @@ async def _outcome(write: Awaitable[int], hold: Hold) -> int:
 
 
 class Registry:
-    def __init__(self, store: Store, cache: WatchCache, kinds: Kinds | None = None) -> None:
-        self.store = store
+    def __init__(
+        self, store: Store, cache: WatchCache, kinds: Kinds | None, measured: StoreMetrics
+    ) -> None:
+        self.store, self._measured = store, measured
         self.cache = cache
         self.kinds = kinds or Kinds()  # what there is to be stored
         # Asked several times per request; a kind's cache is the same one for ever.
@@ -136,9 +139,8 @@ class Registry:
             return Item(inner, 0, ordered, value)
         with self.cache.hand_over(key, value, ordered):
             try:
-                revision = await terms.written(
-                    self.store.create(key, value, ttl_seconds=terms.ttl_seconds)
-                )
+                write = self.store.create(key, value, ttl_seconds=terms.ttl_seconds)
+                revision = await terms.written(self._measured.timed("create", resource, write))
             except KeyExists as error:
                 raise self._taken(resource, inner, name) from error
             except StoreError as error:
@@ -167,9 +169,8 @@ class Registry:
             return Item(item.key, item.revision, ordered, stored_bytes(ordered))
         with self.cache.hand_over(key, value, ordered):
             try:
-                revision = await terms.written(
-                    self.store.update(key, value, item.revision, ttl_seconds=terms.ttl_seconds)
-                )
+                write = self.store.update(key, value, item.revision, ttl_seconds=terms.ttl_seconds)
+                revision = await terms.written(self._measured.timed("update", resource, write))
             except RevisionMismatch as error:
                 await self._caught_up(error)
                 raise Stale from error
@@ -183,7 +184,8 @@ class Registry:
             return
         key = resource.storage_prefix + item.key
         try:
-            revision = await terms.written(self.store.delete(key, item.revision))
+            write = self.store.delete(key, item.revision)
+            revision = await terms.written(self._measured.timed("delete", resource, write))
         except RevisionMismatch as error:
             await self._caught_up(error)
             raise Stale from error

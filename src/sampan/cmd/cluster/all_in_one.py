@@ -32,6 +32,7 @@ from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
+from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
@@ -41,7 +42,6 @@ from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.http_server import bound_socket
-from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 from sampan.core.tls import client_context, server_context
@@ -70,7 +70,7 @@ class AllInOne:
         self._settings, self._data, self._progress, self._clock = settings, data, progress, clock
         self._rng, self._virtual = rng or random.Random(), virtual
         self._machine_clock = SystemClock()  # clients look at certificates by their own
-        self._metrics = Metrics(Traces(clock) if settings.tracing else NO_TRACES)
+        self._metrics = process_metrics(Traces(clock) if settings.tracing else NO_TRACES)
         self._tasks = Tasks("sampan")
         self._undo = AsyncExitStack()
         self._api = ServedApi(clock, self._metrics, rng, virtual)

@@ -16,7 +16,7 @@ from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.client.rest import RestClient, connect
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster.component_server import ComponentServer
-from sampan.cmd.cluster.process import run_alone
+from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ComponentSettings, ElectionChoices
@@ -60,7 +60,7 @@ class ComponentProcess:
         self._settings, self._duty = settings, duty
         self._progress, self._clock = progress, clock
         self._spans = Outbox()
-        self._metrics = Metrics(Traces(clock, outbox=self._spans))
+        self._metrics = process_metrics(Traces(clock, outbox=self._spans))
         self._tasks = Tasks(duty.name)
         self._clients: list[RestClient] = []
         self._server: ComponentServer | None = None

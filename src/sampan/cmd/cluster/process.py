@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import platform
 import signal
 import sys
 from collections.abc import Callable
@@ -18,6 +19,10 @@ from typing import Protocol
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.service_manager import notify
 from sampan.cmd.errors import CannotStart
+from sampan.core.metrics import Metrics
+from sampan.core.telemetry.process_metrics import add_process_metrics
+from sampan.core.telemetry.traces import Traces
+from sampan.version import GIT_VERSION
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
@@ -79,6 +84,18 @@ async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[
     finally:
         stopping.cancel()
         await parts.stop()
+
+
+def process_metrics(traces: Traces) -> Metrics:
+    """Of this process, with what it costs and which version it is."""
+    number = GIT_VERSION.partition("+")[0].removeprefix("v").split(".")
+    build = {"major": number[0], "minor": number[1], "git_version": GIT_VERSION,
+             "compiler": platform.python_implementation().lower(),
+             "go_version": f"none (python{platform.python_version()})",
+             "platform": f"linux/{platform.machine()}"}  # fmt: skip
+    metrics = Metrics(traces)
+    add_process_metrics(metrics, build)
+    return metrics
 
 
 def settle_memory() -> None:

@@ -15,7 +15,7 @@ from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names
-from sampan.cmd.cluster.process import run_alone
+from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import ServedApi, listening_socket
 from sampan.cmd.errors import CannotStart
@@ -23,7 +23,6 @@ from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import ApiServerProcessSettings, ServerFiles
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
@@ -46,7 +45,7 @@ class ApiServerProcess:
         self, settings: ApiServerProcessSettings, progress: Progress, clock: Clock
     ) -> None:
         self._settings, self._progress, self._clock = settings, progress, clock
-        self._metrics = Metrics(Traces(clock))
+        self._metrics = process_metrics(Traces(clock))
         self._tasks = Tasks("apiserver")
         self._api = ServedApi(clock, self._metrics)
         self.port = 0

@@ -32,7 +32,7 @@ from sampan.cmd.cluster.node.cluster_configuration import (
 from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidr
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.nodes import NodeIdentity
-from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.process import loop_factory, process_metrics, run_until_signal
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.errors import CannotStart
@@ -134,7 +134,7 @@ class NodeProcess:
         if connection is not None:
             self._provisioner = self._account_client(connection, client, VOLUMES_ACCOUNT)
             self._network = self._account_client(connection, client, NETWORK_ACCOUNT)
-        await node.start(self._client_of, Metrics(self._traces(client)), tls)
+        await node.start(self._client_of, process_metrics(self._traces(client)), tls)
         if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
             await self._keep_serving(client, tls)
 
