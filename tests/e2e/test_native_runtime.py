@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -51,6 +52,16 @@ spec:
 ---
 apiVersion: v1
 kind: Pod
+metadata: {name: shared}
+spec:
+  shareProcessNamespace: true
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: one, image: IMAGE, command: [sleep, "1001"]}
+  - {name: two, image: IMAGE, command: [sleep, "1002"]}
+---
+apiVersion: v1
+kind: Pod
 metadata: {name: hungry}
 spec:
   restartPolicy: Never
@@ -89,12 +100,16 @@ def status(kubectl, pod):
 def test_pods_live_as_on_containerd(node):
     kubectl = node.kubectl
     kubectl("apply", "-f", "-", stdin=PODS)
-    kubectl("wait", "--for=condition=Ready", "pod/web", "pod/strict", "--timeout=60s")
+    kubectl("wait", "--for=condition=Ready", "pod/web", "pod/strict", "pod/shared", "--timeout=60s")
     assert kubectl("exec", "web", "--", "cat", "/shared/index.html") == "made by init\n"
     assert "Seccomp:\t2" in kubectl("logs", "strict")
     assert kubectl("logs", "strict").startswith("1000\n")
     assert "CapEff:\t0000000000000000" in kubectl("logs", "strict")
     assert "refused" in kubectl("logs", "strict")
+    seen = kubectl("exec", "shared", "-c", "one", "--", "ps")
+    assert "sleep 1001" in seen
+    assert "sleep 1002" in seen
+    assert "/pause" in seen
     kubectl.wait_phase("hungry", "Failed")
     ended = status(kubectl, "hungry")[1]["state"]["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
@@ -127,3 +142,17 @@ def test_an_image_is_pulled_and_containers_outlive_the_agent(node, registry_imag
     assert kubectl("exec", "pulled", "--", "echo", "still here") == "still here\n"
     assert registry_image in node.run("image", "list")
     kubectl("delete", "pod", "pulled", "ends", "--wait")
+
+
+def test_a_container_goes_with_its_monitor(node):
+    """Whoever kills conmon: the container is not left behind with nobody to see it."""
+    kubectl = node.kubectl
+    kubectl("run", "watched", f"--image={IMAGE}", "--restart=Never", "--", "sleep", "1003")
+    kubectl("wait", "--for=condition=Ready", "pod/watched", "--timeout=60s")
+    container = status(kubectl, "watched")[1]["containerID"].removeprefix("crun://")
+    place = node.data_dir / "native" / "containers" / container
+    first, monitor = (int((place / name).read_text()) for name in ("pid", "conmon.pid"))
+    os.kill(monitor, signal.SIGKILL)
+    kubectl.wait_phase("watched", "Failed")
+    eventually(lambda: not os.path.exists(f"/proc/{first}"), 60)
+    kubectl("delete", "pod", "watched", "--wait")

@@ -185,6 +185,8 @@ class Monitor:
 
     def _gone(self) -> None:
         self.close()
+        if ended_by_file(self._container, self._files) is None:
+            kill_orphan(self._container, self._files)
         self.ended.set()
         if self._on_end is not None:
             self._on_end()
@@ -217,6 +219,19 @@ def ended_by_file(container: str, files: ConmonFiles) -> Ended | None:
         return Ended(code, file.stat().st_mtime, files.oom.exists())
     except (OSError, ValueError):
         return None
+
+
+def kill_orphan(container: str, files: ConmonFiles) -> None:
+    """A container whose conmon was killed writes to nobody, and nobody would see its end. Its
+    cgroup says whether the process of that number is still the container's."""
+    with contextlib.suppress(OSError):
+        pid = _number_in(files.pid)
+        opened = os.pidfd_open(pid)
+        try:
+            if f"/{container}" in Path(f"/proc/{pid}/cgroup").read_text():
+                signal.pidfd_send_signal(opened, signal.SIGKILL)
+        finally:
+            os.close(opened)
 
 
 def reopen_log(files: ConmonFiles) -> None:

@@ -36,6 +36,7 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.kubelet.native import oci_spec, seccomp, users
 from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.first_process import process_namespace
 from sampan.kubelet.native.machine import this_machine
 from sampan.kubelet.native.namespaces import UTS
 from sampan.kubelet.native.records import ContainerRecord, Records, SandboxRecord
@@ -101,6 +102,7 @@ class Containers:
         try:
             self._watch(container, Monitor(record.id, self._files(record.id)))
         except ProcessLookupError:
+            monitor.kill_orphan(record.id, self._files(record.id))
             container.ended = self._end_of(record.id)
 
     def close(self) -> None:
@@ -245,6 +247,10 @@ class Containers:
             if target is None or not target.pid:
                 raise RuntimeFailure("the container whose processes are to be seen does not run")
             namespaces["pid"] = f"/proc/{target.pid}/ns/pid"
+        elif surrounding.shares_processes:
+            namespaces["pid"] = process_namespace(place)
+            if not namespaces["pid"]:
+                raise RuntimeFailure("the first process of the pod is gone")
         files = {"/etc/resolv.conf": str(place / "resolv.conf")}
         if UTS in surrounding.namespaces:
             files["/etc/hostname"] = str(place / "hostname")

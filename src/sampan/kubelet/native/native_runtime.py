@@ -66,7 +66,7 @@ class NativeRuntime:
         self._programs, self._mirrors = programs, mirrors or {}
         root.mkdir(parents=True, exist_ok=True)
         self.store = ImageStore(root / "images")
-        self._sandboxes = Sandboxes(root / "sandboxes", network, clock)
+        self._sandboxes = Sandboxes(root / "sandboxes", programs, network, clock)
         self._containers = Containers(root / "containers", programs, self._sandboxes, clock)
         self.local_streams: LocalStreams | None = NativeStreams(self)
 

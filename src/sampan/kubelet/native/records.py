@@ -29,6 +29,7 @@ class SandboxRecord:
     ips: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()  # net, ipc, uts: those of its own
     host_network: bool = False
+    shares_processes: bool = False
     ready: bool = False
 
 

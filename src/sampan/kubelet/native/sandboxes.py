@@ -23,6 +23,11 @@ from sampan.kubelet.contracts.runtime import (
     SandboxStatus,
 )
 from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.first_process import (
+    end_first_process,
+    process_namespace,
+    start_first_process,
+)
 from sampan.kubelet.native.namespaces import (
     IPC,
     NETWORK,
@@ -33,6 +38,7 @@ from sampan.kubelet.native.namespaces import (
 )
 from sampan.kubelet.native.records import Records, SandboxRecord
 from sampan.kubelet.volumes.mounts import mount, unmount_all
+from sampan.runtime.programs import Programs
 
 _SHARED_MEMORY_BYTES = 64 << 20  # as containerd
 
@@ -51,8 +57,10 @@ class SandboxNetwork(Protocol):
 
 
 class Sandboxes:
-    def __init__(self, directory: Path, network: SandboxNetwork, clock: Clock) -> None:
-        self._network, self._clock = network, clock
+    def __init__(
+        self, directory: Path, programs: Programs, network: SandboxNetwork, clock: Clock
+    ) -> None:
+        self._programs, self._network, self._clock = programs, network, clock
         self._records = Records(directory, SandboxRecord)
         self._all: dict[str, SandboxRecord] = {}
         self.on_addresses: OnAddresses | None = None
@@ -62,9 +70,11 @@ class Sandboxes:
         for record in self._records.all():
             place = self.place(record.id)
             held = all(is_held(place / kind) for kind in record.namespaces)
+            held = held and (not record.shares_processes or bool(process_namespace(place)))
             self._all[record.id] = replace(record, ready=record.ready and held)
         for left in self._records.broken():
             await self._network.detach(left)
+            await end_first_process(self._programs, left)
             await asyncio.to_thread(self._forget, left)
 
     def place(self, sandbox_id: str) -> Path:
@@ -95,11 +105,17 @@ class Sandboxes:
             secrets.token_hex(32), spec.name, spec.namespace, spec.uid, spec.attempt,
             self._clock.now(), dict(spec.labels), dict(spec.annotations),
             namespaces=_own_namespaces(spec), host_network=spec.security.host_network,
+            shares_processes=spec.security.share_process_namespace,
         )  # fmt: skip
         made = False
         try:
             with translated_failures("the pod's sandbox"):
                 await asyncio.to_thread(self._make, record, spec)
+                if record.shares_processes:
+                    cgroup = f"{spec.cgroup_parent or '/sampan'}/{record.id}"
+                    await start_first_process(
+                        self._programs, self.place(record.id), record.id, cgroup
+                    )
                 record = await self._with_network(record, spec)
                 self._records.put(record)
             made = True
@@ -134,7 +150,12 @@ class Sandboxes:
         with contextlib.suppress(RuntimeFailure, OSError):
             if not record.host_network:
                 await self._network.detach(record.id)
+            await self._end_first(record)
             await asyncio.to_thread(self._forget, record.id)
+
+    async def _end_first(self, record: SandboxRecord) -> None:
+        if record.shares_processes:
+            await end_first_process(self._programs, record.id)
 
     async def stop(self, sandbox_id: str) -> None:
         """Its containers have ended."""
@@ -144,6 +165,7 @@ class Sandboxes:
         with translated_failures("the pod's sandbox"):
             if not record.host_network:
                 await self._network.detach(sandbox_id)
+            await self._end_first(record)
             await asyncio.to_thread(self._release, sandbox_id)
             if sandbox_id in self._all:
                 self._all[sandbox_id] = stopped = replace(record, ready=False)
@@ -167,9 +189,7 @@ class Sandboxes:
 
 def _refuse_what_is_missing(spec: SandboxSpec) -> None:
     missing = ""
-    if spec.security.share_process_namespace:
-        missing = "shareProcessNamespace"
-    elif spec.security.users is not None:
+    if spec.security.users is not None:
         missing = "a user namespace (hostUsers: false)"
     elif spec.runtime_handler:
         missing = f"the runtime handler {spec.runtime_handler!r}"
