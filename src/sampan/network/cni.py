@@ -118,9 +118,9 @@ def set_up(
         if ":" not in cidr:
             _route_to_bridge(network, cidr)
     place = proxy_place(network, service_cidrs, cluster_cidrs)
-    by_nft = _load_rules(place)
-    by_plugin = not iptables.masquerade(network, by_nft=by_nft)
-    if by_nft and not reference and pod_interfaces.is_possible():
+    load_rules(place)
+    by_plugin = not iptables.masquerade(network, by_nft=True)
+    if not reference and pod_interfaces.is_possible():
         pod_interfaces.install(interfaces_directory(data_dir), plugin_directory())
         own = cni_configuration.own_conflist
         plain, special = own(), own(bandwidth=shapes_bandwidth())
@@ -205,10 +205,11 @@ def _route_to_bridge(network: PodNetwork, cidr: str) -> None:
         log.warning("no route for the service range", cidr=cidr, error=error)
 
 
-def _load_rules(place: ProxyPlace) -> bool:
+def load_rules(place: ProxyPlace) -> None:
+    """Raises NetworkError."""
     try:
         nft.load("ip", place.table, ruleset.skeleton("ip", place))
     except nft.NftError as error:
-        log.warning("pods are masqueraded without nftables, and Services lead nowhere", error=error)
-        return False
-    return True
+        raise NetworkError(
+            f"{error}; a real node needs nft 1.0 and Linux 5.13, or newer"
+        ) from error

@@ -66,21 +66,19 @@ def remove(data: DataDir) -> None:
     """Containers first, then the network that they need to go, then the files."""
     contexts.take_out(data)
     if (data.root / "containerd").exists():
-        from sampan.network import cni
-
         asyncio.run(_reset_node(data))
-        cni.tear_down(data.root)
     elif (data.root / "native").exists():
         from sampan.cmd.cluster.node import native
-        from sampan.network import cni
 
         asyncio.run(native.reset(data.root, SystemClock()))
-        cni.tear_down(data.root)
     elif (socket_path := data.record().get("cri_socket")) and Path(socket_path).is_socket():
         asyncio.run(_remove_pods(data, socket_path))
     if sys.platform == "linux":
         from sampan.kubelet.cgroups.pod_cgroups import remove_root
+        from sampan.network import cni
 
+        # Also of a start that did not come to its containers.
+        cni.tear_down(data.root)
         # Whatever a runtime left, or lost sight of: its cgroup says whose it is.
         remove_root(data.root, kill=True)
     if data.kubelet.exists():

@@ -88,6 +88,7 @@ class NodePodNetwork:
         self.pod_cidr = network.subnet
         await self._start_interfaces(network)
         self._warn_of_overlaps()
+        await self._warn_of_firewalls(network)
         self.network = NodeNetwork(self._network_settings(network), self._clock, self.interfaces)
         return cni_configuration.conf_directory(self._data.root), cni.plugins_of(self._data.root)
 
@@ -120,14 +121,14 @@ class NodePodNetwork:
             "are left to what you install"
         )
         if plugins.service_proxy:
-            services = (self.ranges.service,)
+            services, node = (self.ranges.service,), self._identity.address
             try:
                 network = await asyncio.to_thread(cni.set_up_podless, self._data.root, services)
+                place = cni.podless_place(network, services, (self.ranges.cluster,), node)
+                await asyncio.to_thread(cni.load_rules, place)
             except bridge.NetworkError as error:
                 raise CannotStart(str(error)) from error
             self._warn_of_overlaps()
-            node, pods = self._identity.address, (self.ranges.cluster,)
-            place = cni.podless_place(network, services, pods, node)
             settings = self._service_settings(place, network.gateway)
             self.network = NodeNetwork(replace(settings, policies=False), self._clock)
         return conf_dir, Path(plugins.bin_dir or cni_configuration.foreign_plugins())
@@ -160,6 +161,16 @@ class NodePodNetwork:
                     f"this machine's network {text} overlaps the Services' {services}: "
                     "what both have is taken for Services"
                 )
+
+    async def _warn_of_firewalls(self, network: "PodNetwork") -> None:
+        from sampan.network import cni
+        from sampan.network.nftables.other_firewalls import find_dropping_chains
+
+        for chain in await asyncio.to_thread(find_dropping_chains, cni.nft_table(network)):
+            self._progress.warn(
+                f"another firewall (nftables chain {chain}) drops what none of its rules accepts: "
+                f"pods reach others if it accepts what comes from and goes to {network.bridge}"
+            )
 
     def _service_settings(self, place: "ProxyPlace", gateway: str) -> NodeNetworkSettings:
         return NodeNetworkSettings(
