@@ -22,6 +22,9 @@ EXAMPLES = {
   sampan status
   sampan status -o json
 """,
+    "list": """\
+  sampan list                                  name, state, address, version, size of each
+""",
     "log": """\
   sampan log -f                                as it grows
   sampan log --tail 20
@@ -55,7 +58,7 @@ EXAMPLES = {
 """,
     "testserver": """\
   sampan testserver --kubeconfig test.kubeconfig
-  export KUBEBUILDER_ASSETS=$PWD/assets; sampan testserver --assets $KUBEBUILDER_ASSETS
+  eval $(sampan testserver --assets ./envtest)    for envtest: sets KUBEBUILDER_ASSETS
 """,
     "why": """\
   sampan why pod/web                           why it is Pending, and what would let it fit
@@ -95,6 +98,18 @@ EXAMPLES = {
     "kubelet": """\
   sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
   sampan kubelet --manifests ./manifests       a node by itself: no API server
+""",
+    "service-proxy": """\
+  sampan service-proxy --kubeconfig proxy.kubeconfig --cluster-cidr 10.244.0.0/16
+""",
+    "certs": """\
+  sampan certs --cert-dir /etc/sampan/pki --server https://192.0.2.1:6443
+""",
+    "apiserver": """\
+  sampan apiserver --cert-dir /etc/sampan/pki --etcd-servers https://192.0.2.1:2379
+""",
+    "scheduler": """\
+  sampan scheduler --kubeconfig /etc/sampan/pki/scheduler.conf
 """,
     "controllers": """\
   sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
