@@ -48,8 +48,8 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 LAYERS = {
     "api": (
         "objects configuration errors quantity versions resources kinds calls schema.field_kinds "
-        "decode schema log_options strict_json rules cel custom defaults validation warnings "
-        "convert patch protobuf apply"
+        "decode schema log_options strict_json strict_yaml rules cel custom defaults validation "
+        "warnings convert patch protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "

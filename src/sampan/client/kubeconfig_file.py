@@ -52,6 +52,8 @@ def _write_context(path: Path, connection: Connection, name: str, *, use: bool) 
         "current-context": name if use else document.get("current-context") or name,
     }
     written.setdefault("preferences", {})
+    if written == document:
+        return  # as it is after every start on the same port
     _write_whole(path, _text(written))
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.strict_json import parse, parse_yaml
+from sampan.api.strict_json import parse
+from sampan.api.strict_yaml import parse_yaml
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),

@@ -34,24 +34,23 @@ _PATTERNS = {
     "uuid4": _UUID % ("4", "[89ab]"),
     "uuid5": _UUID % ("5", "[89ab]"),
 }
-_DURATION = re.compile(
+# Texts: each is compiled when it is first asked for.
+_DURATION = (
     r"[+-]?(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h)"
     r"(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))*"
 )
-_WORDED = re.compile(
+_WORDED = (
     r"(?:\d+(?:\.\d+)?\s*(?:nanoseconds?|nano|ns|microseconds?|micros?|us|µs|milliseconds?|"
     r"millis?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|wks?|w)\s*)+"
 )
-_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d\d)?", re.ASCII
-)
-_EMAIL = re.compile(r"[^\s@<>()\[\],;:\"\\]+@[^\s@<>()\[\],;:\"\\]+")
+_TIME = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d\d)?"
+_EMAIL = r"[^\s@<>()\[\],;:\"\\]+@[^\s@<>()\[\],;:\"\\]+"
 
 Test = Callable[[str], bool]
 
 
 def _is_time(text: str) -> bool:
-    if _TIME.fullmatch(text) is None:
+    if re.fullmatch(_TIME, text, re.ASCII) is None:
         return False
     try:
         datetime.fromisoformat(text.upper())
@@ -110,7 +109,7 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return bool(text == "0" or _DURATION.fullmatch(text) or _WORDED.fullmatch(text))
+    return bool(text == "0" or re.fullmatch(_DURATION, text) or re.fullmatch(_WORDED, text))
 
 
 def _is_isbn(text: str) -> bool:
@@ -130,7 +129,7 @@ _TESTS: dict[str, Test] = {
     "date-time": _is_time,
     "datetime": _is_time,
     "duration": _is_duration,
-    "email": lambda text: _EMAIL.fullmatch(text) is not None,
+    "email": lambda text: re.fullmatch(_EMAIL, text) is not None,
     "ipv4": _is_address(IPv4Address),
     "ipv6": _is_address(IPv6Address),
     "isbn": _is_isbn,

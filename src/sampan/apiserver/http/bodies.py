@@ -72,7 +72,9 @@ def _parse(request: Request, is_yaml: bool, field_validation: str, kind: str = "
     body = request.body
     if is_yaml and not _is_json(body):
         try:
-            parsed = strict_json.parse_yaml(body)
+            from sampan.api import strict_yaml  # the library is loaded with the first body of YAML
+
+            parsed = strict_yaml.parse_yaml(body)
         except ValueError as error:
             raise BadRequest(str(error)) from error
         _check_depth(parsed.value)

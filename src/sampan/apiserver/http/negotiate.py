@@ -11,7 +11,6 @@ from functools import lru_cache
 from urllib.parse import parse_qsl
 
 import orjson
-import yaml
 
 from sampan.api.calls import Item
 from sampan.api.errors import NotAcceptable, UnsupportedMediaType
@@ -130,6 +129,8 @@ def body_media(content_type: str) -> str:
 
 
 def yaml_bytes(obj: Obj) -> bytes:
+    import yaml  # most clients never ask for it
+
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: bytes = yaml.dump(
         obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8"

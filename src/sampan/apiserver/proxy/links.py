@@ -7,6 +7,7 @@ Invariant: links to other hosts and relative ones stay as they are; so does ever
 
 import re
 from collections.abc import AsyncIterator
+from functools import cache
 from urllib.parse import urlsplit
 
 HELD_BYTES = 64 * 1024  # of a tag that has not ended yet; a longer one is none
@@ -21,10 +22,11 @@ _LINKS = {
     b"source": b"src", b"video": b"poster|src",
 }  # fmt: skip
 _TAG = re.compile(rb"<([a-zA-Z]+)(\s[^<>]*)>")
-_ATTRIBUTES = {
-    tag: re.compile(rb"""(\s(?:%b)\s*=\s*)(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""" % names, re.I)
-    for tag, names in _LINKS.items()
-}
+
+
+@cache  # one for each of the few texts in _LINKS
+def _attributes(names: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"""(\s(?:%b)\s*=\s*)(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""" % names, re.I)
 
 
 def link_through(prefix: str, link: str, host: str) -> str:
@@ -44,10 +46,10 @@ def page_through(prefix: str, page: bytes, host: str) -> bytes:
     """A page, or a part of one that ends between two tags."""
 
     def tag(found: re.Match[bytes]) -> bytes:
-        attributes = _ATTRIBUTES.get(found[1].lower())
-        if attributes is None:
+        names = _LINKS.get(found[1].lower())
+        if names is None:
             return found[0]
-        return b"<%b%b>" % (found[1], attributes.sub(attribute, found[2]))
+        return b"<%b%b>" % (found[1], _attributes(names).sub(attribute, found[2]))
 
     def attribute(found: re.Match[bytes]) -> bytes:
         link = next(group for group in found.groups()[1:] if group is not None)

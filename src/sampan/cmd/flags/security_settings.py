@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.settings import (
     AdmissionSettings,
@@ -203,6 +201,8 @@ def _text(path: str) -> str:
 def _document(path: str) -> Obj | None:
     if not path:
         return None
+    import yaml
+
     try:
         found = yaml.load(_text(path), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:

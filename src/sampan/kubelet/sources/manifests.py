@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from sampan.api import strict_json
 from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, copy_of, meta_of
@@ -59,7 +58,9 @@ def _parse(data: bytes) -> Any:
     try:
         if data.lstrip()[:1] == b"{":
             return orjson.loads(data)
-        return strict_json.parse_yaml(data).value
+        from sampan.api import strict_yaml  # most nodes have no static pods
+
+        return strict_yaml.parse_yaml(data).value
     except (ValueError, UnicodeDecodeError) as error:
         raise BadManifest(f"couldn't parse as pod: {error}") from error
 
