@@ -8,6 +8,7 @@ from pathlib import Path
 
 import axe_core_python
 import pytest
+import yaml
 
 from sampan.testing.parts.browser import Browser, BrowserError, find_browser, quiet
 from sampan.testing.parts.processes import eventually
@@ -187,6 +188,36 @@ def test_what_others_wrote_is_never_markup(page, kubectl, pod):
         assert page.evaluate("document.querySelectorAll('main img').length") == 0
     finally:
         kubectl("delete", "event/evil", "configmap/evil", "-n", "glass")
+
+
+def test_yaml_is_yaml_and_says_who_owns_what(page):
+    """As PyYAML reads it, whatever is in it."""
+    texts = [
+        "", " x", "x ", "yes", "null", "1", "1e3", "0x1f", "-", "- a", "a: b", "#", "a #b", "*a",
+        "{", "[", "'", '"', "|", "a\nb", "a\nb\n", "\nb", "  a\n b", "a\n\n", "a\n", "long\n",
+        "é", "\t", "%", "@", "2026-01-01", "12:30:45", "=", "~", "a:", "?", "a\u0007b", "a b",
+        "x/y.z", "a\n\u0007b",
+    ]  # fmt: skip
+    fields = [
+        {"manager": "a", "operation": "Apply", "fieldsV1": {
+            "f:spec": {"f:list": {'k:{"name":"one"}': {".": {}, "f:port": {}}}, "f:atomic": {}}}},
+        {"manager": "b", "operation": "Update", "fieldsV1": {"f:spec": {"f:set": {'v:"x"': {}}}}},
+    ]  # fmt: skip
+    spec = {
+        "list": [{"name": "one", "port": 1}, {"name": "two", "port": 2}], "atomic": {"deep": [1]},
+        "set": ["x", "y"], "texts": texts, "keyed": {text: text for text in texts},
+        "nested": [[1, [2]], [], {}, [{"a": {}}]], "numbers": [0, -1, 1.5, True, None],
+    }  # fmt: skip
+    given = {"kind": "Odd", "metadata": {"name": "odd"}, "spec": spec}
+    whole = {**given, "metadata": {"name": "odd", "managedFields": fields}}
+    found = page.evaluate(
+        f"import('/ui/yaml.js').then((yaml) => yaml.ownedLines({json.dumps(whole)}))"
+    )
+    text = "\n".join(line["text"] for line in found["lines"])
+    assert yaml.safe_load(text) == given
+    owners = {line["text"].strip(): line["owner"] for line in found["lines"]}
+    assert (owners["port: 1"], owners["port: 2"], owners["- x"], owners['- "y"']) == (0, -1, 1, -1)
+    assert owners["deep:"] == 0
 
 
 def test_who_may_little_sees_little(browser, kubectl, pod):

@@ -4,7 +4,7 @@
 // that lost steps says so.
 
 import {get} from "./api.js";
-import {h, plain, seconds, show, svg} from "./dom.js";
+import {h, plain, seconds, setText, show, svg} from "./dom.js";
 
 // Which steps of a trace belong to which station. The first three are parts of the create request,
 // which are noted where it came over the wire.
@@ -20,7 +20,7 @@ const ORDER = ["Request", "Admission", "Store", "Scheduler", "Node", "Containers
 const LATER = 1200; // milliseconds: the last steps are delivered a little after the pod changed
 
 export function journeyView(place, scope, namespace, name) {
-  const stations = h("ol", {class: "stations"});
+  const stations = h("ol", {class: "stations"}, ORDER.map(station));
   const sum = h("p", {role: "status"});
   const chart = h("div", {class: "waterfall"});
   show(place, h("h2", {id: "journey-title"}, "Its way"), stations, sum, chart);
@@ -34,7 +34,7 @@ export function journeyView(place, scope, namespace, name) {
       const trace = found.traces.find((item) => item.uid === uid) ?? found.traces[0];
       if (trace.spans.length === drawn) return;
       drawn = trace.spans.length;
-      drawStations(stations, trace.spans);
+      drawStations(stations, trace);
       sum.textContent = sumOf(trace);
       show(chart, waterfall(trace));
     } catch (error) {
@@ -53,23 +53,35 @@ export function journeyView(place, scope, namespace, name) {
   };
 }
 
-function drawStations(place, spans) {
-  const create = spans.findIndex((span) => span.name === "create pods");
+// The stations stay; one that is reached lights up once.
+function drawStations(place, trace) {
+  const spans = trace.spans.filter((span) => span.began <= endOf(trace.spans));
+  const create = trace.spans.findIndex((span) => span.name === "create pods");
   const found = new Map(ORDER.map((title) => [title, []]));
-  for (const span of spans.filter((item) => item.name !== "terminating pod")) {
-    const isPart = create >= 0 && span.parent === create;
-    const station = STATIONS.find(([, fits]) => fits(span, isPart));
+  for (const span of spans) {
+    const station = STATIONS.find(([, fits]) => fits(span, create >= 0 && span.parent === create));
     if (station) found.get(station[0]).push(span);
   }
   const reached = ORDER.findLastIndex((title) => found.get(title).length);
-  show(place, ORDER.map((title, at) => {
+  ORDER.forEach((title, at) => {
     const steps = found.get(title);
+    const item = place.children[at];
+    item.classList.toggle("reached", at <= reached);
     const text = steps.length ? `${seconds(spanned(steps))}, ${steps.length} steps` : at < reached ? "passed" : "not yet";
-    const item = h("li", {class: at <= reached ? "reached" : ""},
-      h("span", {class: "dot", "aria-hidden": "true"}), h("strong", {}, title), h("span", {class: "quiet"}, text));
-    item.style.animationDelay = `${at * 180}ms`;
-    return item;
-  }));
+    setText(item.lastChild, text);
+  });
+}
+
+function station(title, at) {
+  const item = h("li", {}, h("span", {class: "dot", "aria-hidden": "true"}), h("strong", {}, title), h("span", {class: "quiet"}, "not yet"));
+  item.style.animationDelay = `${at * 180}ms`;
+  return item;
+}
+
+// When it was Running, or what is last known.
+function endOf(spans) {
+  const running = spans.filter((span) => span.facts?.phase === "Running").map((span) => span.ended);
+  return running.length ? Math.min(...running) : Math.max(...spans.map((span) => span.ended));
 }
 
 function spanned(spans) {
@@ -80,9 +92,8 @@ function sumOf(trace) {
   const {spans} = trace;
   if (!spans.length) return "Nothing was recorded.";
   const began = Math.min(...spans.map((span) => span.began));
-  const running = spans.filter((span) => span.facts?.phase === "Running").map((span) => span.ended);
   const lost = trace.dropped ? ` ${trace.dropped} steps found no room and are missing.` : "";
-  if (running.length) return `Create to Running in ${seconds(Math.min(...running) - began)}.${lost}`;
+  if (spans.some((span) => span.facts?.phase === "Running")) return `Create to Running in ${seconds(endOf(spans) - began)}.${lost}`;
   const last = spans.reduce((latest, span) => (span.ended > latest.ended ? span : latest));
   return `Not Running; the last step was ${plain(last.lane)}: ${plain(last.name)}.${lost}`;
 }
@@ -94,8 +105,7 @@ const NAMES = 240;
 function waterfall({spans}) {
   if (!spans.length) return null;
   const began = Math.min(...spans.map((span) => span.began));
-  const running = spans.filter((span) => span.facts?.phase === "Running").map((span) => span.ended);
-  const until = running.length ? Math.min(...running) : Math.max(...spans.map((span) => span.ended));
+  const until = endOf(spans);
   const length = Math.max(until - began, 1e-6);
   const rows = spans.filter((span) => span.began <= until).sort((a, b) => a.began - b.began || b.ended - a.ended);
   const lanes = [...new Set(rows.map((span) => span.lane))];

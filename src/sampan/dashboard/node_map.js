@@ -1,7 +1,7 @@
 // Nodes as boxes, their pods as squares inside, on a canvas.
 //
 // Invariant: a pod keeps its square for as long as it is on its node: others coming and going move
-// nothing. A frame costs what is in sight; where nothing changes nothing is drawn.
+// nothing. A frame costs what changed and is in sight; where nothing changes nothing is drawn.
 
 import {lookOf, LOOKS} from "./pods.js";
 
@@ -9,6 +9,7 @@ const SQUARE = 11; // a pod, with the gap to the next
 const PAD = 8;
 const TITLE = 18;
 const GROW = 250; // milliseconds in which a square comes or goes
+export const inOrder = new Intl.Collator("en", {numeric: true}).compare;
 export const NOWHERE = ""; // the box of pods without a node
 
 export class NodeMap {
@@ -20,9 +21,11 @@ export class NodeMap {
   #width = 0;
   #height = 0;
   #laidOut = false;
+  #changed = new Set(); // boxes to draw anew
+  #whole = true; // all of them
+  #top = -1; // of what is in sight
   #moving = new Set(); // uids whose squares are growing or shrinking
   #colours = {};
-  whenResized = () => {};
 
   constructor(canvas, scope) {
     this.#canvas = canvas;
@@ -32,9 +35,11 @@ export class NodeMap {
     scope.add(() => observer.disconnect());
     scope.add(() => cancelAnimationFrame(this.#frame));
     scope.listen(window, "scroll", () => this.#soon());
+    scope.listen(window, "resize", () => this.#arrange());
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scope.listen(scheme, "change", () => this.#readColours());
     this.#readColours();
+    this.#box(NOWHERE);
   }
 
   // Nodes in the order of their names; those of pods that are on no node we know come, too.
@@ -43,7 +48,7 @@ export class NodeMap {
     for (const [name, ready] of known) this.#box(name).ready = ready;
     for (const [name, box] of this.#boxes) {
       box.known = known.has(name);
-      if (!box.known && box.used === 0) this.#boxes.delete(name);
+      if (!box.known && box.used === 0 && name !== NOWHERE) this.#boxes.delete(name);
     }
     this.#arrange();
   }
@@ -67,9 +72,10 @@ export class NodeMap {
       } else {
         square.pod = pod;
         square.look = lookOf(pod);
+        this.#changed.add(square.box);
       }
     }
-    this.#arrange();
+    this.#soon();
   }
 
   at(x, y) {
@@ -86,7 +92,10 @@ export class NodeMap {
 
   #box(name) {
     let box = this.#boxes.get(name);
-    if (!box) this.#boxes.set(name, (box = new Box(name)));
+    if (!box) {
+      this.#boxes.set(name, (box = new Box(name)));
+      this.#laidOut = false;
+    }
     return box;
   }
 
@@ -95,18 +104,22 @@ export class NodeMap {
     const uid = pod.metadata.uid;
     const square = {box, slot: box.take(uid), look: lookOf(pod), since, leaving: false, pod};
     this.#pods.set(uid, square);
+    this.#changed.add(box);
+    if (!box.fits()) this.#laidOut = false;
     if (since > 0) this.#moving.add(uid);
   }
 
   #leave(uid, square, now) {
     if (!square) return;
     square.leaving = true;
+    square.pod = null;
     square.since = now;
     this.#moving.add(uid);
   }
 
   #remove(uid, square) {
     square.box.give(square.slot);
+    this.#changed.add(square.box);
     this.#pods.delete(uid);
     this.#moving.delete(uid);
   }
@@ -119,19 +132,15 @@ export class NodeMap {
 
   #layOut() {
     const room = this.#canvas.parentElement.clientWidth;
-    const boxes = [...this.#boxes.values()].sort((a, b) => a.name.localeCompare(b.name, "en", {numeric: true}));
-    const largest = Math.max(16, ...boxes.map((box) => box.name === NOWHERE ? 0 : box.slots.length));
+    const boxes = [...this.#boxes.values()].sort((a, b) => inOrder(a.name, b.name));
+    const largest = Math.max(16, ...boxes.map((box) => (box.name === NOWHERE ? 0 : box.slots.length)));
     const side = Math.ceil(Math.sqrt(largest * 1.6));
     const wanted = Math.max(110, side * SQUARE + 2 * PAD);
     const across = Math.max(1, Math.floor((room + PAD) / (wanted + PAD)));
     const width = Math.floor((room + PAD) / across) - PAD;
     let [x, y, tallest, column] = [0, 0, 0, 0];
     for (const box of boxes) {
-      const whole = box.name === NOWHERE;
-      if (whole && box.slots.length === 0) {
-        box.height = box.width = 0;
-        continue;
-      }
+      const whole = box.name === NOWHERE; // always there: coming and going it would move the others
       if (column === across || (whole && column)) [x, y, tallest, column] = [0, y + tallest + PAD, 0, 0];
       box.place(x, y, whole ? room : width);
       tallest = Math.max(tallest, box.height);
@@ -139,7 +148,7 @@ export class NodeMap {
       column = whole ? across : column + 1;
     }
     this.#resize(room, y + tallest + 1);
-    this.#laidOut = true;
+    this.#laidOut = this.#whole = true;
   }
 
   #resize(width, height) {
@@ -152,7 +161,6 @@ export class NodeMap {
     this.#canvas.height = Math.round(visible * ratio);
     this.#canvas.style.width = `${width}px`;
     this.#canvas.style.height = `${visible}px`;
-    this.whenResized(width, height);
   }
 
   #soon() {
@@ -163,6 +171,7 @@ export class NodeMap {
     this.#frame = 0;
     for (const uid of this.#moving) {
       const square = this.#pods.get(uid);
+      this.#changed.add(square.box);
       if (now - square.since < GROW) continue;
       this.#moving.delete(uid);
       if (square.leaving) this.#remove(uid, square);
@@ -173,10 +182,14 @@ export class NodeMap {
     const ratio = window.devicePixelRatio || 1;
     const paint = this.#paint;
     paint.setTransform(ratio, 0, 0, ratio, 0, -top * ratio);
-    paint.clearRect(0, top, this.#width, bottom - top);
-    for (const box of this.#boxes.values()) {
+    if (top !== this.#top) this.#whole = true;
+    if (this.#whole) paint.clearRect(0, top, this.#width, bottom - top);
+    for (const box of this.#whole ? this.#boxes.values() : this.#changed) {
       if (box.width && box.y < bottom && box.y + box.height > top) this.#drawBox(paint, box, now);
     }
+    this.#top = top;
+    this.#whole = false;
+    this.#changed.clear();
     if (this.#moving.size) this.#soon();
   }
 
@@ -225,6 +238,7 @@ export class NodeMap {
     for (const name of [...Object.values(LOOKS), "panel", "line", "text"]) {
       this.#colours[name] = style.getPropertyValue(`--${name}`).trim();
     }
+    this.#whole = true;
     this.#soon();
   }
 }
@@ -270,6 +284,11 @@ class Box {
     this.columns = Math.max(1, Math.floor((width - 2 * PAD) / SQUARE));
     const rows = Math.max(1, Math.ceil(this.slots.length / this.columns));
     this.height = TITLE + 2 * PAD + rows * SQUARE;
+  }
+
+  // Whether all pods have room in the box as it was placed.
+  fits() {
+    return this.slots.length <= this.columns * Math.floor((this.height - TITLE - 2 * PAD) / SQUARE);
   }
 }
 

@@ -4,7 +4,7 @@ import {NODES, pathOf, PODS} from "./api.js";
 import {h, plain, setText, show} from "./dom.js";
 import {Figures} from "./figures.js";
 import {follow, problemOf} from "./live.js";
-import {isReady, NodeMap, NOWHERE} from "./node_map.js";
+import {inOrder, isReady, NodeMap, NOWHERE} from "./node_map.js";
 import {lookOf, LOOKS, podLink} from "./pods.js";
 import {VirtualTable} from "./table.js";
 
@@ -105,7 +105,7 @@ function nodeRows(nodes, counts) {
       const cells = [name, isReady(node) ? "yes" : "no", ...Object.keys(LOOKS).map((look) => own?.get(look) ?? 0)];
       return {key: node.metadata.uid, cells, link};
     })
-    .sort((a, b) => a.cells[0].localeCompare(b.cells[0], "en", {numeric: true}));
+    .sort((a, b) => inOrder(a.cells[0], b.cells[0]));
 }
 
 function followPointer(canvas, tip, map) {

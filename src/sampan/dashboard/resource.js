@@ -5,6 +5,7 @@
 import {ApiError, get, pathOf, pause, query, send} from "./api.js";
 import {h, plain, show} from "./dom.js";
 import {kindNamed, objectLink} from "./kinds.js";
+import {inOrder} from "./node_map.js";
 import {VirtualTable} from "./table.js";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -74,7 +75,7 @@ class Rows {
       return {key: uid, cells, link: objectLink(this.#kind, namespace, name), order: `${namespace}/${name}`};
     });
     const fitting = wanted ? rows.filter((row) => row.cells.join(" ").toLowerCase().includes(wanted)) : rows;
-    return fitting.sort((a, b) => a.order.localeCompare(b.order, "en", {numeric: true}));
+    return fitting.sort((a, b) => inOrder(a.order, b.order));
   }
 }
 

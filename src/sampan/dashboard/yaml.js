@@ -4,6 +4,9 @@
 // `owner` is an index into owners, or -1. Several owners of a line: the last one in managedFields.
 
 const PLAIN_WORD = /^[A-Za-z_./][A-Za-z0-9_./ @%+=()-]*$/;
+// Lines that can stand as they are: the first one begins with no space, the last one ends once.
+const BLOCK = /^[^\s][^]*\n[^]*[^\n]\n?$|^[^\s]\n$/;
+const NOT_SHOWN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufeff]/;
 const NOT_A_STRING = /^(true|false|null|yes|no|on|off|y|n|~)$/i;
 
 export function ownedLines(object) {
@@ -37,18 +40,18 @@ function writeItem(lines, head, item, claims, depth) {
   } else if (isObject(item) && Object.keys(item).length) {
     lines.push({text: head, owner});
     writeFields(lines, item, claims, depth + 1, "");
-  } else if (typeof item === "string" && item.includes("\n")) {
+  } else if (typeof item === "string" && BLOCK.test(item) && !NOT_SHOWN.test(item)) {
     lines.push({text: `${head} |${item.endsWith("\n") ? "" : "-"}`, owner});
     for (const line of item.replace(/\n$/, "").split("\n")) lines.push({text: "  ".repeat(depth + 1) + line, owner});
   } else {
-    lines.push({text: `${head} ${empty(item) ?? scalar(item)}`, owner});
+    lines.push({text: `${head} ${scalar(item)}`, owner});
   }
 }
 
 function writeMember(lines, member, claims, depth) {
   const lead = `${"  ".repeat(depth)}- `;
   if (isObject(member) && Object.keys(member).length) writeFields(lines, member, claims, depth + 1, lead);
-  else lines.push({text: lead + (empty(member) ?? scalar(Array.isArray(member) ? JSON.stringify(member) : member)), owner: ownerOf(claims)});
+  else lines.push({text: lead + scalar(member), owner: ownerOf(claims)}); // a list in a list as JSON
 }
 
 // Whose tree goes on below: an empty tree owns all that is below it.
@@ -77,11 +80,6 @@ function ownerOf(claims) {
 }
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
-
-function empty(value) {
-  if (Array.isArray(value) && !value.length) return "[]";
-  return isObject(value) && !Object.keys(value).length ? "{}" : undefined;
-}
 
 export function scalar(value) {
   if (typeof value !== "string") return JSON.stringify(value);
