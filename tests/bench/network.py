@@ -93,10 +93,10 @@ async def answer_questions(port_pipe):
     for number in range(1000):
         await api.create(SERVICES, service(number), "default")
     informers = Informers(api, clock=clock)
-    server = ClusterDns(DnsSettings("127.0.0.1"), informers, clock, Metrics(), random.Random(1))
+    server = ClusterDns(DnsSettings(("127.0.0.1",)), informers, clock, Metrics(), random.Random(1))
     informers.start()
     await server.start()
-    port_pipe.send(server.port)
+    port_pipe.send(server.endpoints[0][1])
     await asyncio.Event().wait()
 
 

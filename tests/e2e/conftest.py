@@ -80,7 +80,8 @@ def lone_cluster(two_machines, archive):
     """A real node whose network the tests may use, and send into, as they like."""
     root = Path(tempfile.mkdtemp(prefix="sampan-net-"))
     machine = two_machines[0]
-    cluster = SampanProcess(root, "--runtime", "cri", where=machine.where)
+    flags = ("--runtime", "cri", "--ip-families", "ipv4,ipv6")
+    cluster = SampanProcess(root, *flags, where=machine.where)
     cluster.up()
     cluster.run("image", "import", str(archive))
     yield cluster
@@ -91,6 +92,7 @@ def lone_cluster(two_machines, archive):
     assert "sampan" not in machine.run("nft", "list", "tables")
     assert "sampan" not in machine.run("ip", "link")
     assert "10." not in machine.run("ip", "route")
+    assert "fd00" not in machine.run("ip", "-6", "route")
     shutil.rmtree(root)
 
 

@@ -62,10 +62,13 @@ class Joined:
         assert "sampan" not in self.machine.run("ip", "link")
 
 
-OTHER_RANGES = ("--cluster-cidr", "10.40.0.0/16", "--service-cidr", "10.50.0.0/16")
+BOTH = ("--ip-families", "ipv4,ipv6")
+OTHER_RANGES = (
+    "--cluster-cidr", "10.40.0.0/16,fd00:40::/56", "--service-cidr", "10.50.0.0/16,fd00:50::/112",
+)  # fmt: skip
 
 
-@pytest.fixture(params=[("auto",), ("vxlan", *OTHER_RANGES)], ids=lambda flags: flags[0])
+@pytest.fixture(params=[("auto", *BOTH), ("vxlan", *OTHER_RANGES)], ids=lambda flags: flags[0])
 def world(request, archive):
     """A cluster on the first machine, and two that joined it."""
     root = Path(tempfile.mkdtemp(prefix="sampan-3m-"))
@@ -101,8 +104,8 @@ def test_pods_on_three_machines_are_one_network(world):
     kubectl = cluster.kubectl
     for name in ("two", "three"):
         eventually(lambda name=name: ready(kubectl, name), 60)
-    ranges = [node["spec"]["podCIDR"] for node in kubectl.get("nodes")["items"]]
-    assert len(set(ranges)) == 3
+    ranges = [cidr for node in kubectl.get("nodes")["items"] for cidr in node["spec"]["podCIDRs"]]
+    assert len(set(ranges)) == 6
     for node in joined:
         assert _uses(node.machine, first)
     labels = {"app": "spread"}
@@ -111,28 +114,34 @@ def test_pods_on_three_machines_are_one_network(world):
         {"name": "tcp", "port": 80, "targetPort": 8080, "nodePort": 30090},
         {"name": "udp", "port": 80, "targetPort": 8080, "protocol": "UDP"},
     ]
-    apply(kubectl, *pods, service("spread", ports, labels, type="NodePort"))
+    spread = service("spread", ports, labels, type="NodePort", ipFamilyPolicy="PreferDualStack")
+    apply(kubectl, *pods, spread)
     everywhere = {"on-one", "on-two", "on-three"}
-    addresses = {name: kubectl.get("pod", name)["status"]["podIP"] for name in sorted(everywhere)}
+    both = {
+        name: [each["ip"] for each in kubectl.get("pod", name)["status"]["podIPs"]]
+        for name in sorted(everywhere)
+    }
+    addresses = {name: first for name, [first, _] in both.items()}
     for machine in (first, *(node.machine for node in joined)):
-        for name, address in addresses.items():
-            eventually(lambda m=machine, a=address, n=name: ask_from(m, a, 8080) == n, 15)
-    cluster_address = cluster_ip(kubectl, "spread")
+        for name, mine in both.items():
+            for address in mine:
+                eventually(lambda m=machine, a=address, n=name: ask_from(m, a, 8080) == n, 60)
+    cluster_address, second_address = kubectl.get("service", "spread")["spec"]["clusterIPs"]
     for machine in (first, *(node.machine for node in joined)):
-        for address, port in ((cluster_address, 80), (machine.address, 30090)):
+        for address, port in ((cluster_address, 80), (second_address, 80), (machine.address, 30090),
+                              (machine.address_ipv6, 30090)):  # fmt: skip
             seen = set()
             eventually(
                 lambda m=machine, a=address, p=port, s=seen: (
                     s.add(ask_from(m, a, p)) or everywhere <= s
                 ),
-                30,
+                60,
             )
     # A pod sees another pod's own address, not its node's.
     assert ask_from_pod(kubectl, "on-one", addresses["on-two"], 8080) == "on-two"
-    said = kubectl(
-        "exec", "on-one", "--", "sh", "-c", f"nc {addresses['on-three']} 8080 </dev/null"
-    )
-    assert said.split() == ["on-three", addresses["on-one"]]
+    for mine, theirs in zip(both["on-one"], both["on-three"], strict=True):
+        said = kubectl("exec", "on-one", "--", "sh", "-c", f"nc {theirs} 8080 </dev/null")
+        assert said.split() == ["on-three", mine]
     assert ask_by_udp_from_pod(kubectl, "on-one", cluster_address, 80) in everywhere
     # The node's own server has a certificate of the cluster's authority soon after it joined.
     eventually(lambda: _said(kubectl, "exec", "on-three", "--", "hostname") == "on-three", 30)

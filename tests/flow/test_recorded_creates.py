@@ -41,7 +41,9 @@ def answers():
     found = {}
 
     async def main():
-        settings = ApiServerSettings(service_cidr="10.96.0.0/16", mount_service_account_tokens=True)
+        settings = ApiServerSettings(
+            service_cidrs=("10.96.0.0/16",), mount_service_account_tokens=True
+        )
         async with api_server(Schema.load(), settings=settings) as api:
             for case in CASES:
                 found[case["case"]] = await answer_to(api, case["manifest"])

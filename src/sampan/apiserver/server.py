@@ -126,7 +126,7 @@ class ApiServer:
         claims = Claims(registry, ports, clock, rng)
         held = HoldingsOfAll(lambda: registry.find_all(SERVICES))
         follow(registry.kind(SERVICES), held.change, held.forget)
-        self._allocator = Allocator(settings.service_cidr, ports, held, claims, rng)
+        self._allocator = Allocator(settings.service_cidrs, ports, held, claims, rng)
         self._repair = Repair(registry, claims, clock)
         rbac = followed_rbac(registry)
         self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ApiServerSettings:
-    service_cidr: str = "10.96.0.0/12"
+    service_cidrs: tuple[str, ...] = ("10.96.0.0/12",)  # one of each family, the main one first
     node_port_first: int = 30000
     node_port_last: int = 32767
     event_ttl_seconds: int = 3600

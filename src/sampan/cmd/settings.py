@@ -19,6 +19,7 @@ DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443
 SERVICE_CIDR = "10.96.0.0/12"
 CLUSTER_CIDR = "10.244.0.0/16"  # of pods
+SERVICE_CIDR_IPV6, CLUSTER_CIDR_IPV6 = "fd00:10:96::/112", "fd00:10:244::/56"
 CLUSTER_DOMAIN = "cluster.local"
 
 
@@ -46,10 +47,11 @@ class NodeChoices:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Of addresses; empty: as before, or the default."""
+    """Of addresses, one of each family, the main one first; empty: as before, or the default."""
 
-    cluster: str = ""  # of pods
-    service: str = ""
+    cluster: tuple[str, ...] = ()  # of pods
+    service: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()  # ipv4, ipv6; empty: those of the ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class UpSettings:
     nodes_file: str = ""  # types of simulated nodes, instead of both
     cri_socket: str = ""
     node_name: str = ""
-    node_ip: str = ""
+    node_ips: tuple[str, ...] = ()  # empty: the machine's own
     ready_file: str = ""
     log_level: str = "warning"
     keep_pods: bool = False
@@ -135,7 +137,7 @@ class ApiServerProcessSettings:
     bind_address: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_address: str = ""  # empty: as it listens, or the machine's
-    service_cidr: str = SERVICE_CIDR
+    service_cidrs: tuple[str, ...] = (SERVICE_CIDR,)
     node_ports: tuple[int, int] = (30000, 32767)
     security: SecurityChoices = field(default_factory=SecurityChoices)
     tracing_config_file: str = ""  # where spans are exported to
@@ -150,7 +152,7 @@ class CertsSettings:
     cert_dir: str
     server: str  # URL, for the kubeconfigs
     names: tuple[str, ...] = ()  # of the API server, beside those of the machine
-    service_cidr: str = SERVICE_CIDR
+    service_cidrs: tuple[str, ...] = (SERVICE_CIDR,)
 
 
 @dataclass(frozen=True, slots=True)

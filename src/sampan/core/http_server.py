@@ -126,11 +126,14 @@ class Server:
         return self._date
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A TCP socket bound to the address, IPv4 or IPv6; OSError as the system gave it."""
+def bound_socket(host: str, port: int, *, only_its_family: bool = False) -> socket.socket:
+    """A TCP socket bound to the address, IPv4 or IPv6; OSError as the system gave it. `::` is every
+    address, also those of IPv4 unless `only_its_family`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
+        if family == socket.AF_INET6 and only_its_family:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
     except OSError:

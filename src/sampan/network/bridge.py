@@ -14,29 +14,29 @@ import json
 import shutil
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.network.netlink import alias_of, set_alias
+from sampan.network.netlink import alias_of, routed_networks_ipv6, set_address, set_alias
+from sampan.network.pods.addresses import Network
 
 log = get_logger(__name__)
 
 BRIDGES = "sampan"  # their names begin with it
 DEFAULT_RANGE = "10.244.0.0/16"
 # Of bridges without pods, where those are on somebody else's network: addresses for benchmarks
-# (RFC 2544), which no network has.
-PODLESS_RANGE = "198.19.0.0/16"
+# (RFC 2544, RFC 5180), which no network has.
+PODLESS_RANGES = {"ip": "198.19.0.0/16", "ip6": "2001:2::/56"}
 _MORE_RANGES = ("10.200.0.0/16", "10.210.0.0/16", "10.220.0.0/16")  # where that is taken
-_NODE_BITS = 24
+_NODE_BITS = {4: 24, 6: 64}
 _MOST_CANDIDATES = 1024
 
 # linux/sockios.h
 _SIOCBRADDBR, _SIOCBRDELBR = 0x89A0, 0x89A1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
-_SIOCSIFADDR, _SIOCSIFNETMASK = 0x8916, 0x891C
 _SIOCGIFHWADDR, _SIOCSIFHWADDR = 0x8927, 0x8924
 _IFF_UP = 0x1
 
@@ -49,36 +49,73 @@ class NetworkError(Exception):
 class PodNetwork:
     bridge: str
     subnet: str  # 10.244.0.0/24
+    second: str = ""  # of the other family, where there are two
+
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        return (self.subnet, self.second) if self.second else (self.subnet,)
 
     @property
     def gateway(self) -> str:
-        return str(ipaddress.ip_network(self.subnet)[1])
+        return self.gateways[0]
+
+    @property
+    def gateways(self) -> tuple[str, ...]:
+        return tuple(str(ipaddress.ip_network(each)[1]) for each in self.subnets)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """As nftables calls them."""
+        return tuple(family_of(each) for each in self.subnets)
 
 
 def has_pods(network: PodNetwork) -> bool:
     """False: it is only for what the node itself answers."""
-    subnet = ipaddress.ip_network(network.subnet)
-    return not subnet.overlaps(ipaddress.ip_network(PODLESS_RANGE))
+    podless = ipaddress.ip_network(PODLESS_RANGES[network.families[0]])
+    return ipaddress.ip_address(network.gateway) not in podless
 
 
-def candidates(cluster_cidr: str = DEFAULT_RANGE) -> Iterator[PodNetwork]:
+def podless_ranges(service_cidrs: Sequence[str]) -> tuple[str, ...]:
+    """Of the same families."""
+    return tuple(PODLESS_RANGES[family_of(each)] for each in service_cidrs)
+
+
+def family_of(cidr: str) -> str:
+    return "ip6" if ":" in cidr else "ip"
+
+
+def candidates(cluster_cidrs: Sequence[str] = (DEFAULT_RANGE,)) -> Iterator[PodNetwork]:
     """In the order in which they are tried. The number is in the bridge's name and in the subnet,
     so that two sampans that start at once cannot take the same subnet with different bridges."""
+    ranges = [_subnets(each) for each in cluster_cidrs]
+    for number in range(min(len(ranges[0]), _MOST_CANDIDATES)):
+        # Where one range has fewer, its turn comes again: what is taken is no candidate then.
+        chosen = [str(subnets[number % len(subnets)]) for subnets in ranges]
+        yield PodNetwork(f"{BRIDGES}{number}", *chosen)
+
+
+def _subnets(cluster_cidr: str) -> list[Network]:
     more = _MORE_RANGES if cluster_cidr == DEFAULT_RANGE else ()
-    ranges = (ipaddress.ip_network(each) for each in (cluster_cidr, *more))
-    subnets = (subnet for each in ranges for subnet in each.subnets(new_prefix=_NODE_BITS))
-    for number, subnet in enumerate(itertools.islice(subnets, _MOST_CANDIDATES)):
-        yield PodNetwork(f"{BRIDGES}{number}", str(subnet))
+    found: list[Network] = []
+    for each in (cluster_cidr, *more):
+        network = ipaddress.ip_network(each)
+        bits = max(_NODE_BITS[network.version], network.prefixlen)
+        found += itertools.islice(network.subnets(new_prefix=bits), _MOST_CANDIDATES)
+    return found
 
 
-def is_free(network: PodNetwork, routes: Iterable[ipaddress.IPv4Network]) -> bool:
-    subnet = ipaddress.IPv4Network(network.subnet)
-    return not any(route.prefixlen > 0 and route.overlaps(subnet) for route in routes)
+def is_free(network: PodNetwork, routes: Iterable[Network]) -> bool:
+    subnets = [ipaddress.ip_network(each) for each in network.subnets]
+    return not any(
+        route.prefixlen > 0 and route.version == subnet.version and route.overlaps(subnet)
+        for route in routes
+        for subnet in subnets
+    )
 
 
-def parse_routes(table: str) -> list[ipaddress.IPv4Network]:
+def parse_routes(table: str) -> list[Network]:
     """/proc/net/route: addresses and masks are hexadecimal, in the machine's byte order."""
-    routes = []
+    routes: list[Network] = []
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 7:
@@ -92,30 +129,54 @@ def owner_mark(data_dir: Path) -> str:
     return "sampan " + hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:16]
 
 
-def reserve(data_dir: Path, subnet: str = "", cluster_cidr: str = DEFAULT_RANGE) -> PodNetwork:
-    """The bridge with its address; asked again, the same one."""
+def reserve(
+    data_dir: Path, subnets: Sequence[str] = (), cluster_cidrs: Sequence[str] = (DEFAULT_RANGE,)
+) -> PodNetwork:
+    """The bridge with its addresses; asked again, the same one."""
     mark = owner_mark(data_dir)
     known = record(data_dir)
-    if known is not None and alias_of(known.bridge) == mark:
-        return known
-    routes = parse_routes(Path("/proc/net/route").read_text())
-    for network in [known] if known is not None else []:
+    if known is not None:
+        _check_families(known, subnets or cluster_cidrs, data_dir)
+        if alias_of(known.bridge) == mark:
+            return known
+        if is_free(known, _routes()) and _create_bridge(known, mark):
+            return known
+    network = _free_network(subnets, cluster_cidrs, mark)
+    if subnets and network.subnets != tuple(subnets):
+        log.warning("the node's range is taken on this machine", cidr=",".join(subnets))
+    data_dir.mkdir(parents=True, exist_ok=True)
+    # Addresses of another subnet mean nothing any more.
+    shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
+    write_if_changed(_record_file(data_dir), json.dumps(asdict(network)))
+    return network
+
+
+def _check_families(known: PodNetwork, wanted: Sequence[str], data_dir: Path) -> None:
+    if set(known.families) != {family_of(each) for each in wanted}:
+        raise NetworkError(
+            f"the pod network of {data_dir} has {', '.join(known.subnets)}, and keeps its families "
+            "of addresses: `sampan reset`, or a new data directory, can have others"
+        )
+
+
+def _free_network(subnets: Sequence[str], cluster_cidrs: Sequence[str], mark: str) -> PodNetwork:
+    """With a bridge. What the cluster gave is tried first."""
+    routes = _routes()
+    given = [PodNetwork(each.bridge, *subnets) for each in candidates()] if subnets else []
+    for network in (*given, *candidates(cluster_cidrs)):
         if is_free(network, routes) and _create_bridge(network, mark):
-            return network
-    given = [PodNetwork(each.bridge, subnet) for each in candidates()] if subnet else []
-    for network in (*given, *candidates(cluster_cidr)):
-        if is_free(network, routes) and _create_bridge(network, mark):
-            if subnet and network.subnet != subnet:
-                log.warning("the node's range is taken on this machine", cidr=subnet)
-            data_dir.mkdir(parents=True, exist_ok=True)
-            # Addresses of another subnet mean nothing any more.
-            shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
-            write_if_changed(_record_file(data_dir), json.dumps(asdict(network)))
             return network
     raise NetworkError(
-        f"no free pod subnet in {cluster_cidr}: every one overlaps with a route of this machine; "
-        "--cluster-cidr chooses another range"
+        f"no free pod subnet in {','.join(cluster_cidrs)}: every one overlaps with a route of this "
+        "machine; --cluster-cidr chooses another range"
     )
+
+
+def _routes() -> list[Network]:
+    return [
+        *parse_routes(Path("/proc/net/route").read_text()),
+        *(ipaddress.ip_network(network) for network, _ in routed_networks_ipv6()),
+    ]
 
 
 def record(data_dir: Path) -> PodNetwork | None:
@@ -140,8 +201,8 @@ def ipam_directory(data_dir: Path) -> Path:
 
 
 def _create_bridge(network: PodNetwork, mark: str) -> bool:
-    """False when somebody else has a bridge of that name. The bridge gets its address at once:
-    its route is what other sampans see."""
+    """False when somebody else has a bridge of that name. The bridge gets its addresses at
+    once: their routes are what other sampans see."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         try:
             fcntl.ioctl(control, _SIOCBRADDBR, _name(network.bridge) + b"\0")
@@ -159,16 +220,25 @@ def _create_bridge(network: PodNetwork, mark: str) -> bool:
 
 
 def _configure(control: socket.socket, network: PodNetwork) -> None:
-    name = _name(network.bridge)
-    mask = str(ipaddress.IPv4Network(network.subnet).netmask)
-    for request, address in ((_SIOCSIFADDR, network.gateway), (_SIOCSIFNETMASK, mask)):
-        sockaddr = struct.pack("=HH4s8x", socket.AF_INET, 0, socket.inet_aton(address))
-        fcntl.ioctl(control, request, struct.pack("16s16s8x", name, sockaddr))
+    _ignore_advertisements(network.bridge)
+    for gateway, subnet in zip(network.gateways, network.subnets, strict=True):
+        set_address(network.bridge, gateway, ipaddress.ip_network(subnet).prefixlen)
     # A bridge takes the lowest hardware address of its ports, which changes as pods come and go
     # and leaves them with stale neighbours; one that was set stays.
+    name = _name(network.bridge)
     hardware = fcntl.ioctl(control, _SIOCGIFHWADDR, struct.pack("16s24x", name))
     fcntl.ioctl(control, _SIOCSIFHWADDR, hardware)
     _set_flags(control, name, up=True)
+
+
+def _ignore_advertisements(bridge: str) -> None:
+    """Of routers: a pod could tell the machine where the world is."""
+    try:
+        Path(f"/proc/sys/net/ipv6/conf/{bridge}/accept_ra").write_text("0")
+    except FileNotFoundError:
+        return  # a machine without IPv6
+    except OSError as error:
+        log.warning("pods may advertise routes to this machine", bridge=bridge, error=error)
 
 
 def delete(bridge: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from sampan.core.log import get_logger
-from sampan.network import bridge, cni_configuration, iptables
+from sampan.network import bridge, cni_configuration, forwarding, iptables
 from sampan.network.bridge import NetworkError, PodNetwork, ipam_directory
 from sampan.network.cni_configuration import conf_directory, plugin_directory, shapes_bandwidth
 from sampan.network.netlink import add_route, alias_of, uplinks
@@ -40,7 +40,7 @@ def podless_place(
         cluster_cidrs=tuple(cluster_cidrs),
         service_cidrs=tuple(service_cidrs),
         other_bridges=f"{bridge.BRIDGES}*",
-        gateways=(network.gateway,),
+        gateways=network.gateways,
         uplinks=uplinks(node),
     )
 
@@ -55,18 +55,25 @@ def proxy_place(
         cluster_cidrs=_all_pods(network, cluster_cidrs),
         service_cidrs=tuple(service_cidrs),
         other_bridges=f"{bridge.BRIDGES}*",
-        pod_cidrs=(network.subnet,),
-        gateways=(network.gateway,),
+        pod_cidrs=network.subnets,
+        gateways=network.gateways,
     )
 
 
 def _all_pods(network: PodNetwork, cluster_cidrs: Sequence[str]) -> tuple[str, ...]:
-    """The cluster's ranges, and this node's own where it is in none of them."""
-    own = ipaddress.IPv4Network(network.subnet)
-    ranges = [each for each in cluster_cidrs if ":" not in each]
-    if any(own.subnet_of(ipaddress.IPv4Network(each)) for each in ranges):
-        return tuple(ranges)
-    return (*ranges, network.subnet)
+    """The cluster's ranges, and this node's own that are in none of them."""
+    own = [
+        each
+        for each in network.subnets
+        if not any(_is_inside(each, cidr) for cidr in cluster_cidrs)
+    ]
+    return (*cluster_cidrs, *own)
+
+
+def _is_inside(subnet: str, cidr: str) -> bool:
+    return bridge.family_of(subnet) == bridge.family_of(cidr) and (
+        ipaddress.ip_network(subnet).network_address in ipaddress.ip_network(cidr)
+    )
 
 
 def interfaces_directory(data_dir: Path) -> Path:
@@ -96,7 +103,7 @@ def plugins_of(data_dir: Path) -> Path:
 
 def interface_settings(data_dir: Path, network: PodNetwork, mtu: int = 0) -> PodInterfaceSettings:
     return PodInterfaceSettings(
-        interfaces_directory(data_dir), network.bridge, nft_table(network), (network.subnet,), mtu
+        interfaces_directory(data_dir), network.bridge, nft_table(network), network.subnets, mtu
     )
 
 
@@ -104,21 +111,19 @@ def set_up(
     data_dir: Path,
     service_cidrs: Sequence[str] = (),
     cluster_cidrs: Sequence[str] = (),
-    subnet: str = "",
+    subnets: Sequence[str] = (),
     *,
     reference: bool = False,
 ) -> PodNetwork:
     """The network of this data directory: as recorded, or chosen now. Takes some milliseconds.
 
-    What is addressed to `service_cidrs` does not leave the machine from now on. `subnet` is what
+    What is addressed to `service_cidrs` does not leave the machine from now on. `subnets` is what
     the cluster gave this node, if it gave any. `reference`: the reference plugins make interfaces.
     """
-    network = bridge.reserve(data_dir, subnet, next(iter(cluster_cidrs), bridge.DEFAULT_RANGE))
+    network = bridge.reserve(data_dir, subnets, cluster_cidrs or (bridge.DEFAULT_RANGE,))
     for cidr in service_cidrs:
-        if ":" not in cidr:
-            _route_to_bridge(network, cidr)
-    place = proxy_place(network, service_cidrs, cluster_cidrs)
-    load_rules(place)
+        _route_to_bridge(network, cidr)
+    load_rules(proxy_place(network, service_cidrs, cluster_cidrs))
     by_plugin = not iptables.masquerade(network, by_nft=True)
     if not reference and pod_interfaces.is_possible():
         pod_interfaces.install(interfaces_directory(data_dir), plugin_directory())
@@ -137,25 +142,23 @@ def set_up(
         )
         plain, special = make(), make(host_ports=True, bandwidth=shapes_bandwidth())
     cni_configuration.write_configurations(conf_directory(data_dir), plain, special)
-    _let_forward()
+    _let_forward(network)
     return network
 
 
 def set_up_podless(data_dir: Path, service_cidrs: Sequence[str]) -> PodNetwork:
     """Where pods are on another plugin's network: a bridge that nobody is on, whose address is for
     the name server and the API, and to which the service range leads. Nothing of CNI is written."""
-    network = bridge.reserve(data_dir, cluster_cidr=bridge.PODLESS_RANGE)
+    network = bridge.reserve(data_dir, cluster_cidrs=bridge.podless_ranges(service_cidrs))
     for cidr in service_cidrs:
-        if ":" not in cidr:
-            _route_to_bridge(network, cidr)
-    _let_forward()
+        _route_to_bridge(network, cidr)
+    _let_forward(network)
     return network
 
 
-def _let_forward() -> None:
-    forwarding = Path("/proc/sys/net/ipv4/ip_forward")
-    if forwarding.read_text().strip() != "1":
-        forwarding.write_text("1")
+def _let_forward(network: PodNetwork) -> None:
+    for family in network.families:
+        forwarding.switch_on(family)
 
 
 @contextlib.asynccontextmanager
@@ -181,11 +184,10 @@ def tear_down(data_dir: Path) -> None:
     network = bridge.record(data_dir)
     pod_interfaces.remove_all(interfaces_directory(data_dir))
     if network is not None and alias_of(network.bridge) == bridge.owner_mark(data_dir):
-        if shutil.which("iptables"):
-            iptables.remove_rules(network)
-        if shutil.which("nft"):
+        iptables.remove_rules(network)
+        for family in network.families:
             with contextlib.suppress(nft.NftError):
-                nft.run(f"delete table ip {nft_table(network)}\n")
+                nft.run(f"delete table {family} {nft_table(network)}\n")
         overlay.tear_down(data_dir, network.bridge)
         bridge.delete(network.bridge)
     shutil.rmtree(conf_directory(data_dir), ignore_errors=True)
@@ -208,7 +210,8 @@ def _route_to_bridge(network: PodNetwork, cidr: str) -> None:
 def load_rules(place: ProxyPlace) -> None:
     """Raises NetworkError."""
     try:
-        nft.load("ip", place.table, ruleset.skeleton("ip", place))
+        for family in place.families:
+            nft.load(family, place.table, ruleset.skeleton(family, place))
     except nft.NftError as error:
         raise NetworkError(
             f"{error}; a real node needs nft 1.0 and Linux 5.13, or newer"

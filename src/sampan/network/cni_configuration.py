@@ -45,8 +45,8 @@ def conflist(
         "hairpinMode": True,
         "ipam": {
             "type": "host-local",
-            "ranges": [[{"subnet": network.subnet}]],
-            "routes": [{"dst": "0.0.0.0/0"}],
+            "ranges": [[{"subnet": each}] for each in network.subnets],
+            "routes": [{"dst": "::/0" if ":" in each else "0.0.0.0/0"} for each in network.subnets],
             "dataDir": ipam_dir,
         },
     }

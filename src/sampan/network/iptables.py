@@ -11,9 +11,10 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from sampan.network.bridge import PodNetwork
+from sampan.network.bridge import PodNetwork, family_of
 
 _COMMAND_SECONDS = 10.0
+_PROGRAMS = {"ip": "iptables", "ip6": "ip6tables"}
 _PORTMAP_DNAT = "CNI-HOSTPORT-DNAT"
 _PORTMAP_CHAINS = (_PORTMAP_DNAT, "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK")
 
@@ -22,13 +23,19 @@ def rules_of(network: PodNetwork, *, masquerade: bool, forward: bool) -> list[li
     """Each as table, chain and rule; `forward` where the machine drops what it forwards."""
     mark = ["-m", "comment", "--comment", f"sampan {network.bridge}"]
     rules: list[list[str]] = [_loopback_guard(network.bridge, mark)]
-    if masquerade:
-        outside = ["!", "-d", network.subnet, *mark, "-j", "MASQUERADE"]
-        rules.append(["nat", "POSTROUTING", "-s", network.subnet, *outside])
-    if forward:
-        rules.append(["filter", "FORWARD", "-i", network.bridge, *mark, "-j", "ACCEPT"])
-        rules.append(["filter", "FORWARD", "-o", network.bridge, *mark, "-j", "ACCEPT"])
-    return rules
+    for subnet in network.subnets if masquerade else ():
+        if family_of(subnet) == "ip":
+            outside = ["!", "-d", subnet, *mark, "-j", "MASQUERADE"]
+            rules.append(["nat", "POSTROUTING", "-s", subnet, *outside])
+    return [*rules, *forward_rules(network)] if forward else rules
+
+
+def forward_rules(network: PodNetwork) -> list[list[str]]:
+    """Of either family."""
+    mark = ["-m", "comment", "--comment", f"sampan {network.bridge}"]
+    return [
+        ["filter", "FORWARD", way, network.bridge, *mark, "-j", "ACCEPT"] for way in ("-i", "-o")
+    ]
 
 
 def _loopback_guard(bridge: str, mark: list[str]) -> list[str]:
@@ -62,33 +69,53 @@ def portmap_leftovers(saved: str, subnet: str) -> list[list[str]]:
 def _leads_to(rule: Sequence[str], subnet: str) -> bool:
     if "--to-destination" not in rule:
         return False
-    address = rule[rule.index("--to-destination") + 1].rpartition(":")[0]
+    address = rule[rule.index("--to-destination") + 1].rpartition(":")[0].strip("[]")
     return ipaddress.ip_address(address) in ipaddress.ip_network(subnet)
 
 
 def masquerade(network: PodNetwork, *, by_nft: bool) -> bool:
     """True when one rule for all pods is in place."""
-    if not shutil.which("iptables"):
-        return by_nft
-    # Docker sets this policy: without a rule, nothing leaves the pods' bridge.
-    drops = "-P FORWARD DROP" in _output(["iptables", "-w", "-S", "FORWARD"])
-    rules = rules_of(network, masquerade=not by_nft, forward=drops)
-    done = [_iptables("-C", rule) or _iptables("-I", rule) for rule in rules]
-    return by_nft or all(done)
+    done = by_nft
+    for family in network.families:
+        program = _PROGRAMS[family]
+        if not shutil.which(program):
+            continue
+        # Docker sets this policy: without a rule, nothing leaves the pods' bridge.
+        drops = "-P FORWARD DROP" in _output([program, "-w", "-S", "FORWARD"])
+        if family == "ip":
+            rules = rules_of(network, masquerade=not by_nft, forward=drops)
+            written = [_ensure(program, rule) for rule in rules]
+            done = done or all(written)
+        elif drops:
+            for rule in forward_rules(network):
+                _ensure(program, rule)
+    return done
 
 
 def remove_rules(network: PodNetwork) -> None:
-    for rule in rules_of(network, masquerade=True, forward=True):
-        if _iptables("-C", rule):
-            _iptables("-D", rule)
-    saved = _output(["iptables-save", "-t", "nat"]) if shutil.which("iptables-save") else ""
-    for command in portmap_leftovers(saved, network.subnet):
-        _run(["iptables", "-w", "-t", "nat", *command])
+    for subnet in network.subnets:
+        family = family_of(subnet)
+        program, rules = _PROGRAMS[family], forward_rules(network)
+        if not shutil.which(program):
+            continue
+        if family == "ip":
+            rules = rules_of(network, masquerade=True, forward=True)
+        for rule in rules:
+            if _iptables(program, "-C", rule):
+                _iptables(program, "-D", rule)
+        save = f"{program}-save"
+        saved = _output([save, "-t", "nat"]) if shutil.which(save) else ""
+        for command in portmap_leftovers(saved, subnet):
+            _run([program, "-w", "-t", "nat", *command])
 
 
-def _iptables(action: str, rule: Sequence[str]) -> bool:
+def _ensure(program: str, rule: Sequence[str]) -> bool:
+    return _iptables(program, "-C", rule) or _iptables(program, "-I", rule)
+
+
+def _iptables(program: str, action: str, rule: Sequence[str]) -> bool:
     table, chain, *rest = rule
-    return _run(["iptables", "-w", "-t", table, action, chain, *rest])
+    return _run([program, "-w", "-t", table, action, chain, *rest])
 
 
 def _run(command: Sequence[str]) -> bool:

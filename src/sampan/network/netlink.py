@@ -28,12 +28,13 @@ _RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
 _UNIVERSE_SCOPE, _ONLINK = 0, 4
 _ADDRESS = struct.Struct("=BBBBI")  # family, bits, flags, scope, interface
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_NO_DUPLICATE_DETECTION = 0x02
 _NEIGHBOUR = struct.Struct("=BxxxiHBB")  # family, interface, state, flags, type
 _NDA_DST, _NDA_LLADDR = 1, 2
 _PERMANENT, _SELF, _AF_BRIDGE = 0x80, 0x02, 7
 _IFLA_ADDRESS, _IFLA_MTU, _IFLA_LINKINFO = 1, 4, 18
 _INFO_KIND, _INFO_DATA = 1, 2
-_VXLAN_ID, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT = 1, 4, 7, 15
+_VXLAN_ID, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT, _VXLAN_LOCAL6 = 1, 4, 7, 15, 17
 VXLAN_NUMBER, VXLAN_PORT = 1, 8472  # as flannel's
 _IFF_UP = 1
 _SIOCGIFMTU = 0x8921
@@ -61,8 +62,7 @@ def set_alias(interface: str, alias: str) -> None:
 def add_route(cidr: str, interface: str) -> None:
     """Straight to an interface. FileExistsError where there is one to the same place."""
     network = ipaddress.ip_network(cidr)
-    family = socket.AF_INET if network.version == 4 else socket.AF_INET6
-    bits = network.prefixlen
+    bits, family = network.prefixlen, _family(cidr)
     route = _ROUTE.pack(family, bits, 0, 0, _MAIN_TABLE, _STATIC, _LINK_SCOPE, _UNICAST, 0)
     route += _data(_RTA_DST, network.network_address.packed)
     route += _data(_RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
@@ -74,10 +74,10 @@ def set_route(cidr: str, gateway: str, interface: str = "") -> None:
     own there."""
     network = ipaddress.ip_network(cidr)
     flags = _ONLINK if interface else 0
-    bits, scope = network.prefixlen, _UNIVERSE_SCOPE
-    route = _ROUTE.pack(socket.AF_INET, bits, 0, 0, _MAIN_TABLE, _STATIC, scope, _UNICAST, flags)
+    bits, scope, family = network.prefixlen, _UNIVERSE_SCOPE, _family(cidr)
+    route = _ROUTE.pack(family, bits, 0, 0, _MAIN_TABLE, _STATIC, scope, _UNICAST, flags)
     route += _data(_RTA_DST, network.network_address.packed)
-    route += _data(_RTA_GATEWAY, socket.inet_aton(gateway))
+    route += _data(_RTA_GATEWAY, _packed(gateway))
     if interface:
         route += _data(_RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
     _request(_RTM_NEWROUTE, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, route)
@@ -87,7 +87,7 @@ def delete_route(cidr: str) -> None:
     """What is already gone is no error."""
     network = ipaddress.ip_network(cidr)
     bits, scope = network.prefixlen, 255  # nowhere: of any scope
-    route = _ROUTE.pack(socket.AF_INET, bits, 0, 0, _MAIN_TABLE, 0, scope, 0, 0)
+    route = _ROUTE.pack(_family(cidr), bits, 0, 0, _MAIN_TABLE, 0, scope, 0, 0)
     route += _data(_RTA_DST, network.network_address.packed)
     try:
         _request(_RTM_DELROUTE, _NLM_F_ACK, route)
@@ -123,6 +123,7 @@ def uplinks(address: str) -> tuple[str, ...]:
         interface, target, _, flags, *_ = line.split()
         if int(target, 16) == 0 and int(flags, 16) & _RTF_GATEWAY:
             found.add(interface)
+    found |= {interface for network, interface in _routes_ipv6() if network == "::/0"}
     return tuple(sorted(found))
 
 
@@ -131,19 +132,45 @@ def _direct_routes() -> list[tuple[str, str]]:
     found = []
     for line in Path("/proc/net/route").read_text().splitlines()[1:]:
         interface, target, _, flags, _, _, _, mask, *_ = line.split()
-        if int(flags, 16) & _RTF_GATEWAY or interface.startswith("sampan"):
+        if int(flags, 16) & _RTF_GATEWAY:
             continue
         address = socket.inet_ntoa(struct.pack("=I", int(target, 16)))
         bits = int(mask, 16).bit_count()
         if bits:
             found.append((f"{address}/{bits}", interface))
+    found += routed_networks_ipv6(gateways=False)
+    return [each for each in found if not each[1].startswith("sampan")]
+
+
+def routed_networks_ipv6(*, gateways: bool = True) -> list[tuple[str, str]]:
+    """Network and interface; none where the machine has no IPv6."""
+    return [each for each in _routes_ipv6(gateways=gateways) if each[0] != "::/0"]
+
+
+def _routes_ipv6(*, gateways: bool = True) -> list[tuple[str, str]]:
+    try:
+        table = Path("/proc/net/ipv6_route").read_text()
+    except FileNotFoundError:
+        return []
+    return parse_routes_ipv6(table, gateways=gateways)
+
+
+def parse_routes_ipv6(table: str, *, gateways: bool = True) -> list[tuple[str, str]]:
+    """What is of the machine itself, of one wire, or for many, is left out."""
+    found = []
+    for line in table.splitlines():
+        target, bits, _, _, _, _, _, _, flags, interface = line.split()
+        network = ipaddress.IPv6Network((bytes.fromhex(target), int(bits, 16)))
+        special = network.is_link_local or network.is_multicast or interface == "lo"
+        if not special and (gateways or not int(flags, 16) & _RTF_GATEWAY):
+            found.append((str(network), interface))
     return found
 
 
 def ensure_vxlan(name: str, local: str, hardware: bytes, mtu: int) -> None:
     """A tunnel that learns nothing by itself: `set_tunnel_end` says where who is."""
     details = _data(_VXLAN_ID, struct.pack("=I", VXLAN_NUMBER))
-    details += _data(_VXLAN_LOCAL, socket.inet_aton(local))
+    details += _data(_VXLAN_LOCAL6 if ":" in local else _VXLAN_LOCAL, _packed(local))
     details += _data(_VXLAN_LEARNING, b"\0") + _data(_VXLAN_PORT, struct.pack(">H", VXLAN_PORT))
     info = _attribute(_INFO_KIND, "vxlan") + _data(_INFO_DATA, details)
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, _IFF_UP, _IFF_UP)
@@ -165,16 +192,18 @@ def delete_link(name: str) -> None:
 
 def set_address(interface: str, address: str, bits: int) -> None:
     index = socket.if_nametoindex(interface)
-    packed = socket.inet_aton(address)
-    body = _ADDRESS.pack(socket.AF_INET, bits, 0, 0, index)
+    packed = _packed(address)
+    # Nobody else has it, and whoever waits for that to be certain cannot listen there meanwhile.
+    flags = _NO_DUPLICATE_DETECTION if ":" in address else 0
+    body = _ADDRESS.pack(_family(address), bits, flags, 0, index)
     body += _data(_IFA_LOCAL, packed) + _data(_IFA_ADDRESS, packed)
     _request(_RTM_NEWADDR, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
 
 
 def set_neighbour(interface: str, address: str, hardware: bytes) -> None:
     index = socket.if_nametoindex(interface)
-    body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
-    body += _data(_NDA_DST, socket.inet_aton(address)) + _data(_NDA_LLADDR, hardware)
+    body = _NEIGHBOUR.pack(_family(address), index, _PERMANENT, 0, 0)
+    body += _data(_NDA_DST, _packed(address)) + _data(_NDA_LLADDR, hardware)
     _request(_RTM_NEWNEIGH, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
 
 
@@ -182,8 +211,17 @@ def set_tunnel_end(interface: str, hardware: bytes, node: str) -> None:
     """Frames for `hardware` go to `node`."""
     index = socket.if_nametoindex(interface)
     body = _NEIGHBOUR.pack(_AF_BRIDGE, index, _PERMANENT, _SELF, 0)
-    body += _data(_NDA_LLADDR, hardware) + _data(_NDA_DST, socket.inet_aton(node))
+    body += _data(_NDA_LLADDR, hardware) + _data(_NDA_DST, _packed(node))
     _request(_RTM_NEWNEIGH, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
+
+
+def _family(text: str) -> int:
+    """Of an address or a range."""
+    return socket.AF_INET6 if ":" in text else socket.AF_INET
+
+
+def _packed(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
 
 
 def _ask(kind: int, flags: int, attributes: bytes) -> bytes:

@@ -20,7 +20,7 @@ def test_every_candidate_has_a_bridge_and_a_subnet_of_its_own():
 
 
 def test_a_range_of_one_s_own_is_never_left():
-    chosen = list(bridge.candidates("10.50.0.0/22"))
+    chosen = list(bridge.candidates(["10.50.0.0/22"]))
     assert [each.subnet for each in chosen] == [f"10.50.{number}.0/24" for number in range(4)]
     assert [each.bridge for each in chosen] == [f"sampan{number}" for number in range(4)]
 
@@ -53,3 +53,21 @@ def test_the_kernel_s_routing_table_is_read():
 def test_the_mark_of_a_bridge_tells_data_directories_apart():
     assert bridge.owner_mark(Path("/a")) != bridge.owner_mark(Path("/b"))
     assert bridge.owner_mark(Path("/a")) == bridge.owner_mark(Path("/x/../a"))
+
+
+DUAL = PodNetwork("sampan3", "10.244.3.0/24", "fd00:10:244:3::/64")
+
+
+def test_a_network_of_two_families_has_a_subnet_and_a_gateway_of_each():
+    ranges = ["fd00:10:244::/56", "10.244.0.0/16"]
+    chosen = list(itertools.islice(bridge.candidates(ranges), 5))
+    assert chosen[3] == PodNetwork("sampan3", "fd00:10:244:3::/64", "10.244.3.0/24")
+    assert DUAL.gateways == ("10.244.3.1", "fd00:10:244:3::1")
+    assert DUAL.families == ("ip", "ip6")
+    assert NETWORK.families == ("ip",)
+
+
+def test_one_taken_subnet_is_enough_to_choose_others():
+    route = ipaddress.ip_network("fd00:10:244::/48")
+    assert not bridge.is_free(DUAL, [route])
+    assert bridge.is_free(NETWORK, [route])

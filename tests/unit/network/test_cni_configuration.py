@@ -25,3 +25,10 @@ def test_pods_with_limited_bandwidth_get_the_plugin_that_limits_it():
     """[N8]"""
     *_, last = conflist(NETWORK, "/d", masquerade=False, host_ports=True, bandwidth=True)["plugins"]
     assert last == {"type": "bandwidth", "capabilities": {"bandwidth": True}}
+
+
+def test_the_reference_plugins_are_told_of_both_families():
+    dual = PodNetwork("sampan3", "10.244.3.0/24", "fd00:10:244:3::/64")
+    ipam = conflist(dual, "/d", masquerade=False)["plugins"][0]["ipam"]
+    assert ipam["ranges"] == [[{"subnet": "10.244.3.0/24"}], [{"subnet": "fd00:10:244:3::/64"}]]
+    assert ipam["routes"] == [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]

@@ -280,9 +280,9 @@ def ports_of(query: dict[str, list[str]]) -> list[str]:
 def kubelet_origin(node: Obj) -> Origin:
     """Where the node agent listens. Raises Failure where the node does not say."""
     status = node.get("status") or {}
-    addresses = {
-        address.get("type"): address.get("address") for address in status.get("addresses") or ()
-    }
+    addresses: dict[str, str] = {}
+    for entry in status.get("addresses") or ():
+        addresses.setdefault(entry.get("type") or "", entry.get("address") or "")
     host = next((addresses[kind] for kind in ADDRESS_TYPES if addresses.get(kind)), None)
     if host is None:
         raise Failure(f"no preferred addresses found; known addresses: {[*addresses]}")

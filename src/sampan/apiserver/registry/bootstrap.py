@@ -17,6 +17,7 @@ from sampan.api.resources import (
     Resource,
 )
 from sampan.api.rules.account_token import NODE_ACCOUNTS, NODE_ACCOUNTS_NAMESPACE
+from sampan.api.rules.service_families import family_of
 from sampan.apiserver.registry import namespaces
 from sampan.apiserver.registry.service_claims import SERVICE_CIDRS
 from sampan.apiserver.settings import ApiServerSettings
@@ -25,6 +26,7 @@ _FOLLOWING = {
     "configmaps": ("data",),
     "endpoints": ("subsets",),
     "endpointslices": ("endpoints", "ports"),
+    "servicecidrs": ("spec",),  # a second family came
 }
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _CRITICAL = (
@@ -128,7 +130,7 @@ def _service_cidr(settings: ApiServerSettings) -> Obj:
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
         "metadata": {"name": "kubernetes"},
-        "spec": {"cidrs": [settings.service_cidr]},
+        "spec": {"cidrs": list(settings.service_cidrs)},
         "status": {"conditions": [ready]},
     }
 
@@ -150,7 +152,7 @@ def _service(settings: ApiServerSettings, service_ip: str) -> Obj:
         "clusterIPs": [service_ip],
         "type": "ClusterIP",
         "sessionAffinity": "None",
-        "ipFamilies": ["IPv4"],
+        "ipFamilies": [family_of(service_ip)],
         "ipFamilyPolicy": "SingleStack",
         "internalTrafficPolicy": "Cluster",
     }
@@ -181,7 +183,7 @@ def _endpoint_slice(settings: ApiServerSettings) -> Obj:
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
-        "addressType": "IPv4",
+        "addressType": family_of(settings.advertise_address),
         "endpoints": [{"addresses": [settings.advertise_address], "conditions": {"ready": True}}],
         "ports": [{"name": "https", "port": settings.advertise_port, "protocol": "TCP"}],
     }

@@ -15,6 +15,7 @@ import orjson
 from sampan.api.errors import AlreadyExists, ApiError, InternalError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource, by_plural
+from sampan.api.rules.service_families import family_of
 from sampan.apiserver.registry.generic import PLAIN, Registry, Stale, Terms, api_error_of
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
 from sampan.core.clock import Clock
@@ -153,7 +154,6 @@ class Claims:
 
 
 def ip_address(service: Obj, address: str) -> Obj:
-    family = "IPv6" if ":" in address else "IPv4"
     parent = {
         "group": "", "resource": "services",
         "namespace": namespace_of(service), "name": name_of(service),
@@ -161,7 +161,10 @@ def ip_address(service: Obj, address: str) -> Obj:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "IPAddress",
-        "metadata": {"name": address, "labels": {IP_FAMILY: family, MANAGED_BY: MANAGER}},
+        "metadata": {
+            "name": address,
+            "labels": {IP_FAMILY: family_of(address), MANAGED_BY: MANAGER},
+        },
         "spec": {"parentRef": parent},
     }
 

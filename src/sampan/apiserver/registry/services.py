@@ -9,12 +9,13 @@ Invariant: what was taken for a write that is then refused is given back; what w
 
 import ipaddress
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
 from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
 from sampan.api.objects import Obj, name_of, spec_of
+from sampan.api.rules.service_families import addresses_of, family_of, settle_families
 from sampan.api.validation.network.service import validate_families
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_holdings import Holdings, HoldingsOfAll, holdings
@@ -25,11 +26,36 @@ from sampan.core.holding import Hold, Outcome
 NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A service for which something is to be found."""
+
+    service: Obj
+    old: Obj | None
+    had: Holdings
+    taken: Holdings
+    dry_run: bool
+
+    @property
+    def spec(self) -> Obj:
+        return spec_of(self.service)
+
+    def refuse(self, cause: FieldError) -> ApiError:
+        return invalid("Service", "", name_of(self.service), [cause])
+
+
 class Allocator:
     def __init__(
-        self, cidr: str, ports: range, held: HoldingsOfAll, claims: Claims, rng: random.Random
+        self,
+        cidrs: Sequence[str],
+        ports: range,
+        held: HoldingsOfAll,
+        claims: Claims,
+        rng: random.Random,
     ) -> None:
-        self._network = ipaddress.ip_network(cidr)
+        """`cidrs`: one of each family, the one that services have by default first."""
+        networks = [ipaddress.ip_network(cidr) for cidr in cidrs]
+        self._networks = {f"IPv{network.version}": network for network in networks}
         self._ports = ports
         self._held = held
         self._claims = claims
@@ -38,23 +64,24 @@ class Allocator:
     @property
     def first_address(self) -> str:
         """The `kubernetes` service's own."""
-        return str(self._network[1])
+        return str(next(iter(self._networks.values()))[1])
 
     async def allocate(self, service: Obj, old: Obj | None, dry_run: bool, hold: Hold) -> None:
         """Fill in what the service needs. It has it when the write is done, and what only `old` had
         is free again; where the write is refused, everything is as before."""
-        had, taken = holdings(old), Holdings()
+        wish = Wish(service, old, holdings(old), Holdings(), dry_run)
         if not dry_run:
-            hold.add(partial(self._settle, service, had, taken))
-        await self._give(service, had, taken, dry_run)
+            hold.add(partial(self._settle, wish))
+        await self._give(wish)
 
-    async def _settle(self, service: Obj, had: Holdings, taken: Holdings, outcome: Outcome) -> None:
+    async def _settle(self, wish: Wish, outcome: Outcome) -> None:
+        service, had = wish.service, wish.had
         match outcome:
             case Outcome.COMMITTED:
                 has = holdings(service)
                 await self._give_back(service, Holdings(had.ips - has.ips, had.ports - has.ports))
             case Outcome.RELEASED:
-                await self._give_back(service, taken)
+                await self._give_back(service, wish.taken)
             case Outcome.UNKNOWN:
                 pass  # the repair sees what became of it
 
@@ -66,99 +93,98 @@ class Allocator:
         await self._claims.give_back_addresses(service, sorted(what.ips))
         await self._claims.give_back_ports(what.ports)
 
-    async def _give(self, service: Obj, had: Holdings, taken: Holdings, dry_run: bool) -> None:
+    async def _give(self, wish: Wish) -> None:
+        service = wish.service
         spec = service.setdefault("spec", {})
         if spec.get("type") == "ExternalName":
             return
-        self._check_families(service)
-        await self._give_ip(service, had, taken, dry_run)
-        if needs_node_ports(spec) or needs_health_port(spec):
-            await self._give_ports(service, had, taken, dry_run)
-
-    def _check_families(self, service: Obj) -> None:
-        """There is one range, and so one family."""
-        spec, wrong = service["spec"], []
-        if spec.get("clusterIP") == "None" and not spec.get("selector"):
-            return  # its addresses are somebody else's business
-        if spec.get("ipFamilyPolicy") == "RequireDualStack":
-            why = "this cluster is not configured for dual-stack services"
-            wrong.append(invalid_value("spec.ipFamilyPolicy", "RequireDualStack", why))
-        for index, family in enumerate(spec.get("ipFamilies") or ()):
-            if family != f"IPv{self._network.version}":
-                why = "not configured on this cluster"
-                wrong.append(invalid_value(f"spec.ipFamilies[{index}]", family, why))
+        wrong = settle_families(spec, spec_of(wish.old or {}), list(self._networks))
         if wrong:
             raise invalid("Service", "", name_of(service), wrong)
-
-    async def _give_ip(self, service: Obj, had: Holdings, taken: Holdings, dry_run: bool) -> None:
-        spec = service["spec"]
-        asked = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
-        if asked and asked != "None":
-            new = asked not in had.ips and self._is_inside(service, asked)
-            used = self._held.has_ip(asked)
-            if new and (used or not await self._take_ip(service, asked, taken, dry_run)):
-                why = f"failed to allocate IP {asked}: provided IP is already allocated"
-                raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
-        elif not asked:
-            lost: set[str] = set()
-            asked = self._free_ip(service, lost)
-            while not await self._take_ip(service, asked, taken, dry_run):
-                lost.add(asked)
-                asked = self._free_ip(service, lost)
-        spec["clusterIP"], spec["clusterIPs"] = asked, [asked]
-        family = "IPv6" if self._network.version == 6 else "IPv4"
-        spec.setdefault("ipFamilies", [family])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        await self._give_ips(wish)
         spec.setdefault("internalTrafficPolicy", "Cluster")
+        if needs_node_ports(spec) or needs_health_port(spec):
+            await self._give_ports(wish)
 
-    async def _take_ip(self, service: Obj, ip: str, taken: Holdings, dry_run: bool) -> bool:
-        if dry_run:
+    async def _give_ips(self, wish: Wish) -> None:
+        """Of each of its families, in their order."""
+        spec = wish.spec
+        asked = addresses_of(spec)
+        if asked[:1] == ["None"]:
+            given = ["None"]
+        else:
+            wishes = [*asked, "", ""]
+            given = [
+                await self._give_ip(wish, family, wishes[index])
+                for index, family in enumerate(spec["ipFamilies"])
+            ]
+        spec["clusterIP"], spec["clusterIPs"] = given[0], given
+
+    async def _give_ip(self, wish: Wish, family: str, asked: str) -> str:
+        if asked in wish.had.ips:
+            return asked
+        if asked:
+            new = self._is_inside(wish, asked)
+            if new and (self._held.has_ip(asked) or not await self._take_ip(wish, asked)):
+                why = f"failed to allocate IP {asked}: provided IP is already allocated"
+                raise wish.refuse(invalid_value("spec.clusterIPs", addresses_of(wish.spec), why))
+            return asked
+        lost: set[str] = set()
+        while True:
+            found = self._free_ip(wish, family, lost)
+            if await self._take_ip(wish, found):
+                return found
+            lost.add(found)
+
+    async def _take_ip(self, wish: Wish, ip: str) -> bool:
+        if wish.dry_run:
             return True
         with Hold() as claim:
-            claim.add(lambda outcome: taken.take(outcome, {ip}, set()))
-            return await self._claims.take_address(service, ip, claim)
+            claim.add(lambda outcome: wish.taken.take(outcome, {ip}, set()))
+            return await self._claims.take_address(wish.service, ip, claim)
 
-    def _is_inside(self, service: Obj, asked: str) -> bool:
+    def _is_inside(self, wish: Wish, asked: str) -> bool:
         try:
-            inside = ipaddress.ip_address(asked) in self._network
+            address = ipaddress.ip_address(asked)
         except ValueError:
             return False  # validation says what is wrong with it
-        if not inside:
+        network = self._networks[family_of(asked)]
+        if address not in network:
             mismatch = "the provided network does not match the current range"
             why = f"failed to allocate IP {asked}: {mismatch}"
-            raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
+            raise wish.refuse(invalid_value("spec.clusterIPs", addresses_of(wish.spec), why))
         return True
 
-    def _free_ip(self, service: Obj, lost: Collection[str]) -> str:
-        size = self._network.num_addresses
+    def _free_ip(self, wish: Wish, family: str, lost: Collection[str]) -> str:
+        network = self._networks[family]
+        size = network.num_addresses
         start = self._rng.randrange(size)
+        # The network's own, the kubernetes service's and the broadcast address are not given.
+        kept = (0, 1, size - 1) if network.version == 4 else (0, 1)
         for step in range(min(size, 1 << 20)):
             offset = (start + step) % size
-            # The network's own, the kubernetes service's and the broadcast address are not given.
-            if offset in (0, 1, size - 1):
+            if offset in kept:
                 continue
-            address = str(self._network[offset])
+            address = str(network[offset])
             if address not in lost and not self._held.has_ip(address):
                 return address
         why = "failed to allocate a serviceIP: range is full"
-        raise _invalid(service, invalid_value("spec.clusterIPs", [], why))
+        raise wish.refuse(invalid_value("spec.clusterIPs", [], why))
 
-    async def _give_ports(
-        self, service: Obj, had: Holdings, taken: Holdings, dry_run: bool
-    ) -> None:
+    async def _give_ports(self, wish: Wish) -> None:
         """Those that were asked for, else free ones; all are taken at once."""
-        used = self._held.ports()
-        places = port_places(service["spec"])
+        had, used = wish.had.ports, self._held.ports()
+        places = port_places(wish.spec)
         asked = {place.asked for place in places if place.asked}
-        self._check_ports(service, places, used - had.ports)
+        self._check_ports(wish, places, used - had)
         left = [place for place in places if not place.asked]
         while True:
-            chosen = self._free_ports(service, left, used | asked | had.ports)
-            wanted = {*asked, *chosen} - had.ports
-            lost = set() if dry_run else await self._take_ports(wanted, taken)
+            chosen = self._free_ports(wish, left, used | asked | had)
+            wanted = {*asked, *chosen} - had
+            lost = set() if wish.dry_run else await self._take_ports(wanted, wish.taken)
             if not lost:
                 break
-            self._check_ports(service, places, lost)
+            self._check_ports(wish, places, lost)
             used |= lost
         for place, port in zip(left, chosen, strict=True):
             place.holder[place.field] = port
@@ -171,7 +197,7 @@ class Allocator:
             claim.add(lambda outcome: taken.take(outcome, set(), wanted))
             return await self._claims.take_ports(wanted, claim)
 
-    def _check_ports(self, service: Obj, places: list["Place"], used: set[int]) -> None:
+    def _check_ports(self, wish: Wish, places: list["Place"], used: set[int]) -> None:
         own: set[tuple[str, int]] = set()
         for place in places:
             if place.asked and place.asked not in self._ports:
@@ -179,18 +205,18 @@ class Allocator:
                 why = (
                     f"provided port is not in the valid range. The range of valid ports is {valid}"
                 )
-                raise _invalid(service, invalid_value(place.path, place.asked, why))
+                raise wish.refuse(invalid_value(place.path, place.asked, why))
             same = (place.holder.get("protocol") or "", place.asked)
             if place.asked in used or (place.asked and same in own):
                 why = "provided port is already allocated"
-                raise _invalid(service, invalid_value(place.path, place.asked, why))
+                raise wish.refuse(invalid_value(place.path, place.asked, why))
             own.add(same)
 
-    def _free_ports(self, service: Obj, places: list["Place"], used: set[int]) -> list[int]:
+    def _free_ports(self, wish: Wish, places: list["Place"], used: set[int]) -> list[int]:
         free = [port for port in self._ports if port not in used]
         if len(free) < len(places):
             why = "failed to allocate a nodePort: range is full"
-            raise _invalid(service, invalid_value(places[0].path, 0, why))
+            raise wish.refuse(invalid_value(places[0].path, 0, why))
         return self._rng.sample(free, len(places))
 
 
@@ -241,8 +267,8 @@ def prepare_update(service: Obj, old_service: Obj) -> None:
     _drop_what_the_type_has_not(spec, old)
     if spec.get("type") == "ExternalName":
         return
-    if old.get("type") != "ExternalName" and not spec.get("clusterIP"):
-        spec |= {name: old[name] for name in ("clusterIP", "clusterIPs") if old.get(name)}
+    if old.get("type") != "ExternalName":
+        _keep_addresses(spec, old)
     for name in ("ipFamilies", "ipFamilyPolicy"):
         if old.get(name):
             spec.setdefault(name, old[name])
@@ -250,6 +276,18 @@ def prepare_update(service: Obj, old_service: Obj) -> None:
         _keep_node_ports(spec, _node_ports(old))
     if needs_health_port(spec) and needs_health_port(old) and old.get("healthCheckNodePort"):
         spec.setdefault("healthCheckNodePort", old["healthCheckNodePort"])
+
+
+def _keep_addresses(spec: Obj, old: Obj) -> None:
+    """clusterIP and clusterIPs go together, also for clients that know the first alone."""
+    listed = spec.get("clusterIPs") or []
+    if not spec.get("clusterIP") and old.get("clusterIP"):
+        spec["clusterIP"] = old["clusterIP"]
+    same = spec.get("clusterIP") == old.get("clusterIP")
+    if same and not listed and old.get("clusterIPs"):
+        spec["clusterIPs"] = old["clusterIPs"]
+    elif not same and listed == (old.get("clusterIPs") or []):
+        spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def _keep_node_ports(spec: Obj, before: dict[tuple[object, object], int | None]) -> None:
@@ -285,10 +323,6 @@ def _node_ports(spec: Obj) -> dict[tuple[object, object], int | None]:
         (port.get("protocol"), port.get("port")): port.get("nodePort")
         for port in spec.get("ports") or ()
     }
-
-
-def _invalid(service: Obj, cause: FieldError) -> ApiError:
-    return invalid("Service", "", name_of(service), [cause])
 
 
 def prepare_create(service: Obj) -> None:

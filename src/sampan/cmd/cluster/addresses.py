@@ -4,21 +4,26 @@ Job: where it listens → what its certificate carries, and what others are told
 """
 
 import ipaddress
+from collections.abc import Sequence
 
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import SERVICE_CIDR
 
 EVERYWHERE = ("0.0.0.0", "::")
 
 
 def server_names(
-    bind_address: str, host: str, address: str, service_cidr: str = SERVICE_CIDR
+    bind_address: str,
+    host: str,
+    addresses: Sequence[str],
+    service_cidrs: Sequence[str] = (SERVICE_CIDR,),
 ) -> list[str]:
     """Every name under which a client may come to the API server."""
     service = "kubernetes"
     names = [service, f"{service}.default", f"{service}.default.svc"]
     names += [f"{service}.default.svc.cluster.local", "localhost", "127.0.0.1", "::1"]
-    first_of_services = str(next(ipaddress.ip_network(service_cidr).hosts()))
-    names += [first_of_services, host, address]
+    names += [str(ipaddress.ip_network(cidr)[1]) for cidr in service_cidrs]
+    names += [host, *addresses]
     if bind_address not in EVERYWHERE:
         names.append(bind_address)
     return list(dict.fromkeys(names))
@@ -26,14 +31,27 @@ def server_names(
 
 def advertise_address(bind_address: str, node_address: str, gateway: str) -> str:
     """What the endpoints of the Service `kubernetes` say: an address that pods can reach, and that
-    no other machine can unless the user has opened the server to others."""
+    no other machine can unless the user has opened the server to others. Raises CannotStart where
+    it would not be of the Service's own family, which is the node's."""
     if bind_address in EVERYWHERE:
         return node_address
     try:
-        local = ipaddress.ip_address(bind_address).is_loopback
+        bound = ipaddress.ip_address(bind_address)
     except ValueError:  # a name: endpoints are addresses
         return gateway or node_address
-    return gateway if local and gateway else bind_address
+    if bound.is_loopback and gateway:
+        return gateway
+    wanted = ipaddress.ip_address(node_address).version
+    if bound.version != wanted and not bound.is_loopback:
+        raise CannotStart(
+            f"--bind-address {bind_address} is no IPv{wanted} address, and the cluster's main "
+            f"family is IPv{wanted}: bind to one of those, to 0.0.0.0 or to ::"
+        )
+    return bind_address
+
+
+def url_of(address: str, port: int) -> str:
+    return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 
 
 def reachable(bind_address: str) -> str:

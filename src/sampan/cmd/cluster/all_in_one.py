@@ -27,7 +27,7 @@ from sampan.client.kubeconfig import Connection
 from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.cmd.cluster import contexts, machine, pki, rotation
-from sampan.cmd.cluster.addresses import advertise_address, reachable, server_names
+from sampan.cmd.cluster.addresses import advertise_address, reachable, server_names, url_of
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
@@ -77,7 +77,7 @@ class AllInOne:
         self._pki = pki.Pki(data.pki)
         self._served: list[rotation.Served] = []
         self._url = ""
-        self._gateway = ""  # where the pods of this machine come to, if anywhere
+        self._gateways: tuple[str, ...] = ()  # where the pods of this machine come to, if anywhere
         self._nodes: Nodes | None = None
         self._server: ApiServer | None = None
         self._scheduler_configuration: Configuration | None = None  # where a file was given
@@ -90,7 +90,7 @@ class AllInOne:
         self._check_controllers()
         identity = NodeIdentity(
             name=settings.node_name or machine.node_name(socket.gethostname()),
-            address=settings.node_ip or machine.primary_address(),
+            addresses=machine.node_addresses(settings.node_ips, ranges.families),
         )
         if settings.scheduler_config:
             from sampan.cmd.cluster.schedulers import configuration_in
@@ -100,7 +100,7 @@ class AllInOne:
         self._nodes = choose_nodes(
             settings, self._data, identity, self._progress, self._clock, self._rng
         )
-        self._gateway = await self._nodes.gateway()
+        self._gateways = await self._nodes.gateways()
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
         assert self._server is not None
@@ -148,12 +148,12 @@ class AllInOne:
             wanted = pki.leaves(
                 [
                     *server_names(
-                        bind, identity.name, identity.address, self._settings.ranges.service
+                        bind, identity.name, identity.addresses, self._settings.ranges.service
                     ),
-                    *([self._gateway] if self._gateway else []),
+                    *self._gateways,
                 ],
                 identity.name,
-                [identity.name, identity.address, "localhost", "127.0.0.1"],
+                [identity.name, *identity.addresses, "localhost", "127.0.0.1"],
             )
             made = pki.ensure(self._data.pki, wanted, self._machine_clock)
             step.detail = f"{made} made" if made else "kept"
@@ -176,35 +176,36 @@ class AllInOne:
         with self._progress.step("API server") as step:
             listening = _listen(self._settings, self._data)
             port = listening.getsockname()[1]
-            address = reachable(self._settings.bind_address)
             advertised = advertise_address(
-                self._settings.bind_address, identity.address, self._gateway
+                self._settings.bind_address, identity.address, next(iter(self._gateways), "")
             )
             settings = self._api_server_settings(advertised, port)
             sockets = [listening, *self._for_pods(advertised, port)]
             server = await self._api.serve(store, settings, sockets, self._server_tls())
-            step.detail = f"https://{address}:{port}"
-        self._url = f"https://{address}:{port}"
+            self._url = step.detail = url_of(reachable(self._settings.bind_address), port)
         self._write_kubeconfig(self._url)
         ranges = self._settings.ranges
         self._data.remember(
-            port=port, version=VERSION, cluster_cidr=ranges.cluster, service_cidr=ranges.service
-        )
+            port=port, version=VERSION,
+            cluster_cidr=",".join(ranges.cluster), service_cidr=",".join(ranges.service),
+        )  # fmt: skip
         return server
 
     def _for_pods(self, advertised: str, port: int) -> list[socket.socket]:
-        """Where the server is for this machine only, its pods find it at their gateway."""
-        if not self._gateway or advertised != self._gateway:
-            return []
+        """Where the server is for this machine only, its pods find it at their gateway; where it is
+        for everybody, IPv6 is not left out."""
+        more = [advertised] if advertised in self._gateways else []
+        if self._settings.bind_address == "0.0.0.0" and "ipv6" in self._settings.ranges.families:
+            more.append("::")
         try:
-            return [bound_socket(self._gateway, port)]
+            return [bound_socket(address, port, only_its_family=True) for address in more]
         except OSError as error:
-            self._progress.warn(f"pods cannot reach the API at {self._gateway}:{port}: {error}")
+            self._progress.warn(f"pods cannot reach the API at {advertised}:{port}: {error}")
             return []
 
     def _api_server_settings(self, address: str, port: int) -> ApiServerSettings:
         return ApiServerSettings(
-            service_cidr=self._settings.ranges.service,
+            service_cidrs=self._settings.ranges.service,
             advertise_address=address,
             advertise_port=port,
             # On a virtual clock nobody loses a connection, and an hour is nothing.
@@ -330,13 +331,15 @@ class AllInOne:
     def _cluster_cidrs(self) -> tuple[str, ...]:
         """Nodes get ranges where they are real, or not here: simulated ones need none."""
         simulated = isinstance(self._nodes, SimulatedNodes)
-        return () if simulated else (self._settings.ranges.cluster,)
+        return () if simulated else self._settings.ranges.cluster
 
     @property
     def _configuration(self) -> ClusterConfiguration:
         """What nodes that join are told."""
         ranges = self._settings.ranges
-        return ClusterConfiguration(ranges.cluster, ranges.service, self._settings.network)
+        return ClusterConfiguration(
+            ",".join(ranges.cluster), ",".join(ranges.service), self._settings.network
+        )
 
     @functools.cached_property
     def _identity(self) -> str:

@@ -13,6 +13,7 @@ import hashlib
 import ipaddress
 import ssl
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,9 +60,9 @@ class Wanted:
 CLIENT = Wanted(FILE, "kubernetes.io/kube-apiserver-client-kubelet", "client auth")
 
 
-def serving(node: str, address: str) -> Wanted:
+def serving(node: str, addresses: Sequence[str]) -> Wanted:
     """What the node's own HTTP server shows, so that the API server trusts it."""
-    return Wanted(SERVING_FILE, "kubernetes.io/kubelet-serving", "server auth", (node, address))
+    return Wanted(SERVING_FILE, "kubernetes.io/kubelet-serving", "server auth", (node, *addresses))
 
 
 async def join(connection: Connection, root: Path, node: str, clock: Clock) -> Connection:
@@ -100,11 +101,11 @@ async def keep_serving(
     client: RestClient,
     serve: tuple[ssl.SSLContext, asyncio.Event],
     root: Path,
-    owner: tuple[str, str],
+    owner: tuple[str, Sequence[str]],
     clock: Clock,
 ) -> None:
     """Until cancelled: the context of `serve` shows a certificate of the cluster's authority; its
-    event is set once it does. `owner` is the node's name and address."""
+    event is set once it does. `owner` is the node's name and addresses."""
     context, trusted = serve
     node, _ = owner
     wanted, pki, loaded = serving(*owner), Pki(root), False

@@ -4,11 +4,15 @@ Job: the node's name, its address, its name servers and our capabilities, found 
     anything.
 """
 
+import ipaddress
 import os
 import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sampan.cmd.errors import CannotStart
 
 if TYPE_CHECKING:
     from sampan.kubelet.container_spec.name_resolution import Dns
@@ -50,16 +54,54 @@ def node_name(hostname: str) -> str:
     return lowered.strip("-.") or "node"
 
 
-def primary_address() -> str:
-    """The address that packets to the outside would carry; loopback where there is no way out."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            # "Connecting" a datagram socket only asks the routing table. 192.0.2.1 is for examples.
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return "127.0.0.1"
-        address: str = probe.getsockname()[0]
-        return address
+def node_addresses(asked: Sequence[str], families: Sequence[str]) -> tuple[str, ...]:
+    """One of each family. Those that are asked for, else the machine's own; CannotStart where what
+    is asked for is of no family of the cluster."""
+    by_family = {"ipv6" if ":" in each else "ipv4": each for each in asked}
+    strange = set(by_family) - set(families)
+    if strange:
+        raise CannotStart(
+            f"--node-ip {','.join(asked)} does not fit the cluster's families "
+            f"{','.join(families)}: give one address of each"
+        )
+    return tuple(by_family.get(family) or primary_address(family) for family in families)
+
+
+def own_addresses(asked: Sequence[str]) -> tuple[str, ...]:
+    """Those that are asked for, else one of each family that the machine has a way out by."""
+    found = tuple(asked) or (primary_address(), primary_address("ipv6"))
+    return tuple(each for each in found if each != "::1")
+
+
+def primary_address(family: str = "ipv4") -> str:
+    """The address that packets to the outside would carry. Where there is no way out: of IPv6 one
+    that others on its network could use, else loopback."""
+    # "Connecting" a datagram socket only asks the routing table. Both are for examples.
+    kind, far = socket.AF_INET, "192.0.2.1"
+    if family == "ipv6":
+        kind, far = socket.AF_INET6, "2001:db8::1"
+    try:
+        with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+            probe.connect((far, 9))
+            address: str = probe.getsockname()[0]
+    except OSError:
+        return next(iter(_addresses_ipv6()), "::1") if family == "ipv6" else "127.0.0.1"
+    return address
+
+
+def _addresses_ipv6() -> list[str]:
+    """Of every network that is not the pods' own."""
+    try:
+        lines = Path("/proc/net/if_inet6").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    rows = [line.split() for line in lines]
+    found = [
+        ipaddress.IPv6Address(bytes.fromhex(row[0]))
+        for row in rows
+        if not row[5].startswith("sampan")
+    ]
+    return [str(each) for each in found if not each.is_link_local and not each.is_loopback]
 
 
 def host_dns() -> "Dns":

@@ -36,7 +36,11 @@ Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
     name: str
-    address: str
+    addresses: tuple[str, ...]  # one of each family, the main one first
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0]
 
 
 class Nodes(Protocol):
@@ -47,9 +51,9 @@ class Nodes(Protocol):
     async def place_of(self, kubelet: Origin) -> Origin:
         """Where a node's kubelet is found, if not at its address."""
 
-    async def gateway(self) -> str:
-        """The address of this machine that only its own pods can reach; empty where there is no
-        pod network of ours."""
+    async def gateways(self) -> tuple[str, ...]:
+        """The addresses of this machine that only its own pods can reach, one of each family; none
+        where there is no pod network of ours."""
 
     async def prepare(self) -> None:
         """What needs no API server: runs beside its start."""
@@ -72,8 +76,8 @@ class NoNodes:
     async def place_of(self, kubelet: Origin) -> Origin:
         return kubelet
 
-    async def gateway(self) -> str:
-        return ""
+    async def gateways(self) -> tuple[str, ...]:
+        return ()
 
     async def prepare(self) -> None:
         """Nothing to do."""

@@ -88,8 +88,8 @@ class SimulatedNodes:
         self._starting = asyncio.Lock()
         self._tls: ssl.SSLContext | None = None
 
-    async def gateway(self) -> str:
-        return ""
+    async def gateways(self) -> tuple[str, ...]:
+        return ()
 
     async def prepare(self) -> None:
         """Nothing to do."""
@@ -118,7 +118,7 @@ class SimulatedNodes:
         node = self._context(number, shape, client, boot.metrics, boot.scenario)
         kubelet = self._kubelets[shape.name] = Kubelet(node, boot.shared)
         self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
-        self._stand_ins[_made_up_address(number)] = partial(
+        self._stand_ins[self._made_up_addresses(number)[0]] = partial(
             self._server_of, shape.name, kubelet, node.runtime, node.client, boot.metrics
         )
 
@@ -146,7 +146,7 @@ class SimulatedNodes:
                 return
             await self._clock.sleep(outage.seconds)
             await asyncio.wait([self._agents[shape.name]])
-            server = self._servers.pop(_made_up_address(number), None)
+            server = self._servers.pop(self._made_up_addresses(number)[0], None)
             if server is not None:
                 await server[0].stop(SERVER_GRACE_SECONDS)
             self._boot(number, shape, boot)
@@ -197,7 +197,7 @@ class SimulatedNodes:
             words |= {"capacity": shape.capacity, "max_pods": shape.capacity.pods}
         settings = KubeletSettings(
             name,
-            node_ips=(_made_up_address(number),),
+            node_ips=self._made_up_addresses(number),
             root_dir=f"{self._settings.data_dir}/kubelet",
             log_dir=f"{self._settings.data_dir}/logs/pods",
             simulated=True,
@@ -215,7 +215,7 @@ class SimulatedNodes:
         runtime = SimulatedRuntime(
             clock=self._clock,
             node_name=name,
-            pod_subnet=_made_up_subnet(number),
+            pod_subnets=[_made_up_subnet(number, family) for family in self._families],
             scenario=scenario,
         )
         self.runtimes[name] = runtime
@@ -261,6 +261,13 @@ class SimulatedNodes:
             access=ServerAccess(name, client, self._clock), pretends=True,
         )  # fmt: skip
 
+    @property
+    def _families(self) -> tuple[str, ...]:
+        return self._settings.ranges.families or ("ipv4",)
+
+    def _made_up_addresses(self, number: int) -> tuple[str, ...]:
+        return tuple(_made_up_address(number, family) for family in self._families)
+
     def hurry(self) -> None:
         """Nothing takes long here."""
 
@@ -296,10 +303,13 @@ def _chosen_shapes(settings: UpSettings, identity: NodeIdentity) -> "tuple[NodeS
     return tuple(NodeShape(name) for name in names)
 
 
-def _made_up_address(number: int) -> str:
-    return str(ipaddress.IPv4Address("172.16.0.1") + number)
+def _made_up_address(number: int, family: str) -> str:
+    first = "fd00:172:16::1" if family == "ipv6" else "172.16.0.1"
+    return str(ipaddress.ip_address(first) + number)
 
 
-def _made_up_subnet(number: int) -> str:
-    """/24s of 10.0.0.0/8, one for each node; beyond 65 536 nodes they repeat."""
+def _made_up_subnet(number: int, family: str) -> str:
+    """/24s of 10.0.0.0/8, or /64s, one for each node; beyond 65 536 nodes they repeat."""
+    if family == "ipv6":
+        return f"fd00:10:0:{number % 65536:x}::/64"
     return f"10.{number // 256 % 256}.{number % 256}.0/24"

@@ -102,8 +102,9 @@ def _add_controllers(verbs: common.Verbs) -> None:
     add("--cluster-signing-key-file", metavar="FILE", default="", help="its key")
     add("--service-account-private-key-file", metavar="FILE", default="",
         help="signs the tokens that secrets hold")  # fmt: skip
-    add("--cluster-cidr", metavar="CIDR,…", type=values.names, default=(),
-        help="nodes get their podCIDR from here (default: from nobody)")  # fmt: skip
+    add("--cluster-cidr", metavar="CIDR[,CIDR]", type=values.networks, default=(),
+        help="nodes get their podCIDRs from here, one of each family "
+        "(default: from nobody)")  # fmt: skip
     _add_component(parser, CONTROLLERS_PORT)
 
 
@@ -139,8 +140,10 @@ def _add_component(parser: argparse.ArgumentParser, port: int) -> None:
 
 
 def _service_range(add: common.Add) -> None:
-    add("--service-cluster-ip-range", metavar="CIDR", type=values.network, default=SERVICE_CIDR,
-        help="default: %(default)s")  # fmt: skip
+    add("--service-cluster-ip-range", metavar="CIDR[,CIDR]", type=values.networks,
+        default=(SERVICE_CIDR,),
+        help="one of each family; Services have the first one's "
+        f"(default: {SERVICE_CIDR})")  # fmt: skip
 
 
 def _end(parser: argparse.ArgumentParser) -> None:
@@ -171,7 +174,7 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
         bind_address=given.bind_address,
         port=given.secure_port,
         advertise_address=given.advertise_address,
-        service_cidr=given.service_cluster_ip_range,
+        service_cidrs=given.service_cluster_ip_range,
         node_ports=given.service_node_port_range,
         security=security.choices(given),
         tracing_config_file=given.tracing_config_file,

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import common, values
-from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, NodeChoices, PluginChoices, Ranges
+from sampan.cmd.settings import (
+    CLUSTER_CIDR,
+    CLUSTER_CIDR_IPV6,
+    SERVICE_CIDR,
+    SERVICE_CIDR_IPV6,
+    NodeChoices,
+    PluginChoices,
+    Ranges,
+)
 
 if TYPE_CHECKING:
     from sampan.kubelet.images.credentials import NodeCredentialSettings
@@ -36,7 +44,8 @@ def _add_node(add: common.Add) -> None:
         default="",
         help="default: the host's name",
     )
-    add("--node-ip", metavar="IP", default="", help="default: found by itself")
+    add("--node-ip", metavar="IP[,IP]", type=values.addresses, default=(),
+        help="one of each family (default: found by itself)")  # fmt: skip
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
     add("--kubelet-config", metavar="FILE", default="",
         help="a KubeletConfiguration: eviction, image garbage, logs, reports")  # fmt: skip
@@ -77,10 +86,15 @@ def _add_network(add: common.Add) -> None:
     add("--cni", choices=("builtin", "reference"), default="builtin",
         help="who makes pods' interfaces: sampan, or the reference CNI plugins "
         "(default: builtin)")  # fmt: skip
-    add("--cluster-cidr", metavar="CIDR", type=values.network, default=None,
-        help=f"of pods; each node gets a /24 of it (default: {CLUSTER_CIDR})")  # fmt: skip
-    add("--service-cidr", metavar="CIDR", type=values.network, default=None,
-        help=f"of Services (default: {SERVICE_CIDR})")  # fmt: skip
+    add("--ip-families", metavar="FAMILY[,FAMILY]", type=values.families, default=(),
+        help="of pods and Services: ipv4, ipv6, ipv4,ipv6 or ipv6,ipv4, the main one first "
+        "(default: those of the ranges, else ipv4)")  # fmt: skip
+    add("--cluster-cidr", metavar="CIDR[,CIDR]", type=values.networks, default=(),
+        help="of pods, one of each family; each node gets a /24 of it, of IPv6 a /64 "
+        f"(default: {CLUSTER_CIDR}, {CLUSTER_CIDR_IPV6})")  # fmt: skip
+    add("--service-cidr", metavar="CIDR[,CIDR]", type=values.networks, default=(),
+        help="of Services, one of each family "
+        f"(default: {SERVICE_CIDR}, {SERVICE_CIDR_IPV6})")  # fmt: skip
     add("--dns-stub-domain", metavar="DOMAIN=ADDRESS[:PORT],…", type=values.stub_domain,
         action="append", default=[],
         help="names in it are asked of these name servers; may be given again")  # fmt: skip
@@ -91,7 +105,7 @@ def plugin_choices(given: argparse.Namespace) -> PluginChoices:
 
 
 def ranges(given: argparse.Namespace) -> Ranges:
-    return Ranges(given.cluster_cidr or "", given.service_cidr or "")
+    return Ranges(given.cluster_cidr, given.service_cidr, given.ip_families)
 
 
 def choices(given: argparse.Namespace) -> dict[str, Any]:

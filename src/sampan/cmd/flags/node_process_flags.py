@@ -46,10 +46,10 @@ def _add_proxy(verbs: common.Verbs) -> None:
     add = proxy.add_argument
     add("--kubeconfig", metavar="FILE", default="", help="the API server, and who we are")
     add("--node-name", metavar="NAME", default="", help="default: the host's name")
-    add("--cluster-cidr", metavar="CIDR,…", type=values.names, default=(),
+    add("--cluster-cidr", metavar="CIDR[,CIDR]", type=values.networks, default=(),
         help="of pods: connections from elsewhere are masqueraded "
         "(default: as the cluster says)")  # fmt: skip
-    add("--service-cidr", metavar="CIDR,…", type=values.names, default=(),
+    add("--service-cidr", metavar="CIDR[,CIDR]", type=values.networks, default=(),
         help="what no Service takes of these is refused "
         "(default: as the cluster says)")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when the rules are there")
@@ -100,7 +100,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             runtime=given.runtime,
             cri_socket=given.cri_socket,
             node_name=given.node_name,
-            node_ip=given.node_ip,
+            node_ips=given.node_ip,
             ready_file=given.ready_file,
             log_level=given.log_level,
             keep_pods=not given.stop_pods,

@@ -104,7 +104,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         nodes_file=given.nodes_file,
         cri_socket=given.cri_socket,
         node_name=given.node_name,
-        node_ip=given.node_ip,
+        node_ips=given.node_ip,
         ready_file=given.ready_file,
         log_level=given.log_level,
         keep_pods=given.keep_pods,

@@ -6,6 +6,7 @@ Job: the types that the flags of several verbs share. Pure.
 import argparse
 import ipaddress
 
+FAMILIES = ("ipv4", "ipv6")
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -92,11 +93,36 @@ def _name_server(text: str) -> tuple[str, int]:
         raise argparse.ArgumentTypeError(f"{text!r} is no name server: {error}") from error
 
 
-def network(text: str) -> str:
+def networks(text: str) -> tuple[str, ...]:
+    """One range, or one of each family."""
     try:
-        return str(ipaddress.ip_network(text))
+        found = [ipaddress.ip_network(each) for each in names(text)]
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no range of addresses: {error}") from error
+    if not 0 < len(found) <= len(FAMILIES):
+        raise argparse.ArgumentTypeError("must not contain more than two entries")
+    if len({each.version for each in found}) < len(found):
+        raise argparse.ArgumentTypeError(f"[0] and [1] must be of different IP family: {text}")
+    return tuple(str(each) for each in found)
+
+
+def families(text: str) -> tuple[str, ...]:
+    """`ipv4`, `ipv6`, or both, the main one first."""
+    found = tuple(each.lower() for each in names(text))
+    if not found or len(set(found)) < len(found) or not set(found) <= set(FAMILIES):
+        raise argparse.ArgumentTypeError(f"{text!r} is not ipv4, ipv6, ipv4,ipv6 or ipv6,ipv4")
+    return found
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """One address, or one of each family."""
+    try:
+        found = [ipaddress.ip_address(each) for each in names(text)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address: {error}") from error
+    if len({each.version for each in found}) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} has two addresses of one family")
+    return tuple(str(each) for each in found)
 
 
 def mirror(text: str) -> tuple[str, str]:

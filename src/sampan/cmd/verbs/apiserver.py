@@ -14,7 +14,7 @@ from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
-from sampan.cmd.cluster.addresses import EVERYWHERE, server_names
+from sampan.cmd.cluster.addresses import EVERYWHERE, server_names, url_of
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import ServedApi, listening_socket
@@ -72,7 +72,7 @@ class ApiServerProcess:
             to_nodes = _tls_to_nodes(files)
             chosen = server_settings_of(settings, files, (address, self.port), to_nodes)
             self.server = await self._api.serve(store, chosen, [listening], tls)
-            step.detail = f"https://{address}:{self.port}"
+            step.detail = url_of(address, self.port)
         self._keep_loaded(tls, files.certificate, files.key)
         self._keep_loaded(to_nodes, files.kubelet_certificate, files.kubelet_key)
         self._keep_fresh(address)
@@ -103,7 +103,7 @@ class ApiServerProcess:
         settings, given = self._settings, self._settings.files
         names = [
             *server_names(
-                settings.bind_address, socket.gethostname(), address, settings.service_cidr
+                settings.bind_address, socket.gethostname(), (address,), settings.service_cidrs
             ),
             *pki.kept_names(Path(settings.cert_dir), "apiserver"),
         ]
@@ -189,7 +189,7 @@ def server_settings_of(
     try:
         client_ca, token_key = Path(files.client_ca).read_bytes(), Path(files.token_key)
         return ApiServerSettings(
-            service_cidr=settings.service_cidr,
+            service_cidrs=settings.service_cidrs,
             node_port_first=settings.node_ports[0],
             node_port_last=settings.node_ports[1],
             advertise_address=advertised[0],

@@ -57,7 +57,7 @@ def make(settings: CertsSettings, clock: Clock) -> list[str]:
 
 def _make(root: Path, settings: CertsSettings, host: str, clock: Clock) -> list[str]:
     address = machine.primary_address()
-    own = server_names(address, socket.gethostname(), address, settings.service_cidr)
+    own = server_names(address, socket.gethostname(), (address,), settings.service_cidrs)
     names = [*own, host, *settings.names, *pki.kept_names(root, "apiserver")]
     wanted = pki.server_leaves(names) + pki.component_leaves()
     wanted += pki.etcd_leaves([*names, *pki.kept_names(root, pki.ETCD)])

@@ -3,7 +3,6 @@
 Job: settings → the controllers that work while the process leads.
 """
 
-import ipaddress
 import random
 import sys
 from pathlib import Path
@@ -90,8 +89,6 @@ class Controlling:
             key = Path(settings.signing_key_file).read_bytes()
             ca = Ca(Path(settings.signing_cert_file).read_bytes(), key)
         sign = _token_signer(settings.account_key_file)
-        for cidr in settings.cluster_cidrs:
-            ipaddress.ip_network(cidr)
         if ca is None:
             self._progress.warn("no --cluster-signing-cert-file: certificate requests wait")
         if sign is None:

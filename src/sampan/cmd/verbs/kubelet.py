@@ -29,7 +29,7 @@ from sampan.cmd.cluster.node.cluster_configuration import (
     ClusterConfiguration,
     read_configuration,
 )
-from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidr
+from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidrs
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.process import loop_factory, process_metrics, run_until_signal
@@ -112,7 +112,7 @@ class NodeProcess:
         self._progress, self._clock = progress, clock
         self._identity = NodeIdentity(
             name=settings.up.node_name or machine.node_name(os.uname().nodename),
-            address=settings.up.node_ip or machine.primary_address(),
+            addresses=machine.own_addresses(settings.up.node_ips),
         )
         self._node: _Node | None = None
         self._client: AbsentClient | RestClient | None = None
@@ -124,12 +124,13 @@ class NodeProcess:
         connection = await self._connection()
         tls = self._server_tls(connection)
         self._client = client = self._made_client(connection)
-        pod_cidr = ""
+        pod_cidrs: tuple[str, ...] = ()
         if isinstance(client, RestClient) and self._is_ours:
-            pod_cidr = await self._ask_for_ranges(client)
+            pod_cidrs = await self._ask_for_ranges(client)
+        self._choose_addresses()
         self._node = node = self._chosen_node(connection)
         if isinstance(node, RealNode):
-            node.pods.pod_cidr = pod_cidr
+            node.pods.pod_cidrs = pod_cidrs
         await node.prepare()
         if connection is not None:
             self._provisioner = self._account_client(connection, client, VOLUMES_ACCOUNT)
@@ -169,7 +170,7 @@ class NodeProcess:
         ready when `kubectl logs` works there; where nobody signs, it goes on without."""
         from sampan.cmd.cluster import bootstrap
 
-        root, owner = self._data.pki, (self._identity.name, self._identity.address)
+        root, owner = self._data.pki, (self._identity.name, self._identity.addresses)
         trusted = asyncio.Event()
         self._tasks.supervise(
             "serving certificate",
@@ -185,22 +186,30 @@ class NodeProcess:
         up = self._settings.up
         return up.runtime == "cri" and not up.cri_socket and self._settings.network != "none"
 
-    async def _ask_for_ranges(self, client: RestClient) -> str:
+    async def _ask_for_ranges(self, client: RestClient) -> tuple[str, ...]:
         """The cluster's, and its network's mode, which become this node's settings where no flag
-        says otherwise; returned is the range that the cluster gives the node's own pods."""
+        says otherwise; returned are the ranges that the cluster gives the node's own pods."""
         from sampan.network import bridge
 
         known = await read_configuration(client)
-        pod_cidr, settings = "", self._settings.up
+        settings = self._settings.up
+        pod_cidrs: tuple[str, ...] = ()
         has_range = bridge.record(self._data.root) is not None
         leaves = known is not None and (self._settings.network or known.network) == "none"
         if settings.node.register and not has_range and not leaves:
             bare = bare_node(self._identity.name, settings.node)
-            pod_cidr = await claimed_pod_cidr(client, bare, self._clock)
-        if known is None and pod_cidr:
+            pod_cidrs = await claimed_pod_cidrs(client, bare, self._clock)
+        if known is None and pod_cidrs:
             known = await read_configuration(client)  # whoever gives ranges says them first
         self._take_ranges(known)
-        return pod_cidr
+        return pod_cidrs
+
+    def _choose_addresses(self) -> None:
+        """Until the cluster's families are known, all that the machine has."""
+        up = self._settings.up
+        families = chosen_ranges(up.ranges, {}).families
+        addresses = machine.node_addresses(up.node_ips, families)
+        self._identity = replace(self._identity, addresses=addresses)
 
     def _take_ranges(self, known: ClusterConfiguration | None) -> None:
         """From now on; where the cluster cannot be asked, as it said last time."""
@@ -279,11 +288,11 @@ class NodeProcess:
 
     def _join(self, cluster: DataDir) -> kubeconfig.Connection:
         """A cluster on this machine: its authority signs who this node is."""
-        name, address = self._identity.name, self._identity.address
+        name, addresses = self._identity.name, self._identity.addresses
         who, group = f"system:node:{name}", ("system:nodes",)
         wanted = [
             pki.Leaf("kubelet-client", who, group),
-            pki.Leaf("kubelet", who, group, (name, address, "localhost", "127.0.0.1")),
+            pki.Leaf("kubelet", who, group, (name, *addresses, "localhost", "127.0.0.1")),
         ]
         try:
             pki.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)
@@ -316,8 +325,8 @@ class NodeProcess:
             raise CannotStart(f"the node's certificate cannot be used: {error}") from error
 
     def _make_own_certificates(self) -> None:
-        name, address = self._identity.name, self._identity.address
-        serving = (name, address, "localhost", "127.0.0.1")
+        name, addresses = self._identity.name, self._identity.addresses
+        serving = (name, *addresses, "localhost", "127.0.0.1")
         wanted = [
             pki.Leaf("kubelet", f"system:node:{name}", ("system:nodes",), serving),
             pki.Leaf("admin", "kubernetes-admin", ("system:masters",)),
@@ -382,7 +391,7 @@ class SimulatedNode:
                 NodeContext(
                     settings=KubeletSettings(
                         name,
-                        node_ips=(address,),
+                        node_ips=self._identity.addresses,
                         root_dir=str(self._data.kubelet),
                         log_dir=str(self._data.root / "logs" / "pods"),
                         port=port,

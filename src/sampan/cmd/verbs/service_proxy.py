@@ -4,7 +4,6 @@ Job: settings → client, informers, ServiceProxy; start and stop them.
 Invariant: the rules stay when it ends; `nft delete table ip sampan-proxy` removes them.
 """
 
-import ipaddress
 import os
 import sys
 from pathlib import Path
@@ -54,19 +53,19 @@ class ProxyProcess:
 
         settings = self._settings
         try:
-            for cidr in (*settings.cluster_cidrs, *settings.service_cidrs):
-                ipaddress.ip_network(cidr)
             nft.run(f"add table ip {TABLE}\n")  # said at once where there is no nftables
             loaded = kubeconfig.load(settings.kubeconfig, os.environ, str(Path.home()))
             connection = loaded.connection()
-        except (ValueError, nft.NftError, kubeconfig.KubeconfigError) as error:
+        except (nft.NftError, kubeconfig.KubeconfigError) as error:
             raise CannotStart(str(error)) from error
         self._client = connect(connection, clock=self._clock, user_agent="sampan-proxy")
         self._informers = Informers(self._client, clock=self._clock)
         cluster_cidrs, service_cidrs = await self._ranges(self._client)
         place = ProxyPlace(TABLE, cluster_cidrs=cluster_cidrs, service_cidrs=service_cidrs)
         name = settings.node_name or machine.node_name(os.uname().nodename)
-        proxy = ServiceProxy(ProxySettings(place, name), self._informers, self._clock, Metrics())
+        proxy = ServiceProxy(
+            ProxySettings(place, name, place.families), self._informers, self._clock, Metrics()
+        )
         self._informers.start()
         self._tasks.supervise("service proxy", proxy.run)
         await proxy.ready.wait()

@@ -19,6 +19,7 @@ from sampan.api.resources import ENDPOINTS, SECRETS
 from sampan.client import kubeconfig
 from sampan.client.contract import Client
 from sampan.client.rest import connect
+from sampan.cmd.cluster.addresses import url_of
 from sampan.cmd.cluster.ca_pin import fingerprint
 from sampan.cmd.cluster.data_dir import DataDirError, find_data_dir
 from sampan.cmd.errors import CannotStart, sentence_of
@@ -85,9 +86,10 @@ async def _address(client: Client, known_as: str, pods: str) -> str:
     subset = endpoints["subsets"][0]
     address, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
     found = ipaddress.ip_address(address)
-    if found.is_loopback or found in ipaddress.ip_network(pods):
+    ranges = [ipaddress.ip_network(each) for each in pods.split(",")]
+    if found.is_loopback or any(found in each for each in ranges):
         raise CannotStart(CLOSED)
-    return f"https://[{address}]:{port}" if found.version == 6 else f"https://{address}:{port}"
+    return url_of(address, port)
 
 
 def _is_local(host: str) -> bool:

@@ -56,14 +56,14 @@ class SimulatedRuntime:
         *,
         clock: Clock,
         node_name: str = "simulated",
-        pod_subnet: str = "10.244.0.0/16",
+        pod_subnets: Sequence[str] = ("10.244.0.0/16",),
         images: Iterable[str] = (),
         pull_seconds: float = 0.0,
         scenario: Scenario = NOTHING,
     ) -> None:
         self._clock, self._scenario = clock, scenario
         self._node_name, self._pull_seconds = node_name, pull_seconds
-        self._addresses = Addresses(pod_subnet)
+        self._addresses = [Addresses(subnet) for subnet in pod_subnets]
         self._sandboxes: dict[str, SimulatedSandbox] = {}
         self._by_uid: dict[str, dict[str, SimulatedSandbox]] = {}
         self._containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
@@ -119,6 +119,7 @@ class SimulatedRuntime:
         self._fail_if_scripted("run_sandbox", spec.uid, script)
         await self._take(script.seconds("sandbox-seconds"))
         sandbox_id = self._new_id("sandbox")
+        subnets = () if spec.security.host_network else self._addresses
         status = SandboxStatus(
             id=sandbox_id,
             name=spec.name,
@@ -127,7 +128,7 @@ class SimulatedRuntime:
             attempt=spec.attempt,
             ready=True,
             created_at=self._clock.now(),
-            ips=() if spec.security.host_network else (self._addresses.take(),),
+            ips=tuple(addresses.take() for addresses in subnets),
             host_network=spec.security.host_network,
             labels=spec.labels,
             annotations=notes,
@@ -404,7 +405,8 @@ class SimulatedRuntime:
             if container.status.state is not ContainerState.EXITED:
                 self._end(container_id, container, 137)
         if sandbox.status.ready:
-            self._addresses.give_back(tuple(sandbox.status.ips))
+            for addresses in self._addresses:
+                addresses.give_back(tuple(sandbox.status.ips))
             sandbox.status = replace(sandbox.status, ready=False)
             status = sandbox.status
             self._tell(RuntimeEvent(status.uid, status.id, state=ContainerState.EXITED))

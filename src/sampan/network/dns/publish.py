@@ -4,6 +4,8 @@ Job: the objects that say where it is, made where they are missing, and put righ
 Invariant: a Service kube-dns with a selector is somebody else's name server: it is left alone.
 """
 
+from collections.abc import Sequence
+
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES
@@ -17,7 +19,7 @@ RETRY_SECONDS = 1.0
 log = get_logger(__name__)
 
 
-def service(address: str) -> Obj:
+def service(addresses: Sequence[str]) -> Obj:
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -31,7 +33,9 @@ def service(address: str) -> Obj:
             },
         },
         "spec": {
-            "clusterIP": address,
+            "clusterIP": addresses[0],
+            "clusterIPs": list(addresses),
+            "ipFamilyPolicy": "SingleStack" if len(addresses) == 1 else "PreferDualStack",
             "ports": [
                 {"name": "dns", "port": PORT, "protocol": "UDP"},
                 {"name": "dns-tcp", "port": PORT, "protocol": "TCP"},
@@ -42,11 +46,12 @@ def service(address: str) -> Obj:
 
 def endpoint_slice(node_name: str, endpoint: tuple[str, int]) -> Obj:
     address, port = endpoint
+    more = "-ipv6" if ":" in address else ""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
-            "name": f"{NAME}-{node_name}",
+            "name": f"{NAME}-{node_name}{more}",
             "namespace": NAMESPACE,
             "labels": {
                 "kubernetes.io/service-name": NAME,
@@ -64,24 +69,31 @@ def endpoint_slice(node_name: str, endpoint: tuple[str, int]) -> Obj:
     }
 
 
-async def publish(client: Client, address: str, piece: Obj, clock: Clock) -> None:
+async def publish(
+    client: Client, addresses: Sequence[str], pieces: Sequence[Obj], clock: Clock
+) -> None:
     """Returns when it is done; the API may be some time in coming."""
     while True:
         try:
-            await _publish(client, address, piece)
+            await _publish(client, addresses, pieces)
             return
         except ApiError as error:
             log.warning("the name server cannot be made known, trying again", error=error)
         await clock.sleep(RETRY_SECONDS)
 
 
-async def _publish(client: Client, address: str, wanted: Obj) -> None:
+async def _publish(client: Client, addresses: Sequence[str], pieces: Sequence[Obj]) -> None:
     try:
         found = await client.get(SERVICES, NAMESPACE, NAME)
     except NotFound:
-        found = await client.create(SERVICES, service(address), NAMESPACE)
+        found = await client.create(SERVICES, service(addresses), NAMESPACE)
     if found["spec"].get("selector"):
         return
+    for piece in pieces:
+        await _put_slice(client, piece)
+
+
+async def _put_slice(client: Client, wanted: Obj) -> None:
     name = wanted["metadata"]["name"]
     try:
         present = await client.get(ENDPOINT_SLICES, NAMESPACE, name)

@@ -40,9 +40,9 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DnsSettings:
-    address: str  # where to listen
+    addresses: tuple[str, ...]  # where to listen, one of each family
     domain: str = "cluster.local"
-    service_address: str = ""  # of kube-dns: what the zone says of its own server
+    service_addresses: tuple[str, ...] = ()  # of kube-dns: what the zone says of its own server
     forward: ForwardSettings = ForwardSettings()
 
 
@@ -56,16 +56,16 @@ class ClusterDns:
         rng: random.Random,
     ) -> None:
         self._settings = settings
-        self.zone = ClusterZone(settings.domain, settings.service_address or settings.address)
+        self.zone = ClusterZone(settings.domain, settings.service_addresses or settings.addresses)
         self._services = informers.of(SERVICES)
         self._slices = informers.of(ENDPOINT_SLICES, indices={"named": _by_service})
         self._forwarder = Forwarder(settings.forward, clock, rng)
         # Question as bytes, without its number → answer likewise.
         self._answers: dict[bytes, bytes] = {}
         self._tasks = Tasks("dns")
-        self._transport: asyncio.DatagramTransport | None = None
-        self._tcp: asyncio.Server | None = None
-        self.port = 0
+        self._transports: list[asyncio.DatagramTransport] = []
+        self._listeners: list[asyncio.Server] = []
+        self.endpoints: list[tuple[str, int]] = []  # where it listens
         self._requests = metrics.counter(
             "coredns_dns_requests_total", "Questions, by how they came and what for.",
             ("proto", "type"),
@@ -91,19 +91,20 @@ class ClusterDns:
         await self._services.synced()
         await self._slices.synced()
         loop = asyncio.get_running_loop()
-        datagrams, stream = _sockets(self._settings.address)
-        self.port = stream.getsockname()[1]
-        transport, _ = await loop.create_datagram_endpoint(
-            lambda: _Datagrams(self.quick_answer, self._answer_later), sock=datagrams
-        )
-        self._transport = transport
-        self._tcp = await asyncio.start_server(self._serve_stream, sock=stream)
+        for address in self._settings.addresses:
+            datagrams, stream = _sockets(address)
+            self.endpoints.append((address, stream.getsockname()[1]))
+            transport, _ = await loop.create_datagram_endpoint(
+                lambda: _Datagrams(self.quick_answer, self._answer_later), sock=datagrams
+            )
+            self._transports.append(transport)
+            self._listeners.append(await asyncio.start_server(self._serve_stream, sock=stream))
 
     async def stop(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-        if self._tcp is not None:
-            self._tcp.close()
+        for transport in self._transports:
+            transport.close()
+        for listener in self._listeners:
+            listener.close()
         await self._tasks.stop()
         await self._forwarder.close()
 

@@ -36,7 +36,7 @@ _SOA_NUMBERS = (7200, 1800, 86400, TTL_SECONDS)
 
 
 class ClusterZone:
-    def __init__(self, domain: str, server_address: str) -> None:
+    def __init__(self, domain: str, server_addresses: Sequence[str]) -> None:
         self.domain = domain.lower().rstrip(".")
         self._serial = 1
         self._records: dict[str, list[Record]] = {}
@@ -45,7 +45,10 @@ class ClusterZone:
         fixed = [
             Record(f"dns-version.{self.domain}", TXT, TTL_SECONDS, VERSION),
             Record(self.domain, NS, TTL_SECONDS, f"ns.dns.{self.domain}"),
-            Record(f"ns.dns.{self.domain}", _type(server_address), TTL_SECONDS, server_address),
+            *(
+                Record(f"ns.dns.{self.domain}", _type(address), TTL_SECONDS, address)
+                for address in server_addresses
+            ),
         ]
         self._put("", fixed)
         # There even where no Service is.

@@ -25,7 +25,7 @@ from sampan.network.overlay.routes import (
     PodRoute,
     changes,
     hardware_address,
-    internal_address,
+    internal_addresses,
     pod_cidrs,
     pod_mtu,
     pod_routes,
@@ -40,8 +40,8 @@ log = get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class OverlaySettings:
     node_name: str
-    address: str  # of this node
-    subnet: str  # of its pods
+    addresses: tuple[str, ...]  # of this node, one of each family
+    subnets: tuple[str, ...]  # of its pods
     bridge: str
     data_dir: str
     mode: Mode = "auto"
@@ -83,7 +83,7 @@ class Overlay:
         settings = self._settings
         near = Neighbourhood(tuple(netlink.own_networks()))
         nodes = list(self._nodes.cache.all())
-        own = (settings.node_name, settings.address)
+        own = (settings.node_name, settings.addresses)
         wanted = pod_routes(nodes, own, near, settings.mode)
         gone, fresh = changes(self._routes, wanted)
         if not gone and not fresh:
@@ -111,10 +111,12 @@ class Overlay:
 
     def _ensure_tunnel(self) -> None:
         settings = self._settings
-        mtu = pod_mtu(settings.uplink_mtu or ETHERNET_MTU, "vxlan")
-        hardware = hardware_address(settings.address)
-        netlink.ensure_vxlan(settings.tunnel, settings.address, hardware, mtu)
-        netlink.set_address(settings.tunnel, tunnel_address(settings.subnet), 32)
+        address = settings.addresses[0]
+        mtu = pod_mtu(settings.uplink_mtu or ETHERNET_MTU, "vxlan", address)
+        netlink.ensure_vxlan(settings.tunnel, address, hardware_address(address), mtu)
+        for subnet in settings.subnets:
+            bits = 128 if ":" in subnet else 32
+            netlink.set_address(settings.tunnel, tunnel_address(subnet), bits)
 
 
 def tear_down(data_dir: Path, bridge: str) -> None:
@@ -144,4 +146,8 @@ def _file(data_dir: Path) -> Path:
 
 
 def _facts(node: Obj) -> tuple[object, ...]:
-    return internal_address(node), pod_cidrs(node), bool(node["metadata"].get("deletionTimestamp"))
+    return (
+        internal_addresses(node),
+        pod_cidrs(node),
+        bool(node["metadata"].get("deletionTimestamp")),
+    )

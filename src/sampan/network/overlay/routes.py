@@ -5,6 +5,7 @@ Job: Nodes → a route for each other node's range of pods: straight to the node
 Invariant: never a route to this node's own range, nor two to the same one.
 """
 
+import hashlib
 import ipaddress
 from collections.abc import Sequence
 from typing import Literal
@@ -14,7 +15,7 @@ from sampan.core.fast_dataclass import dataclass
 
 Mode = Literal["auto", "host-gw", "vxlan", "none"]
 
-VXLAN_OVERHEAD = 50  # bytes of each packet
+VXLAN_OVERHEAD, VXLAN_OVERHEAD_IPV6 = 50, 70  # bytes of each packet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +37,44 @@ class Neighbourhood:
 
 
 def pod_routes(
-    nodes: Sequence[Obj], own: tuple[str, str], near: Neighbourhood, mode: Mode
+    nodes: Sequence[Obj], own: tuple[str, Sequence[str]], near: Neighbourhood, mode: Mode
 ) -> dict[str, PodRoute]:
-    """By range. `own` is this node's name and address: another node at the same address is another
-    process on this machine. Of two nodes with the same range the first by name has it."""
-    own_name, own_address = own
+    """By range. `own` is this node's name and addresses: another node at the same address is
+    another process on this machine. Of two nodes with the same range the first by name has it."""
+    own_name, own_addresses = own
     mine = {cidr for node in nodes if name_of(node) == own_name for cidr in pod_cidrs(node)}
     found: dict[str, PodRoute] = {}
     for node in sorted(nodes, key=name_of):
-        address = internal_address(node)
-        if name_of(node) == own_name or is_deleted(node) or address in ("", own_address):
+        addresses = internal_addresses(node)
+        ours = name_of(node) == own_name or not set(addresses).isdisjoint(own_addresses)
+        if ours or is_deleted(node):
             continue
-        tunnel = mode == "vxlan" or (mode == "auto" and not near.has(address))
+        end = _of_family(addresses, own_addresses[0])
         for cidr in pod_cidrs(node):
-            if cidr not in mine and cidr not in found and ":" not in cidr:
-                found[cidr] = PodRoute(cidr, address, tunnel)
+            route = _route(cidr, _of_family(addresses, cidr), end, near, mode)
+            if cidr not in mine and cidr not in found and route is not None:
+                found[cidr] = route
     return found
 
 
-def pod_mtu(uplink: int, mode: Mode) -> int:
+def _route(cidr: str, gateway: str, end: str, near: Neighbourhood, mode: Mode) -> PodRoute | None:
+    """`gateway`: the node's address of the range's own family; `end`: its end of the tunnel."""
+    is_near = bool(gateway) and near.has(gateway)
+    if mode == "vxlan" or (mode == "auto" and not is_near):
+        return PodRoute(cidr, end, tunnel=True) if end else None
+    return PodRoute(cidr, gateway, tunnel=False) if gateway else None
+
+
+def _of_family(addresses: Sequence[str], sample: str) -> str:
+    return next((each for each in addresses if (":" in each) == (":" in sample)), "")
+
+
+def pod_mtu(uplink: int, mode: Mode, address: str = "") -> int:
     """Of pods' interfaces, by that of the machine's own; 0: not known. Where only some nodes are
-    behind the tunnel, the kernel tells pods of its smaller packets when it matters."""
-    return uplink - VXLAN_OVERHEAD if uplink and mode == "vxlan" else uplink
+    behind the tunnel, the kernel tells pods of its smaller packets when it matters. `address`: of
+    this node, between which and others the tunnel is."""
+    overhead = VXLAN_OVERHEAD_IPV6 if ":" in address else VXLAN_OVERHEAD
+    return uplink - overhead if uplink and mode == "vxlan" else uplink
 
 
 def pod_cidrs(node: Obj) -> list[str]:
@@ -65,16 +82,20 @@ def pod_cidrs(node: Obj) -> list[str]:
     return list(spec.get("podCIDRs") or [each for each in [spec.get("podCIDR")] if each])
 
 
-def internal_address(node: Obj) -> str:
-    for entry in (node.get("status") or {}).get("addresses") or ():
-        if entry.get("type") == "InternalIP" and ":" not in entry.get("address", ""):
-            return str(entry["address"])
-    return ""
+def internal_addresses(node: Obj) -> list[str]:
+    entries = (node.get("status") or {}).get("addresses") or ()
+    return [
+        str(entry["address"])
+        for entry in entries
+        if entry.get("type") == "InternalIP" and entry.get("address")
+    ]
 
 
 def hardware_address(address: str) -> bytes:
     """Of a node's end of the tunnel: known without being told."""
-    return bytes([0x0A, 0x58]) + ipaddress.IPv4Address(address).packed
+    packed = ipaddress.ip_address(address).packed
+    own = packed if len(packed) == 4 else hashlib.sha256(packed).digest()[:4]
+    return bytes([0x0A, 0x58]) + own
 
 
 def tunnel_address(cidr: str) -> str:

@@ -15,6 +15,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.network.nftables.attributes import (
@@ -88,10 +89,18 @@ def plug(cable: Cable) -> None:
             _requests(here, [_new_cable(cable, namespace), _hairpin(cable)])
         with _inside(namespace):
             index = socket.if_nametoindex(cable.interface)
+            _ignore_advertisements(cable.interface)
             there = _route_socket()
         with there:
             ups = _link_up(_LOOPBACK_INDEX), _link_up(index)
             _requests(there, [*ups, *_configuration(cable, index)])
+
+
+def _ignore_advertisements(interface: str) -> None:
+    """Of routers: one pod could send another's packets where it likes. Of the thread's namespace;
+    what the kernel has no IPv6 for needs none."""
+    with contextlib.suppress(FileNotFoundError):
+        Path(f"/proc/sys/net/ipv6/conf/{interface}/accept_ra").write_text("0")
 
 
 def unplug(host_interface: str) -> None:

@@ -41,7 +41,7 @@ log = get_logger(__name__)
 class EnforcerSettings:
     table: str
     node_name: str
-    family: str = "ip"
+    families: tuple[str, ...] = ("ip",)
 
 
 class PolicyEnforcer:
@@ -60,7 +60,7 @@ class PolicyEnforcer:
         self._awaited: dict[str, asyncio.Event] = {}  # pods that start before we heard of them
         self._dirty: set[str] = set()
         self._all_dirty = True
-        self._rules: _KernelRules | None = None
+        self._rules: list[_KernelRules] = []  # one of each family; none: to be opened
         self._lost = False
         self._wake = asyncio.Event()
         self._applied = asyncio.Event()
@@ -162,8 +162,8 @@ class PolicyEnforcer:
             self._close()
             self._lost = False
         try:
-            if self._rules is None:
-                self._rules = await asyncio.to_thread(_KernelRules, self._settings)
+            if not self._rules:
+                self._rules = await asyncio.to_thread(_opened_rules, self._settings)
                 self._all_dirty = True
             self._sync()
         except (OSError, NftError) as error:
@@ -177,21 +177,21 @@ class PolicyEnforcer:
         self._applied.set()
 
     def _close(self) -> None:
-        if self._rules is not None:
-            self._rules.close()
-        self._rules = None
+        for rules in self._rules:
+            rules.close()
+        self._rules = []
 
     def _sync(self) -> None:
-        if self._rules is None:
-            return
         self._wake.clear()
         if self._all_dirty:
             self._dirty.update(key_of(pod) for pod in self._pods.cache.all())
-            self._dirty.update(self._rules.desired.owners())
+            for rules in self._rules:
+                self._dirty.update(rules.desired.owners())
         dirty = set(self._dirty)
         policies = sorted(self._compiled.values(), key=lambda policy: policy.key)
         views = {key: self._view(key) for key in dirty}
-        self._rules.apply(policies, views, self._labels)
+        for rules in self._rules:
+            rules.apply(policies, views, self._labels)
         self._dirty, self._all_dirty = self._dirty - dirty, False
         self.in_force = frozenset(policy.id for policy in policies)
 
@@ -202,11 +202,23 @@ class PolicyEnforcer:
         return pod_view(pod, self._settings.node_name, self._given.get(key, ()))
 
 
-class _KernelRules:
-    """The chains and sets of policies, as they are in the kernel."""
+def _opened_rules(settings: EnforcerSettings) -> "list[_KernelRules]":
+    opened: list[_KernelRules] = []
+    try:
+        for family in settings.families:
+            opened.append(_KernelRules(family, settings.table))
+    except (OSError, NftError):
+        for rules in opened:
+            rules.close()
+        raise
+    return opened
 
-    def __init__(self, settings: EnforcerSettings) -> None:
-        self._family, self._table = settings.family, settings.table
+
+class _KernelRules:
+    """The chains and sets of policies for one family of addresses, as they are in the kernel."""
+
+    def __init__(self, family: str, table: str) -> None:
+        self._family, self._table = family, table
         nft.write(self._family, self._table, ruleset.skeleton(self._family, self._table))
         self._netfilter = Netfilter(self._family, self._table)
         names = [name for name in self._netfilter.sets() if name.startswith(ruleset.PREFIX)]

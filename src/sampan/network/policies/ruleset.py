@@ -19,6 +19,11 @@ from sampan.network.policies.compiled import EGRESS, INGRESS, Block, CompiledPol
 
 PREFIX = "policy-"  # of every chain and set of policies
 MAPS = {INGRESS: "policy-ingress", EGRESS: "policy-egress"}
+# Pods on one bridge find each other by packets that are passed on like all others.
+_ALWAYS = {
+    "ip": (),
+    "ip6": ("icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, mld-listener-report }",),
+}
 _PEER = {INGRESS: "saddr", EGRESS: "daddr"}
 
 
@@ -39,6 +44,7 @@ def skeleton(family: str, table: str) -> str:
             f"add chain {where} {chain} {{ {hook} }}",
             f"flush chain {where} {chain}",
             f"add rule {where} {chain} ct direction reply accept",
+            *(f"add rule {where} {chain} {each} accept" for each in _ALWAYS[family]),
             # Nobody can keep a pod from itself.
             f"add rule {where} {chain} {family} saddr . {family} daddr @hairpin accept",
             f"add rule {where} {chain} {family} {own} vmap @{map_name}",

@@ -5,7 +5,7 @@ Invariant: there is one for each such Service, at its port, and none for others.
 Owner: ServiceProxy.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -15,7 +15,8 @@ from sampan.core.http import Reply, Request, Response
 from sampan.core.http_server import Server
 from sampan.core.log import get_logger
 
-ADDRESS = "0.0.0.0"  # node ports are on every address, and so is this
+# Node ports are on every address, and so is this: the second is both families'.
+ADDRESSES = {"ip": "0.0.0.0", "ip6": "::"}
 GRACE_SECONDS = 0.5
 log = get_logger(__name__)
 
@@ -46,7 +47,8 @@ def answer(check: Check, local_endpoints: int) -> Response:
 
 
 class HealthChecks:
-    def __init__(self) -> None:
+    def __init__(self, families: Sequence[str] = ("ip",)) -> None:
+        self._address = ADDRESSES["ip6" if "ip6" in families else "ip"]
         self._servers: dict[str, tuple[Check, Server]] = {}
         self._counts: dict[str, int] = {}
 
@@ -70,7 +72,7 @@ class HealthChecks:
 
         server = Server(handle, name="health check")
         try:
-            await server.start(ADDRESS, check.port)
+            await server.start(self._address, check.port)
         except OSError as error:
             log.warning("no health check for a Service", service=key, port=check.port, error=error)
             return

@@ -44,8 +44,8 @@ class ProxySettings:
     place: ProxyPlace
     node_name: str = ""
     families: tuple[str, ...] = ("ip",)
-    # Services that this node answers itself, as NodeLocal DNSCache does: key → slice.
-    answered_here: Mapping[str, Obj] = field(default_factory=dict)
+    # Services that this node answers itself, as NodeLocal DNSCache does: key → slices.
+    answered_here: Mapping[str, Sequence[Obj]] = field(default_factory=dict)
 
 
 class _Family:
@@ -72,7 +72,7 @@ class ServiceProxy:
         self._tampering: Tampering | None = None  # somebody else was at the table
         self._next_restoration = 0.0
         self._on_restored: list[Callable[[], None]] = []
-        self._health = HealthChecks()
+        self._health = HealthChecks(settings.families)
         self._checked: dict[str, tuple[Check, int]] = {}
         self._wake = asyncio.Event()
         self.ready = asyncio.Event()  # every Service that there was at the start has its rules
@@ -217,16 +217,15 @@ class ServiceProxy:
             await self._health.keep(self._checked)
 
     def _local_endpoints(self, key: str) -> int:
-        """Different addresses that are ready here."""
-        return len(
-            {
-                tuple(entry.get("addresses") or ())
-                for piece in self._slices.cache.by("proxied", key)
-                for entry in piece.get("endpoints") or ()
-                if entry.get("nodeName") == self._settings.node_name
-                and (entry.get("conditions") or {}).get("ready") is not False
-            }
-        )
+        """Different addresses that are ready here, of the family that has most of them."""
+        ready: dict[str, set[tuple[str, ...]]] = {}
+        for piece in self._slices.cache.by("proxied", key):
+            for entry in piece.get("endpoints") or ():
+                here = entry.get("nodeName") == self._settings.node_name
+                if here and (entry.get("conditions") or {}).get("ready") is not False:
+                    of_family = ready.setdefault(piece.get("addressType") or "", set())
+                    of_family.add(tuple(entry.get("addresses") or ()))
+        return max(map(len, ready.values()), default=0)
 
     def _elements(self, key: str, family: str, node: NodeView) -> Elements:
         service = self._services.cache.get(key)
@@ -234,7 +233,7 @@ class ServiceProxy:
             return {}
         here = self._settings.answered_here.get(key)
         if here is not None and not service["spec"].get("selector"):
-            return elements_of_service(service, [here], family, node)
+            return elements_of_service(service, here, family, node)
         return elements_of_service(service, self._slices.cache.by("proxied", key), family, node)
 
 

@@ -52,6 +52,12 @@ class ProxyPlace:
     # Where pods may come by any interface: those that other machines come by.
     uplinks: tuple[str, ...] = ()
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """As nftables calls them: those of the ranges."""
+        known = (*self.service_cidrs, *self.cluster_cidrs)
+        return tuple(dict.fromkeys("ip6" if ":" in cidr else "ip" for cidr in known)) or ("ip",)
+
 
 def chain_name(sort: str, number: int) -> str:
     return f"{sort}-{number}"

@@ -47,7 +47,7 @@ from sampan.testing.kit.faulty_edge import FaultyEdge
 from sampan.testing.kit.severed import SeveredBackend
 from sampan.testing.kit.spec import CannotStart, Spec
 
-IDENTITY = NodeIdentity("node-0", "127.0.0.1")
+IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
 # Every process of the kit works in the directory of its cluster: what was set before a fork then
 # means another place behind it.
 HERE = "."
@@ -55,7 +55,7 @@ HERE = "."
 
 def ensure_pki(root: Path) -> None:
     """Once for all clusters of a test run: making keys takes longer than all the rest."""
-    names = server_names("127.0.0.1", IDENTITY.name, IDENTITY.address)
+    names = server_names("127.0.0.1", IDENTITY.name, IDENTITY.addresses)
     node_names = [IDENTITY.name, "localhost", "127.0.0.1"]
     pki.ensure(root, pki.leaves(names, IDENTITY.name, node_names), SystemClock())
 

@@ -12,13 +12,22 @@ from contextlib import ExitStack, contextmanager
 
 from sampan.core.fast_dataclass import dataclass
 
-NETWORK = "198.51.100"  # for examples and tests (RFC 5737)
+# For examples and tests (RFC 5737, RFC 3849).
+NETWORK, NETWORK_IPV6 = "198.51.100", "2001:db8::"
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     namespace: str
-    address: str
+    number: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"{NETWORK}.{self.number}"
+
+    @property
+    def address_ipv6(self) -> str:
+        return f"{NETWORK_IPV6}{self.number}"
 
     @property
     def where(self) -> tuple[str, ...]:
@@ -43,10 +52,11 @@ def machines(count: int) -> Iterator[list[Machine]]:
         hub = _namespace(undo, f"{prefix}hub")
         hub.run("ip", "link", "add", "br0", "type", "bridge")
         hub.run("ip", "addr", "add", f"{NETWORK}.254/24", "dev", "br0")
+        hub.run("ip", "addr", "add", f"{NETWORK_IPV6}254/64", "dev", "br0", "nodad")
         hub.run("ip", "link", "set", "br0", "up")
         found = []
         for number in range(1, count + 1):
-            machine = _namespace(undo, f"{prefix}m{number}", f"{NETWORK}.{number}")
+            machine = _namespace(undo, f"{prefix}m{number}", number)
             _connect(hub, machine, f"m{number}")
             found.append(machine)
         yield found
@@ -59,14 +69,16 @@ def _connect(hub: Machine, machine: Machine, port: str) -> None:
     )  # fmt: skip
     hub.run("ip", "link", "set", port, "master", "br0", "up")
     machine.run("ip", "addr", "add", f"{machine.address}/24", "dev", "eth0")
+    machine.run("ip", "addr", "add", f"{machine.address_ipv6}/64", "dev", "eth0", "nodad")
     machine.run("ip", "link", "set", "eth0", "up")
+    machine.run("ip", "route", "add", "default", "via", f"{NETWORK_IPV6}254")
     machine.run("ip", "route", "add", "default", "via", f"{NETWORK}.254")
 
 
-def _namespace(undo: ExitStack, name: str, address: str = "") -> Machine:
+def _namespace(undo: ExitStack, name: str, number: int = 0) -> Machine:
     _ip("netns", "add", name)
     undo.callback(_ip, "netns", "del", name)
-    machine = Machine(name, address)
+    machine = Machine(name, number)
     machine.run("ip", "link", "set", "lo", "up")
     return machine
 

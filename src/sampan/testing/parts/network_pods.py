@@ -69,15 +69,19 @@ import socket, socketserver, threading
 name = socket.gethostname().encode() + b"\\n"
 class Tcp(socketserver.BaseRequestHandler):
     def handle(self):
-        self.request.sendall(name + self.client_address[0].encode() + b"\\n")
+        client = self.client_address[0].removeprefix("::ffff:")
+        self.request.sendall(name + client.encode() + b"\\n")
 class Udp(socketserver.BaseRequestHandler):
     def handle(self):
         self.request[1].sendto(name, self.client_address)
 class Server(socketserver.ThreadingTCPServer):
+    address_family = socket.AF_INET6  # and IPv4
     allow_reuse_address, request_queue_size = True, 128
+class UdpServer(socketserver.UDPServer):
+    address_family = socket.AF_INET6
 for port in PORTS:
-    for kind, handler in ((Server, Tcp), (socketserver.UDPServer, Udp)):
-        server = kind(("", port), handler)
+    for kind, handler in ((Server, Tcp), (UdpServer, Udp)):
+        server = kind(("::", port), handler)
         threading.Thread(target=server.serve_forever).start()
 """
 
@@ -120,7 +124,8 @@ def _question(nc: str, address: str, port: int) -> str:
 
 _DATAGRAM = """
 import socket, sys
-asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+asker = socket.socket(family, socket.SOCK_DGRAM)
 asker.settimeout(1)
 asker.connect((sys.argv[1], int(sys.argv[2])))
 try:

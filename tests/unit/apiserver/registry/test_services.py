@@ -25,13 +25,13 @@ def service(name, **spec):
 class Server:
     """What a server gives addresses with; two of them may share a store."""
 
-    def __init__(self, store, cidr="10.0.0.0/29"):
+    def __init__(self, store, cidrs=("10.0.0.0/29",)):
         self.cache = WatchCache(store, LoopClock())
         self.registry = Registry(store, self.cache)
         self.services, rng = [], random.Random(1)
         self.held = HoldingsOfAll(lambda: self.services)
         self.claims = Claims(self.registry, PORTS, LoopClock(), rng)
-        self.allocator = Allocator(cidr, PORTS, self.held, self.claims, rng)
+        self.allocator = Allocator(cidrs, PORTS, self.held, self.claims, rng)
 
     async def give(self, new, old=None, *, dry_run=False):
         async with Hold() as hold:
@@ -237,3 +237,75 @@ def test_an_update_keeps_what_it_does_not_name():
     prepare_update(new, old)
     assert new["spec"]["clusterIP"] == "10.0.0.2"
     assert new["spec"]["ports"][0]["nodePort"] == 30002
+
+
+RANGES = ("10.0.0.0/29", "fd00:96::/112")
+
+
+def on_a_dual_stack_server(story):
+    async def main():
+        store = MemoryStore(LoopClock())
+        server = Server(store, RANGES)
+        await server.cache.start()
+        try:
+            await story(server)
+        finally:
+            await server.cache.stop()
+            await store.close()
+
+    virtual_time.run(main())
+
+
+def test_a_service_of_two_families_has_an_address_of_each():
+    async def story(server):
+        spec = await server.give(service("a", type="ClusterIP", ipFamilyPolicy="PreferDualStack"))
+        first, second = spec["clusterIPs"]
+        assert spec["clusterIP"] == first
+        assert first.startswith("10.0.0.")
+        assert second.startswith("fd00:96::")
+        assert server.addresses() == {first, second}
+        found = server.registry.find(IP_ADDRESSES, "", second)
+        assert found["metadata"]["labels"]["ipaddress.kubernetes.io/ip-family"] == "IPv6"
+        spec = await server.give(service("b", type="ClusterIP", ipFamilies=["IPv6"]))
+        assert [ip.startswith("fd00:96::") for ip in spec["clusterIPs"]] == [True]
+        asked = {"clusterIP": "fd00:96::5", "clusterIPs": ["fd00:96::5", "10.0.0.5"]}
+        spec = await server.give(service("c", **asked, ipFamilyPolicy="RequireDualStack"))
+        assert spec["clusterIPs"] == ["fd00:96::5", "10.0.0.5"]
+        with pytest.raises(Invalid, match="does not match the current range"):
+            await server.give(service("d", clusterIP="fd00:97::5", clusterIPs=["fd00:97::5"]))
+
+    on_a_dual_stack_server(story)
+
+
+def test_a_second_address_comes_and_goes_with_the_policy():
+    async def story(server):
+        old = service("a", type="ClusterIP")
+        await server.give(old)
+        first = old["spec"]["clusterIP"]
+        dual = service("a", type="ClusterIP", ipFamilyPolicy="RequireDualStack")
+        prepare_update(dual, old)
+        assert (await server.give(dual, old))["clusterIPs"][0] == first
+        assert server.addresses() == set(dual["spec"]["clusterIPs"])
+        # A client that knows clusterIP alone keeps both.
+        plain = service("a", type="ClusterIP", clusterIP=first, sessionAffinity="ClientIP")
+        prepare_update(plain, dual)
+        assert (await server.give(plain, dual))["clusterIPs"] == dual["spec"]["clusterIPs"]
+        single = service("a", type="ClusterIP", ipFamilyPolicy="SingleStack")
+        prepare_update(single, plain)
+        assert (await server.give(single, plain))["clusterIPs"] == [first]
+        assert single["spec"]["ipFamilies"] == ["IPv4"]
+        assert server.addresses() == {first}
+
+    on_a_dual_stack_server(story)
+
+
+def test_where_the_second_range_is_used_up_the_first_address_is_given_back():
+    async def story(server):
+        taken = [f"10.0.0.{number}" for number in range(2, 7)]
+        server.services = [service("x", clusterIPs=taken)]
+        turned = service("a", ipFamilies=["IPv6", "IPv4"], ipFamilyPolicy="RequireDualStack")
+        with pytest.raises(Invalid, match="range is full"):
+            await server.give(turned)
+        assert server.addresses() == set()
+
+    on_a_dual_stack_server(story)

@@ -5,6 +5,7 @@ import ipaddress
 import pytest
 
 from sampan.cmd.cluster import machine
+from sampan.cmd.errors import CannotStart
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,16 @@ def test_root_of_an_ordinary_container_may_not_do_what_a_node_needs(effective, l
 )
 def test_a_kernel_is_new_enough_or_up_says_so(release, is_enough):
     assert machine.is_new_enough(release) is is_enough
+
+
+def test_a_node_has_an_address_of_each_family():
+    both = machine.node_addresses((), ("ipv6", "ipv4"))
+    assert [ipaddress.ip_address(each).version for each in both] == [6, 4]
+    asked = ("192.0.2.1", "2001:db8::1")
+    assert machine.node_addresses(asked, ("ipv6", "ipv4")) == ("2001:db8::1", "192.0.2.1")
+    assert machine.node_addresses(asked[:1], ("ipv4",)) == asked[:1]
+
+
+def test_an_address_of_no_family_of_the_cluster_is_refused():
+    with pytest.raises(CannotStart, match=r"--node-ip 2001:db8::1 does not fit .* ipv4"):
+        machine.node_addresses(("2001:db8::1",), ("ipv4",))

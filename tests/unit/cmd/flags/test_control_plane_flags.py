@@ -24,7 +24,7 @@ def test_the_flags_of_an_api_server_have_upstreams_names():
     assert found.store == "etcds://a:2379,b:2379/?cacert=ca&cert=c&key=k"
     assert (found.bind_address, found.port) == ("0.0.0.0", 7443)
     assert found.advertise_address == "192.0.2.1"
-    assert (found.service_cidr, found.node_ports) == ("10.5.0.0/16", (31000, 31999))
+    assert (found.service_cidrs, found.node_ports) == (("10.5.0.0/16",), (31000, 31999))
     assert (found.files.certificate, found.files.client_ca) == ("t", "cc")
     assert found.files.token_key == "sa"
     assert found.security.authorization_modes == ("RBAC",)

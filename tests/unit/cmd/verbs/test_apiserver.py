@@ -60,7 +60,7 @@ def test_it_serves_whom_its_authority_knows(tmp_path):
     async def story():
         settings = ApiServerProcessSettings(
             f"sqlite:///{tmp_path}/s.db", cert_dir=str(tmp_path), port=0,
-            advertise_address="192.0.2.7", service_cidr="10.5.0.0/16",
+            advertise_address="192.0.2.7", service_cidrs=("10.5.0.0/16",),
         )  # fmt: skip
         running = process(settings)
         await running.start()

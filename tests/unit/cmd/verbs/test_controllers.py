@@ -29,7 +29,6 @@ def process(kubeconfig, **chosen):
     [
         ({"controllers": ("*", "-jobb")}, '"-jobb" is not in the list of known controllers'),
         ({"root_ca_file": "/none"}, "/none"),
-        ({"cluster_cidrs": ("10.0.0.0/99",)}, "10.0.0.0/99"),
     ],
 )
 def test_what_is_of_no_use_is_refused_before_anything_starts(chosen, why):

@@ -13,7 +13,7 @@ def node(name, *addresses):
 
 
 def request(name="n1", address="192.0.2.1", user="system:node:n1", **fields):
-    csr = bootstrap.request_of(KEY, name, bootstrap.serving(name, address))
+    csr = bootstrap.request_of(KEY, name, bootstrap.serving(name, [address]))
     csr["spec"] |= {"username": user, **fields}
     return csr
 

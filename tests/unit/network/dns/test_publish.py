@@ -18,7 +18,7 @@ def story(test):
 
 async def made_known(plane, *endpoint):
     client = plane.as_component("system:sampan:cluster-dns")
-    await publish(client, "10.96.0.10", endpoint_slice("n1", endpoint), LoopClock())
+    await publish(client, ["10.96.0.10"], [endpoint_slice("n1", endpoint)], LoopClock())
 
 
 @story

@@ -55,7 +55,7 @@ def story(test):
             lambda: elsewhere, local_addr=("127.0.0.1", 0)
         )
         forward = ForwardSettings((transport.get_extra_info("sockname")[:2],), try_seconds=0.2)
-        settings = DnsSettings("127.0.0.1", service_address="10.96.0.10", forward=forward)
+        settings = DnsSettings(("127.0.0.1",), service_addresses=("10.96.0.10",), forward=forward)
         server = ClusterDns(settings, informers, clock, Metrics(), random.Random(1))
         informers.start()
         await server.start()
@@ -134,7 +134,7 @@ async def test_an_external_name_that_leads_to_itself_ends(server, api, *_):
 @story
 async def test_tcp_and_udp_say_the_same(server, *_):
     message = dns.message.make_query("dns-version.cluster.local", "TXT").to_wire()
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    reader, writer = await asyncio.open_connection(*server.endpoints[0])
     for _ in range(2):
         writer.write(len(message).to_bytes(2, "big") + message)
         length = int.from_bytes(await reader.readexactly(2), "big")

@@ -26,7 +26,7 @@ def entry(address, ready=True, **fields):
 
 @pytest.fixture
 def zone():
-    zone = ClusterZone("cluster.local", "10.96.0.10")
+    zone = ClusterZone("cluster.local", ["10.96.0.10"])
     ports = [{"name": "http", "port": 80, "protocol": "TCP"}, {"port": 81, "protocol": "TCP"}]
     zone.put(
         "default/web",
@@ -127,12 +127,12 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_the_zone_is_what_the_services_say_whatever_came_before(steps):
-    zone, latest = ClusterZone("c.l", "10.96.0.10"), {}
+    zone, latest = ClusterZone("c.l", ["10.96.0.10"]), {}
     for name, namespace, spec in steps:
         obj = service(name, namespace, **spec) if spec is not None else None
         zone.put(f"{namespace}/{name}", obj, [piece(entry("10.244.0.2"))])
         latest[f"{namespace}/{name}"] = obj
-    fresh = ClusterZone("c.l", "10.96.0.10")
+    fresh = ClusterZone("c.l", ["10.96.0.10"])
     for key, obj in latest.items():
         fresh.put(key, obj, [piece(entry("10.244.0.2"))])
     names = {

@@ -25,7 +25,7 @@ ME = node("a", "192.0.2.1", "10.244.0.0/24")
 
 
 def routes(*others, mode="auto"):
-    return pod_routes([ME, *others], ("a", "192.0.2.1"), NEAR, mode)
+    return pod_routes([ME, *others], ("a", ("192.0.2.1",)), NEAR, mode)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,45 @@ def test_the_ends_of_a_tunnel_are_known_without_being_told():
 )
 def test_pods_send_what_fits_the_machine_s_network_and_the_tunnel(uplink, mode, mtu):
     assert pod_mtu(uplink, mode) == mtu
+
+
+def dual(name, addresses, cidrs):
+    listed = [{"type": "InternalIP", "address": each} for each in addresses]
+    return {
+        "metadata": {"name": name},
+        "spec": {"podCIDR": cidrs[0], "podCIDRs": cidrs},
+        "status": {"addresses": listed},
+    }
+
+
+BOTH_NEAR = Neighbourhood(("192.0.2.0/24", "2001:db8::/64"))
+V4, V6 = "10.244.1.0/24", "fd00:10:244:1::/64"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "mode", "found"),
+    [
+        (["192.0.2.2", "2001:db8::2"], "auto",
+         {V4: ("192.0.2.2", False), V6: ("2001:db8::2", False)}),
+        (["192.0.2.2", "2001:db8::2"], "vxlan", {V4: ("192.0.2.2", True), V6: ("192.0.2.2", True)}),
+        (["192.0.2.2", "2001:db9::2"], "auto", {V4: ("192.0.2.2", False), V6: ("192.0.2.2", True)}),
+        # A node that has no address of that family is reached through the other.
+        (["192.0.2.2"], "auto", {V4: ("192.0.2.2", False), V6: ("192.0.2.2", True)}),
+        (["192.0.2.2"], "host-gw", {V4: ("192.0.2.2", False)}),
+    ],
+)  # fmt: skip
+def test_each_family_has_its_own_way(addresses, mode, found):
+    own = ("a", ("192.0.2.1", "2001:db8::1"))
+    me = dual("a", own[1], ["10.244.0.0/24", "fd00:10:244::/64"])
+    other = dual("b", addresses, [V4, V6])
+    routes = pod_routes([me, other], own, BOTH_NEAR, mode)
+    assert {cidr: (each.node, each.tunnel) for cidr, each in routes.items()} == found
+
+
+def test_a_tunnel_over_ipv6_takes_more_of_each_packet():
+    assert pod_mtu(1500, "vxlan", "192.0.2.1") == 1450
+    assert pod_mtu(1500, "vxlan", "2001:db8::1") == 1430
+    assert pod_mtu(1500, "auto", "2001:db8::1") == 1500
+    assert len(hardware_address("2001:db8::1")) == 6
+    assert hardware_address("2001:db8::1") != hardware_address("2001:db8::2")
+    assert tunnel_address(V6) == "fd00:10:244:1::"

@@ -77,13 +77,22 @@ def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def _validate_same_addresses(spec: Obj, was: Obj, errors: Errors) -> None:
-    """Between types that have addresses."""
-    if was.get("clusterIP") and spec.get("clusterIP") != was["clusterIP"]:
-        shown = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
-        errors.append(invalid_value("spec.clusterIPs[0]", shown, "may not change once set"))
-    families, had = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
-    if had and families and families[0] != had[0]:
-        errors.append(invalid_value("spec.ipFamilies[0]", families, "may not change once set"))
+    """Between types that have addresses. A second one may come and go, as its family."""
+    shown = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
+    had = was.get("clusterIPs") or ([was["clusterIP"]] if was.get("clusterIP") else [])
+    for index in _changed_places(shown or [""], had):
+        path = f"spec.clusterIPs[{index}]"
+        errors.append(invalid_value(path, shown, "may not change once set"))
+    families = spec.get("ipFamilies") or []
+    if not _is_headless(spec) and families:
+        for _ in _changed_places(families, was.get("ipFamilies") or []):
+            errors.append(invalid_value("spec.ipFamilies[0]", families, "may not change once set"))
+
+
+def _changed_places(now: list[str], before: list[str]) -> list[int]:
+    """Where both have a value, and not the same."""
+    pairs = enumerate(zip(now, before, strict=False))
+    return [index for index, (new, old) in pairs if new != old]
 
 
 def validate_service_status(new: Obj, old: Obj, errors: Errors) -> None:
@@ -246,15 +255,16 @@ def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
     if addresses and single and addresses[0] != single:
         why = "first value must match `clusterIP`"
         errors.append(invalid_value("spec.clusterIPs", addresses, why))
+    elif addresses and not single:
+        why = "must be empty when `clusterIP` is not specified"
+        errors.append(invalid_value("spec.clusterIPs", addresses, why))
     for index, family in enumerate(families):
         validate_optional_choice(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]", errors)
         if family in families[:index]:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
-    _validate_at_most_two(families, "spec.ipFamilies", errors)
     policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     validate_optional_choice(spec.get("ipFamilyPolicy"), policies, "spec.ipFamilyPolicy", errors)
     _validate_cluster_ips(addresses or ([single] if single else []), families, errors)
-    _validate_at_most_two(addresses, "spec.clusterIPs", errors)
 
 
 def _validate_at_most_two(values: list[str], path: str, errors: Errors) -> None:
@@ -263,24 +273,30 @@ def _validate_at_most_two(values: list[str], path: str, errors: Errors) -> None:
 
 
 def _validate_cluster_ips(addresses: list[str], families: list[str], errors: Errors) -> None:
+    path, before = "spec.clusterIPs", len(errors)
     for index, address in enumerate(addresses):
         if address == "None" and index == 0:
             if len(addresses) > 1:
                 why = "'None' must be the first and only value"
-                errors.append(invalid_value("spec.clusterIPs", addresses, why))
-            continue
-        path = f"spec.clusterIPs[{index}]"
-        _validate_cluster_ip(address, families[index : index + 1], path, errors)
+                errors.append(invalid_value(path, addresses, why))
+        elif address_of(address) is None:
+            why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+            errors.append(invalid_value(f"{path}[{index}]", address, why))
+    _validate_at_most_two(addresses, path, errors)
+    if len(errors) == before and addresses[:1] != ["None"]:
+        _validate_versions(addresses, families, errors)
 
 
-def _validate_cluster_ip(address: str, family: Sequence[str], path: str, errors: Errors) -> None:
-    found = address_of(address)
-    if found is None:
-        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        errors.append(invalid_value(path, address, why))
-    elif family and family[0] != f"IPv{found.version}":
-        why = f"expected an {family[0]} value as indicated by `ipFamilies[{path[-2]}]`"
-        errors.append(invalid_value(path, address, why))
+def _validate_versions(addresses: list[str], families: list[str], errors: Errors) -> None:
+    """One of each family, in the order that ipFamilies says."""
+    versions = [f"IPv{found.version}" for found in map(address_of, addresses) if found is not None]
+    if len(set(versions)) < len(versions):
+        why = "may specify no more than one IP for each IP family"
+        errors.append(invalid_value("spec.clusterIPs", addresses, why))
+    for index, (version, family) in enumerate(zip(versions, families, strict=False)):
+        if version != family:
+            why = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            errors.append(invalid_value(f"spec.clusterIPs[{index}]", addresses[index], why))
 
 
 def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:

@@ -5,6 +5,7 @@ Invariant: nothing that only Linux has is imported before a real node is wanted.
 """
 
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import ApiError, NotFound
@@ -35,11 +36,9 @@ log = get_logger(__name__)
 class NodeNetworkSettings:
     node_name: str
     place: "ProxyPlace"
-    gateway: str
     cluster_domain: str
-    dns_address: str  # of the Service kube-dns; empty: no name server of ours
+    dns_addresses: tuple[str, ...]  # of the Service kube-dns; none: no name server of ours
     name_servers: tuple[str, ...] = ()  # the machine's own
-    families: tuple[str, ...] = ("ip",)
     overlay: "OverlaySettings | None" = None
     policies: bool = True  # False: the pods' network is not ours, and policies are its affair
     stub_domains: tuple[StubDomain, ...] = ()  # names in them have name servers of their own
@@ -68,11 +67,11 @@ class NodeNetwork:
         settings = self._settings
         informers = self._informers = Informers(client, clock=self._clock)
         informers.start()
-        here: dict[str, Obj] = {}
-        if settings.dns_address:
+        here: dict[str, list[Obj]] = {}
+        if settings.dns_addresses:
             here = await self._start_dns(informers, publisher, metrics)
         proxy = ServiceProxy(
-            ProxySettings(settings.place, settings.node_name, settings.families, here),
+            ProxySettings(settings.place, settings.node_name, settings.place.families, here),
             informers,
             self._clock,
             metrics,
@@ -98,7 +97,8 @@ class NodeNetwork:
     def _policies(self, informers: Informers, metrics: Metrics) -> "PolicyEnforcer":
         from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
 
-        settings = EnforcerSettings(self._settings.place.table, self._settings.node_name)
+        place = self._settings.place
+        settings = EnforcerSettings(place.table, self._settings.node_name, place.families)
         return PolicyEnforcer(settings, informers, self._clock, metrics)
 
     async def admit(self, namespace: str, name: str, addresses: tuple[str, ...]) -> None:
@@ -116,7 +116,7 @@ class NodeNetwork:
 
     async def _start_dns(
         self, informers: Informers, publisher: Client | None, metrics: Metrics
-    ) -> dict[str, Obj]:
+    ) -> dict[str, list[Obj]]:
         """What this node answers itself."""
         from sampan.network.dns import publish
         from sampan.network.dns.forward import ForwardSettings
@@ -125,29 +125,29 @@ class NodeNetwork:
         settings = self._settings
         servers = tuple((server, PORT) for server in settings.name_servers)
         chosen = DnsSettings(
-            settings.gateway, settings.cluster_domain, settings.dns_address,
+            settings.place.gateways, settings.cluster_domain, settings.dns_addresses,
             ForwardSettings(servers, dict(settings.stub_domains)),
         )  # fmt: skip
         dns = ClusterDns(chosen, informers, self._clock, metrics, random.Random())
         try:
             await dns.start()
         except OSError as error:
-            log.warning("no name server for pods", address=settings.gateway, error=error)
+            log.warning("no name server for pods", address=settings.place.gateways, error=error)
             return {}
         self._dns = dns
-        piece = publish.endpoint_slice(settings.node_name, (settings.gateway, dns.port))
+        pieces = [publish.endpoint_slice(settings.node_name, each) for each in dns.endpoints]
         if publisher is not None:
             # Where the address is taken it waits: the cluster is there all the same.
             self._tasks.supervise(
                 "kube-dns",
-                lambda: publish.publish(publisher, settings.dns_address, piece, self._clock),
+                lambda: publish.publish(publisher, settings.dns_addresses, pieces, self._clock),
             )
-        return {f"{publish.NAMESPACE}/{publish.NAME}": piece}
+        return {f"{publish.NAMESPACE}/{publish.NAME}": pieces}
 
 
-async def claimed_pod_cidr(client: Client, node: Obj, clock: Clock) -> str:
-    """The range of the node's pods, as its Node says; the Node is made where it is missing, so that
-    the cluster can give it one. Empty where it gives none in time."""
+async def claimed_pod_cidrs(client: Client, node: Obj, clock: Clock) -> tuple[str, ...]:
+    """The ranges of the node's pods, as its Node says; the Node is made where it is missing, so
+    that the cluster can give it some. None where it gives none in time."""
     deadline = clock.monotonic() + POD_CIDR_SECONDS
     while True:
         try:
@@ -161,16 +161,16 @@ async def claimed_pod_cidr(client: Client, node: Obj, clock: Clock) -> str:
         except ApiError as error:
             log.warning("the node's range of addresses cannot be asked for yet", error=error)
             found = {}
-        cidr = str((found.get("spec") or {}).get("podCIDR") or "")
-        if cidr or clock.monotonic() > deadline:
-            return cidr
+        cidrs = tuple((found.get("spec") or {}).get("podCIDRs") or ())
+        if cidrs or clock.monotonic() > deadline:
+            return cidrs
         await clock.sleep(POD_CIDR_LOOK_SECONDS)
 
 
-def bare_node(name: str, choices: NodeChoices, pod_cidr: str = "") -> Obj:
+def bare_node(name: str, choices: NodeChoices, pod_cidrs: Sequence[str] = ()) -> Obj:
     """A Node before its agent has said anything: with what holds for new ones only."""
     labels = {"kubernetes.io/hostname": name, **choices.labels}
-    spec: Obj = {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}
+    spec: Obj = {"podCIDR": pod_cidrs[0], "podCIDRs": list(pod_cidrs)} if pod_cidrs else {}
     if choices.taints:
         spec["taints"] = [dict(taint) for taint in choices.taints]
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},

@@ -7,6 +7,7 @@ Invariant: nothing of ours is in the network of a runtime that runs already; wit
 
 import asyncio
 import ipaddress
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.network import NodeNetwork, NodeNetworkSettings
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.cluster.ranges import chosen_ranges, dns_address
+from sampan.cmd.cluster.ranges import chosen_ranges, dns_addresses
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
 from sampan.core.clock import Clock
@@ -41,7 +42,7 @@ class NodePodNetwork:
         self._settings, self._data, self._identity = settings, data, identity
         self._progress, self._clock = progress, clock
         self.ranges = chosen_ranges(settings.ranges, {})
-        self.pod_cidr = ""  # to be set before `set_up` where the cluster gave one
+        self.pod_cidrs: tuple[str, ...] = ()  # to be set before `set_up` where there are some
         self.network: NodeNetwork | None = None  # where Services and names are ours
         self.interfaces: PodInterfaces | None = None  # where their interfaces are, too
 
@@ -52,40 +53,49 @@ class NodePodNetwork:
 
     @property
     def dns_addresses(self) -> tuple[str, ...]:
-        return (dns_address(self.ranges),) if self.serves_names else ()
+        return dns_addresses(self.ranges) if self.serves_names else ()
 
-    async def gateway(self) -> str:
+    def _check_ipv6(self) -> None:
+        from sampan.network import forwarding
+
+        lacks = forwarding.why_no_ipv6() if "ipv6" in self.ranges.families else ""
+        if lacks:
+            raise CannotStart(f"{lacks}: --ip-families ipv4 does without")
+
+    async def gateways(self) -> tuple[str, ...]:
         from sampan.network import bridge
 
-        cidr, foreign = self.ranges.cluster, self._settings.network == "none"
+        self._check_ipv6()
+        cidrs, foreign = self.ranges.cluster, self._settings.network == "none"
         if self._settings.cri_socket or (foreign and not self._settings.plugins.service_proxy):
-            return ""
+            return ()
         self._refuse_another_network()
         if foreign:
-            cidr = bridge.PODLESS_RANGE
+            cidrs = bridge.podless_ranges(self.ranges.service)
         try:
-            network = await asyncio.to_thread(bridge.reserve, self._data.root, cluster_cidr=cidr)
+            network = await asyncio.to_thread(bridge.reserve, self._data.root, cluster_cidrs=cidrs)
         except bridge.NetworkError as error:
             raise CannotStart(str(error)) from error
-        return network.gateway
+        return network.gateways
 
     async def set_up(self) -> PluginPlaces:
         """For a containerd of our own."""
         from sampan.network import bridge, cni, cni_configuration
 
+        self._check_ipv6()
         self._refuse_another_network()
         if self._settings.network == "none":
             return await self._set_up_for_a_plugin()
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
             network = await asyncio.to_thread(
-                cni.set_up, self._data.root, (self.ranges.service,), (self.ranges.cluster,),
-                self.pod_cidr,
+                cni.set_up, self._data.root, self.ranges.service, self.ranges.cluster,
+                self.pod_cidrs,
                 reference=self._settings.cni == "reference",
             )  # fmt: skip
         except bridge.NetworkError as error:
             raise CannotStart(str(error)) from error
-        self.pod_cidr = network.subnet
+        self.pod_cidrs = network.subnets
         await self._start_interfaces(network)
         self._warn_of_overlaps()
         await self._warn_of_firewalls(network)
@@ -121,15 +131,15 @@ class NodePodNetwork:
             "are left to what you install"
         )
         if plugins.service_proxy:
-            services, node = (self.ranges.service,), self._identity.address
+            services, node = self.ranges.service, self._identity.address
             try:
                 network = await asyncio.to_thread(cni.set_up_podless, self._data.root, services)
-                place = cni.podless_place(network, services, (self.ranges.cluster,), node)
+                place = cni.podless_place(network, services, self.ranges.cluster, node)
                 await asyncio.to_thread(cni.load_rules, place)
             except bridge.NetworkError as error:
                 raise CannotStart(str(error)) from error
             self._warn_of_overlaps()
-            settings = self._service_settings(place, network.gateway)
+            settings = self._service_settings(place)
             self.network = NodeNetwork(replace(settings, policies=False), self._clock)
         return conf_dir, Path(plugins.bin_dir or cni_configuration.foreign_plugins())
 
@@ -142,7 +152,7 @@ class NodePodNetwork:
         if not cni.uses_own_plugin(self._data.root):
             return
         uplink = netlink.mtu_towards(self._identity.address)
-        mtu = pod_mtu(uplink, self._settings.network)
+        mtu = pod_mtu(uplink, self._settings.network, self._identity.address)
         interfaces = PodInterfaces(cni.interface_settings(self._data.root, network, mtu))
         try:
             await interfaces.start()
@@ -154,9 +164,8 @@ class NodePodNetwork:
         """A machine in the service range cannot be reached from here any more."""
         from sampan.network import netlink
 
-        services = ipaddress.ip_network(self.ranges.service)
-        for text in netlink.own_networks():
-            if services.overlaps(ipaddress.ip_network(text)):
+        for services, text in itertools.product(self.ranges.service, netlink.own_networks()):
+            if ipaddress.ip_network(services).overlaps(ipaddress.ip_network(text)):
                 self._progress.warn(
                     f"this machine's network {text} overlaps the Services' {services}: "
                     "what both have is taken for Services"
@@ -172,13 +181,12 @@ class NodePodNetwork:
                 f"pods reach others if it accepts what comes from and goes to {network.bridge}"
             )
 
-    def _service_settings(self, place: "ProxyPlace", gateway: str) -> NodeNetworkSettings:
+    def _service_settings(self, place: "ProxyPlace") -> NodeNetworkSettings:
         return NodeNetworkSettings(
             self._identity.name,
             place,
-            gateway,
             CLUSTER_DOMAIN,
-            dns_address(self.ranges),
+            dns_addresses(self.ranges),
             machine.host_dns().servers,
             stub_domains=self._settings.stub_domains,
         )
@@ -187,10 +195,10 @@ class NodePodNetwork:
         from sampan.network import cni, netlink
         from sampan.network.overlay.overlay import OverlaySettings
 
-        place = cni.proxy_place(network, (self.ranges.service,), (self.ranges.cluster,))
+        place = cni.proxy_place(network, self.ranges.service, self.ranges.cluster)
         overlay = OverlaySettings(
-            self._identity.name, self._identity.address, network.subnet, network.bridge,
+            self._identity.name, self._identity.addresses, network.subnets, network.bridge,
             str(self._data.root), self._settings.network,
             netlink.mtu_towards(self._identity.address),
         )  # fmt: skip
-        return replace(self._service_settings(place, network.gateway), overlay=overlay)
+        return replace(self._service_settings(place), overlay=overlay)

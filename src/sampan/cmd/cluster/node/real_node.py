@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine, node_accounts
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidr
+from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidrs
 from sampan.cmd.cluster.node.pod_network import NodePodNetwork
 from sampan.cmd.cluster.node.pods_end import PodsEnd
 from sampan.cmd.cluster.node.runtime import NodeRuntime
@@ -81,8 +81,8 @@ class RealNode:
     async def place_of(self, kubelet: Origin) -> Origin:
         return kubelet
 
-    async def gateway(self) -> str:
-        return await self.pods.gateway()
+    async def gateways(self) -> tuple[str, ...]:
+        return await self.pods.gateways()
 
     async def prepare(self) -> None:
         with self._progress.step("containers") as step:
@@ -112,8 +112,8 @@ class RealNode:
             client = clients(f"system:node:{self._identity.name}")
             ours = self.pods.network is not None and self._settings.network != "none"
             if self._in_cluster and ours and self._settings.node.register:
-                node = bare_node(self._identity.name, self._settings.node, self.pods.pod_cidr)
-                await claimed_pod_cidr(client, node, self._clock)
+                node = bare_node(self._identity.name, self._settings.node, self.pods.pod_cidrs)
+                await claimed_pod_cidrs(client, node, self._clock)
             server = self._server = self._kubelet_server(client, metrics)
             address = self._identity.address
             port, taken = await listen(server, address, self._settings.node.port, tls)
@@ -211,7 +211,7 @@ class RealNode:
         dns, driver = machine.host_dns(), self._runtime.cgroup_driver
         settings = KubeletSettings(
             self._identity.name,
-            node_ips=(self._identity.address,),
+            node_ips=self._identity.addresses,
             root_dir=str(self._data.kubelet),
             log_dir=str(self._data.root / "logs" / "pods"),
             port=port,

@@ -16,7 +16,7 @@ from sampan.core.clock import SystemClock
 def network_of(root, **choices):
     clock = SystemClock()
     progress = Progress(io.StringIO(), clock)
-    identity = NodeIdentity("n", "192.0.2.1")
+    identity = NodeIdentity("n", ("192.0.2.1",))
     return NodePodNetwork(UpSettings(**choices), DataDir(root), identity, progress, clock)
 
 
@@ -27,7 +27,7 @@ def network_of(root, **choices):
 def test_a_data_directory_keeps_whose_network_its_pods_are_on(tmp_path, subnet, mode, whose):
     (tmp_path / "network.json").write_text(json.dumps({"bridge": "sampan0", "subnet": subnet}))
     network = network_of(tmp_path, network=mode)
-    for call in (network.gateway, network.set_up):
+    for call in (network.gateways, network.set_up):
         with pytest.raises(CannotStart, match=f"{whose}.*new data directory"):
             asyncio.run(call())
 
@@ -37,13 +37,13 @@ def test_a_data_directory_keeps_whose_network_its_pods_are_on(tmp_path, subnet, 
 )
 def test_flags_for_a_plugin_of_the_user_s_are_refused_where_the_network_is_ours(tmp_path, plugins):
     with pytest.raises(CannotStart, match="are for --network none"):
-        asyncio.run(network_of(tmp_path, plugins=plugins).gateway())
+        asyncio.run(network_of(tmp_path, plugins=plugins).gateways())
 
 
 def test_who_leaves_services_to_others_too_has_nothing_of_ours(tmp_path):
     choices = PluginChoices(str(tmp_path / "net.d"), "/opt/x", service_proxy=False)
     network = network_of(tmp_path, network="none", plugins=choices)
-    assert asyncio.run(network.gateway()) == ""
+    assert asyncio.run(network.gateways()) == ()
     assert asyncio.run(network.set_up()) == (tmp_path / "net.d", tmp_path.joinpath("/opt/x"))
     assert network.network is None
     assert network.dns_addresses == ()
