@@ -91,3 +91,10 @@ def test_every_link_leads_somewhere(path):
     for target in re.findall(r"\]\(([\w./:-]+)[^)]*\)", path.read_text()):
         if "://" not in target:
             assert (path.parent / target).exists(), target
+
+
+def test_the_readme_is_short_and_leads_to_every_guide():
+    readme = text("README.md")
+    assert len(readme.splitlines()) <= 150
+    for page in (ROOT / "docs" / "guide").glob("*.md"):
+        assert f"(docs/guide/{page.name})" in readme, page.name

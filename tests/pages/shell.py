@@ -41,7 +41,11 @@ class Terminal:
     def close(self) -> None:
         assert self._shell.stdin is not None
         self._shell.stdin.close()
-        self._shell.wait(30)
+        try:
+            self._shell.wait(30)
+        except subprocess.TimeoutExpired:  # a command of the page hangs, and was complained about
+            os.killpg(self._shell.pid, signal.SIGKILL)
+            self._shell.wait()
         assert self._shell.stdout is not None
         self._shell.stdout.close()
 
