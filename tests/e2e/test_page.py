@@ -213,7 +213,7 @@ def test_yaml_is_yaml_and_says_who_owns_what(page):
     found = page.evaluate(
         f"import('/ui/yaml.js').then((yaml) => yaml.ownedLines({json.dumps(whole)}))"
     )
-    text = "\n".join(line["text"] for line in found["lines"])
+    text = "".join(f"{line['text']}\n" for line in found["lines"])
     assert yaml.safe_load(text) == given
     owners = {line["text"].strip(): line["owner"] for line in found["lines"]}
     assert (owners["port: 1"], owners["port: 2"], owners["- x"], owners['- "y"']) == (0, -1, 1, -1)

@@ -22,7 +22,7 @@ export function ownedLines(object) {
 
 function writeFields(lines, value, claims, depth, first) {
   let lead = first;
-  for (const [key, item] of Object.entries(value)) {
+  for (const [key, item] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) { // as kubectl
     const below = narrowed(claims, (tree) => tree[`f:${key}`]);
     writeItem(lines, `${lead || "  ".repeat(depth)}${scalar(key)}:`, item, below, depth);
     lead = "";
