@@ -33,6 +33,7 @@ from tests.bench.node_streams import (
 )
 from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.record import append
+from tests.bench.traces import tracing_figures
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
 
 IDLE_SECONDS = 20.0
@@ -81,6 +82,8 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
     cluster.stop()
     say(f"what the node agent itself takes of {rounds} pods")
     row |= asyncio.run(overheads(workspace / "agent", rounds))
+    say("what tracing costs")
+    row |= tracing_figures()
     return {
         "first start to Ready, s": first,
         "start again to Ready, s": statistics.median(again),

@@ -18,9 +18,7 @@ MOST_ID = 64  # as upstream: of an id that callers choose themselves
 
 def begin(marks: Marks) -> None:
     """Calls to others on behalf of this request say so."""
-    trace_context.enter(
-        None if marks is NO_MARKS else trace_context.Step(marks.header, marks.facts)
-    )
+    trace_context.enter(None if marks is NO_MARKS else marks)
 
 
 def continue_from(marks: Marks, user: User, request: Request) -> None:

@@ -14,6 +14,7 @@ from sampan.api.rules.pods import is_ready, node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.telemetry.trace_context import trace_id_of
 from sampan.core.telemetry.traces import (
     MOST_TRACES,
     NO_MARKS,
@@ -50,7 +51,7 @@ class TracedObjects:
         self._registry = registry
         self._names: OrderedDict[str, Name] = OrderedDict()  # by uid
         self._uids: OrderedDict[Name, list[str]] = OrderedDict()  # the newest last
-        self._requests: OrderedDict[str, TracedRequest] = OrderedDict()  # by their ids
+        self._refused: OrderedDict[str, TracedRequest] = OrderedDict()  # by their ids
 
     def uids(self, resource: str, namespace: str, name: str) -> list[str]:
         """Whom a name has stood for, the newest first."""
@@ -60,7 +61,7 @@ class TracedObjects:
         """Every trace of a name, the newest first; None where there is none."""
         found = ((uid, self.traces.of(uid)) for uid in self.uids(resource, namespace, name))
         traces = [
-            _trace_object(uid, trace.id, trace.spans, trace.dropped)
+            _trace_object(uid, trace.begun_as, trace.spans, trace.dropped)
             for uid, trace in found
             if trace is not None
         ]
@@ -76,7 +77,11 @@ class TracedObjects:
                 "objects": [item for item in found if item is not None]}  # fmt: skip
 
     def request(self, id_: str) -> TracedRequest | None:
-        return self._requests.get(id_)
+        """Asked seldom, answered all the time: it is looked for."""
+        uid = self.traces.of_request(REQUEST_ID, id_)
+        if uid and uid in self._names:
+            return TracedRequest(self._names[uid], uid)
+        return self._refused.get(id_)
 
     def request_document(self, id_: str, request: TracedRequest) -> Obj | None:
         """The one request alone; None where its trace made room for others."""
@@ -91,7 +96,7 @@ class TracedObjects:
         resource, namespace, name = request.about
         return {
             "id": id_, "resource": resource, "namespace": namespace, "name": name,
-            "traces": [_trace_object(request.uid, trace.id, [spans[at], *parts], 0)],
+            "traces": [_trace_object(request.uid, trace.begun_as, [spans[at], *parts], 0)],
         }  # fmt: skip
 
     def refused(self, about: Name, verb: str, marks: Marks, why: str) -> None:
@@ -101,12 +106,9 @@ class TracedObjects:
         marks.at("refused")
         marks.facts[REQUEST_ID], marks.facts["error"] = marks.id, why[:MOST_TEXT]
         trace = self.traces.lone_request(LANE, f"{verb} {about[0]}", marks)
-        self._remember_request(marks.id, TracedRequest(about, "", trace))
-
-    def _remember_request(self, id_: str, request: TracedRequest) -> None:
-        self._requests[id_] = request
-        if len(self._requests) > MOST_TRACES:
-            self._requests.popitem(last=False)
+        self._refused[marks.id] = TracedRequest(about, "", trace)
+        if len(self._refused) > MOST_TRACES:
+            self._refused.popitem(last=False)
 
     async def receive(self, user: User, spans: object, may: MayTell) -> int:
         """What other processes have noted; how many were taken: of pods that are known here, from
@@ -161,7 +163,6 @@ class TracedObjects:
     def _remember(self, name: Name, uid: str, marks: Marks) -> None:
         if marks.id:
             marks.facts[REQUEST_ID] = marks.id
-            self._remember_request(marks.id, TracedRequest(name, uid))
         uids = self._uids.get(name)
         if uids is None:
             if len(self._uids) >= MOST_TRACES:
@@ -209,4 +210,4 @@ def _trace_object(uid: str, id_: str, spans: Sequence[Span], dropped: int) -> Ob
         }
         for span in spans
     ]  # fmt: skip
-    return {"uid": uid, "traceId": id_, "spans": items, "dropped": dropped}
+    return {"uid": uid, "traceId": id_ or trace_id_of(uid), "spans": items, "dropped": dropped}

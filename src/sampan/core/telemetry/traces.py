@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -40,20 +40,27 @@ class Span(NamedTuple):
 
 
 class Marks:
-    """When the steps of one request ended: one flat list, made into spans when somebody asks."""
+    """When the steps of one request ended: one flat list, made into spans when somebody asks. It is
+    kept as it is: a request must not pay for spans that nobody looks at."""
 
-    __slots__ = ("_clock", "began", "facts", "id", "steps")
+    __slots__ = ("_now", "began", "ended", "facts", "id", "lane", "name", "steps")
 
-    def __init__(self, clock: Clock, began: float, id_: str) -> None:
-        self._clock = clock
-        self.began = began
+    def __init__(self, now: Callable[[], float], id_: str) -> None:
+        self._now = now
+        self.began = self.ended = now()
+        self.lane = self.name = ""  # whose it was, once it is over
         self.id = id_
         self.steps: list[str | float] = []  # name, moment, name, moment, …
         self.facts: dict[str, str] = {}
 
     def at(self, step: str) -> None:
         """This step has just ended; it began where the last one ended."""
-        self.steps += (step, self._clock.now())
+        self.steps += (step, self._now())
+
+    @property
+    def spans(self) -> tuple[Span, list[str | float]]:
+        """The whole, and the steps in it."""
+        return Span(self.lane, self.name, self.began, self.ended, TOP, self.facts), self.steps
 
     def continue_from(self, caller: TraceContext) -> None:
         """It is a part of the caller's trace."""
@@ -88,25 +95,31 @@ class _NoMarks(Marks):
 NO_MARKS: Marks = _NoMarks()
 
 
-class _Request(NamedTuple):
-    """A span with its parts, as they were noted."""
+class _TimedStep:
+    """One that is under way, for those whom it calls."""
 
-    whole: Span
-    steps: list[str | float]
+    __slots__ = ("_header", "facts")
+
+    def __init__(self, header: Callable[[], str]) -> None:
+        self._header = header
+        self.facts: dict[str, str] = {}
+
+    def header(self) -> str:
+        return self._header()
 
 
 class Trace:
-    __slots__ = ("_early", "_late", "_late_count", "count", "dropped", "id")
+    __slots__ = ("_early", "_late", "_late_count", "begun_as", "count", "dropped")
 
-    def __init__(self, id_: str) -> None:
-        self.id = id_  # as others know it: 32 hexadecimal digits
-        self._early: list[Span | _Request] = []
-        self._late: deque[tuple[Span | _Request, int]] | None = None  # where there are so many
+    def __init__(self, begun_as: str = "") -> None:
+        self.begun_as = begun_as  # the id that a caller, or a webhook, knows it by
+        self._early: list[Span | Marks] = []
+        self._late: deque[tuple[Span | Marks, int]] | None = None  # where there are so many
         self._late_count = 0
         self.count = 0  # of spans
         self.dropped = 0  # spans that made room for later ones
 
-    def add(self, noted: Span | _Request, count: int = 1) -> None:
+    def add(self, noted: Span | Marks, count: int = 1) -> None:
         self.count += count
         if self._late is None and self.count <= MOST_SPANS - LATE_SPANS:
             self._early.append(noted)
@@ -121,6 +134,11 @@ class Trace:
             self.count -= gone
             self.dropped += gone
 
+    def has_request(self, fact: str, value: str) -> bool:
+        """Whether one of its requests is marked so; cheaper than all of its spans."""
+        noted = (*self._early, *(item for item, _ in self._late or ()))
+        return any(isinstance(item, Marks) and item.facts.get(fact) == value for item in noted)
+
     @property
     def spans(self) -> list[Span]:
         spans: list[Span] = []
@@ -129,19 +147,20 @@ class Trace:
         return spans
 
 
-def _spread(noted: Span | _Request, at: int) -> list[Span]:
+def _spread(noted: Span | Marks, at: int) -> list[Span]:
     """With its parts, where it has some; `at`: how many spans come before it."""
     if isinstance(noted, Span):
         return [noted]
-    return [noted.whole, *_parts(noted, at)]
+    whole, steps = noted.spans
+    return [whole, *_parts(whole, steps, at)]
 
 
-def _parts(request: _Request, parent: int) -> Iterator[Span]:
-    began = request.whole.began
-    for name, ended in zip(request.steps[::2], request.steps[1::2], strict=True):
+def _parts(whole: Span, steps: list[str | float], parent: int) -> Iterator[Span]:
+    began = whole.began
+    for name, ended in zip(steps[::2], steps[1::2], strict=True):
         assert isinstance(name, str)
         assert isinstance(ended, float)
-        yield Span(request.whole.lane, name, began, ended, parent)
+        yield Span(whole.lane, name, began, ended, parent)
         began = ended
 
 
@@ -151,10 +170,10 @@ class Outbox:
 
     def __init__(self) -> None:
         self.dropped = 0  # spans that found no room
-        self._noted: list[tuple[str, Span | _Request]] = []
+        self._noted: list[tuple[str, Span | Marks]] = []
         self._any = asyncio.Event()
 
-    def add(self, uid: str, noted: Span | _Request) -> None:
+    def add(self, uid: str, noted: Span | Marks) -> None:
         if len(self._noted) >= MOST_UNDELIVERED:
             self.dropped += 1
             return
@@ -193,7 +212,7 @@ class Traces:
 
     def marks(self, id_: str = "") -> Marks:
         """`id_`: what the caller knows the request by."""
-        return Marks(self._clock, self._clock.now(), id_) if self.is_on else NO_MARKS
+        return Marks(self._clock.now, id_) if self.is_on else NO_MARKS
 
     def add(self, uid: str, span: Span) -> None:
         """A step that is over."""
@@ -219,20 +238,18 @@ class Traces:
         """A request that is answered now, with the steps that it took."""
         if not self.is_on or marks is NO_MARKS:
             return
-        whole = Span(lane, name, marks.began, self._clock.now(), TOP, marks.facts)
-        noted = _Request(whole, marks.steps)
-        self._of(uid, marks.facts.get(TRACE_ID, "")).add(noted, 1 + len(marks.steps) // 2)
+        marks.lane, marks.name, marks.ended = lane, name, self._clock.now()
+        self._of(uid, marks.facts.get(TRACE_ID, "")).add(marks, 1 + len(marks.steps) // 2)
         if self._exported is not None:
-            self._exported.add(uid, noted)
+            self._exported.add(uid, marks)
 
     def lone_request(self, lane: str, name: str, marks: Marks) -> Trace:
         """A request that is about no object: whoever asks keeps it."""
         trace = Trace(marks.facts.get(TRACE_ID) or os.urandom(16).hex())
-        whole = Span(lane, name, marks.began, self._clock.now(), TOP, marks.facts)
-        noted = _Request(whole, marks.steps)
-        trace.add(noted, 1 + len(marks.steps) // 2)
+        marks.lane, marks.name, marks.ended = lane, name, self._clock.now()
+        trace.add(marks, 1 + len(marks.steps) // 2)
         if self._exported is not None:
-            self._exported.add(trace.id, noted)
+            self._exported.add(trace.begun_as, marks)
         return trace
 
     async def timed(self, uid: str, lane: str, name: str, work: Awaitable[T]) -> T:
@@ -240,7 +257,7 @@ class Traces:
         if not self.is_on:
             return await work
         began, done = self._clock.now(), False
-        step = trace_context.Step(partial(self._header, uid, lane, name, began), {})
+        step = _TimedStep(partial(self._header, uid, lane, name, began))
         token = trace_context.enter(step)
         try:
             result = await work
@@ -258,7 +275,12 @@ class Traces:
     def id_of(self, uid: str) -> str:
         """By which others know the trace."""
         trace = self._traces.get(uid)
-        return trace.id if trace is not None else trace_id_of(uid)
+        return (trace.begun_as if trace is not None else "") or trace_id_of(uid)
+
+    def of_request(self, fact: str, value: str) -> str:
+        """The uid of the object that a request was about; empty where it is not known any more."""
+        known = reversed(self._traces.items())
+        return next((uid for uid, trace in known if trace.has_request(fact, value)), "")
 
     def _header(self, uid: str, lane: str, name: str, began: float) -> str:
         return header_of(self.id_of(uid), span_id_of(uid, lane, name, began))
@@ -270,7 +292,7 @@ class Traces:
             if len(self._traces) >= self._most:
                 self._traces.popitem(last=False)
                 self.forgotten += 1
-            trace = self._traces[uid] = Trace(begun_as or trace_id_of(uid))
+            trace = self._traces[uid] = Trace(begun_as)
         return trace
 
 
