@@ -12,11 +12,15 @@ import pickle
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from tests.bench.growth_plot import Curve, exponent_text, svg, table
 from tests.growth.runs import Spent, keys, schema, spent_by
 from tests.growth.workloads import WORKLOADS, Workload
 
+DOCS = Path(__file__).parents[2] / "docs"
+BEGIN, END = "<!-- growth -->", "<!-- /growth -->"
 FACTOR = 4
 SIZES = 3
 MOST = 1.15
@@ -42,13 +46,19 @@ class Figures:
     def steep(self) -> bool:
         return any(found is not None and found > MOST for found in (self.cpu, self.memory))
 
+    def curve(self) -> Curve:
+        seconds = [spent.cpu_seconds for spent in self.spent]
+        kib = self.spent[-1].kib
+        return Curve(self.workload.name, self.sizes, seconds, kib, self.cpu, self.memory)
+
     def line(self) -> str:
         largest = self.spent[-1]
         each = largest.cpu_seconds / self.sizes[-1] * 1e6
         return (
             f"{self.workload.name:<32} {self.sizes[-1]:>6} {largest.wall_seconds:>8.2f}"
             f" {largest.cpu_seconds:>8.2f} {each:>9.0f} {largest.kib / 1024:>8.1f}"
-            f" {_text(self.cpu):>6} {_text(self.memory):>6}{'  steep' if self.steep else ''}"
+            f" {exponent_text(self.cpu):>6} {exponent_text(self.memory):>6}"
+            f"{'  steep' if self.steep else ''}"
         )
 
 
@@ -82,24 +92,34 @@ def measured(workload: Workload, n: int) -> Spent:
 def main() -> int:
     parser = argparse.ArgumentParser(description="how cost grows")
     parser.add_argument("--n", type=int, default=64, help="the smallest size")
+    parser.add_argument("--write", action="store_true", help="table and plot, into docs/")
     parser.add_argument("--only", default="", help="part of a workload's name")
     given = parser.parse_args()
     keys(), schema()
     print(f"{'workload':<32} {'N':>6} {'s':>8} {'CPU s':>8} {'CPU µs/N':>9} {'MiB':>8}", end="")
     print(f" {'CPU^':>6} {'mem^':>6}", flush=True)
-    steep = 0
+    curves, steep = [], 0
     for workload in WORKLOADS:
         if given.only not in workload.name:
             continue
         sizes = [given.n * workload.size * FACTOR**power for power in range(SIZES)]
         figures = Figures(workload, sizes, [measured(workload, n) for n in sizes])
         steep += figures.steep
+        curves.append(figures.curve())
         print(figures.line(), flush=True)
+    if given.write:
+        write(curves)
     return 1 if steep else 0
 
 
-def _text(found: float | None) -> str:
-    return "–" if found is None else f"{found:.2f}"
+def write(curves: Sequence[Curve]) -> None:
+    """The plot, and the table between its marks in docs/performance.md."""
+    (DOCS / "growth.svg").write_text(svg(curves))
+    page = DOCS / "performance.md"
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert end, f"{page} has no {BEGIN} and {END}"
+    page.write_text(f"{before}{begin}\n{table(curves)}\n{end}{after}")
 
 
 if __name__ == "__main__":

@@ -262,7 +262,8 @@ async def service_of_all(world: World, n: int) -> None:
 async def namespaces(world: World, n: int) -> None:
     names = [f"team-{number}" for number in range(n)]
     await world.create(NAMESPACES, (named("v1", "Namespace", name, "") for name in names))
-    await world.until(SERVICE_ACCOUNTS, n, lambda obj: obj["metadata"]["namespace"] in set(names))
+    there = set(names)
+    await world.until(SERVICE_ACCOUNTS, n, lambda obj: obj["metadata"]["namespace"] in there)
     await world.delete(NAMESPACES, names)
     await world.until(NAMESPACES, 0, lambda obj: name_of(obj).startswith("team-"))
 

@@ -50,7 +50,8 @@ class Remembered:
     def _put(self, text: bytes, value: Any) -> None:
         if self._young_bytes >= self._limit_bytes:
             self._old, self._young, self._young_bytes = self._young, {}, 0
-        self._young[text] = value
+        # What a serialiser made keeps its whole buffer; a copy is as long as it says.
+        self._young[bytes(memoryview(text))] = value
         self._young_bytes += len(text)
 
 

@@ -34,7 +34,9 @@ def canonical(obj: Obj) -> Obj:
 
 def stored_bytes(ordered: Obj) -> bytes:
     """The bytes of what `canonical` returned."""
-    return orjson.dumps(ordered)
+    # A copy is as long as it says; the original keeps the buffer that it was written into, of
+    # several KiB for a pod, for as long as anybody has it.
+    return bytes(memoryview(orjson.dumps(ordered)))
 
 
 def with_revision(value: bytes, revision: int) -> bytes:

@@ -2,6 +2,7 @@
 
 Job: counts per node of pods that a selector matches, and of pods that carry a term.
 Invariant: a count is what counting all pods anew would give.
+Invariant: a pod is compared with the selectors that ask for one of its labels, not with all.
 Owner: Columns.
 """
 
@@ -18,6 +19,7 @@ from sampan.scheduler.model.pod_terms import Carried, Kind
 MOST_COUNTS = 1024  # selectors that are counted only because a pod once asked
 
 
+Label = tuple[str, str]
 Residents = Callable[[], Iterable[tuple[int, AssignedPod]]]  # (node's index, pod)
 
 
@@ -26,6 +28,7 @@ class PodColumns:
         self._assigned_pods = assigned_pods
         self._capacity = capacity
         self._counts: dict[Kind, IntArray] = {}
+        self._by_label: dict[Label | None, dict[Kind, None]] = {}  # those of _counts
         self.carried: dict[Carried, IntArray] = {}
         self._carriers: dict[Carried, int] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
@@ -37,7 +40,8 @@ class PodColumns:
         column = self._counts.get(kind)
         if column is None:
             if len(self._counts) >= MOST_COUNTS:
-                del self._counts[next(iter(self._counts))]
+                self._forget(next(iter(self._counts)))
+            self._by_label.setdefault(_asked_label(kind), {})[kind] = None
             column = self._counts[kind] = np.zeros(self._capacity, np.int64)
             for at, assigned in self._assigned_pods():
                 if self._includes(kind, assigned):
@@ -64,9 +68,10 @@ class PodColumns:
             del self.disks_on[node]
 
     def take(self, at: int, assigned: AssignedPod, sign: int) -> None:
-        for kind, column in self._counts.items():
-            if self._includes(kind, assigned):
-                column[at] += sign
+        for label in (None, *assigned.labels):
+            for kind in self._by_label.get(label, ()):
+                if self._includes(kind, assigned):
+                    self._counts[kind][at] += sign
         for term in assigned.carried:
             self._carry(at, term, sign)
 
@@ -77,7 +82,15 @@ class PodColumns:
         else:
             self.namespaces[name] = labels
         for kind in [count for count in self._counts if _by_namespace_labels(count)]:
-            del self._counts[kind]
+            self._forget(kind)
+
+    def _forget(self, kind: Kind) -> None:
+        del self._counts[kind]
+        label = _asked_label(kind)
+        kinds = self._by_label[label]
+        del kinds[kind]
+        if not kinds:
+            del self._by_label[label]
 
     def arrays(self) -> Iterable[IntArray]:
         return (*self._counts.values(), *self.carried.values())
@@ -107,6 +120,15 @@ class PodColumns:
             self.namespaces.get(assigned.namespace, {}),
             dict(assigned.labels),
         )
+
+
+def _asked_label(kind: Kind) -> Label | None:
+    """One that every pod of the kind has; None where no single one is asked for."""
+    for selector in kind.selectors:
+        for requirement in selector.labels or ():
+            if requirement.operator == "In" and len(requirement.values) == 1:
+                return requirement.key, requirement.values[0]
+    return None
 
 
 def _by_namespace_labels(kind: Kind) -> bool:

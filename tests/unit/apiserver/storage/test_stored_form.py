@@ -1,3 +1,5 @@
+import tracemalloc
+
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,3 +138,15 @@ def test_what_a_write_has_left_alone_is_not_looked_at_again():
     after = item_from("a", stored_bytes(canonical(before.obj)), 6, canonical(before.obj))
     share_parts(after, before, sharing)
     assert after.obj["spec"] is before.obj["spec"]
+
+
+def test_stored_bytes_take_no_more_memory_than_they_are_long():
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x" * 700}}
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        kept = [stored_bytes(obj) for _ in range(200)]
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken < 1.3 * sum(map(len, kept))
