@@ -16,7 +16,7 @@ ONLY ?=
 twice = $(PYTEST) -q $(1) $(2) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e pages robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -100,6 +100,9 @@ bench-testkit: setup-test ## clusters for tests: ready, memory, virtual time, fo
 
 bench-page: setup-test ## the page in a real browser: frames per second while 200 of 5000 pods come and go each second
 	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.page
+
+suites: setup-test ## the test suites of kopf and kr8s, from their source packages, against a cluster of the test kit
+	PYTHONPATH=src $(VENV)/bin/python tools/suites
 
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos

@@ -7,6 +7,7 @@ Invariant: nothing of the streams is interpreted here; the runtime's streaming s
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import parse_qs
 
 from sampan.core.fast_dataclass import dataclass
@@ -14,10 +15,17 @@ from sampan.core.http import Reply, Request, Response, Upgrade
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_relay import pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
+from sampan.core.websocket import accept, is_websocket, protocols_of, why_not
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.lookup import NotAvailable, PodLookup
-from sampan.kubelet.simulated.played_exec import HEADERS, SPDY, PlayedExec
+from sampan.kubelet.simulated.played_exec import (
+    HEADERS,
+    PROTOCOL,
+    SPDY,
+    PlayedExec,
+    play_on_websocket,
+)
 
 log = get_logger(__name__)
 
@@ -84,13 +92,18 @@ class Streams:
         return await self._pass(request, await self._url(target, ask, self._running))
 
     async def _play(self, target: Target, request: Request, options: StreamOptions) -> Reply:
-        if request.headers.get("upgrade", "").upper() != SPDY:
+        offered = protocols_of(request) if is_websocket(request) and not why_not(request) else []
+        over_websocket = PROTOCOL in offered
+        if not over_websocket and request.headers.get("upgrade", "").upper() != SPDY:
             return _upgrade_required()
         container = await self._running(target)
         result = await self._runtime.exec_sync(container, options.command, PLAY_SECONDS)
         wanted = {"stdin": options.stdin, "stdout": options.stdout, "stderr": options.stderr,
                   "resize": options.tty}  # fmt: skip
         kinds = ["error", *(kind for kind, is_wanted in wanted.items() if is_wanted)]
+        if over_websocket:
+            play = partial(play_on_websocket, result, kinds)
+            return Upgrade(accept(request, PROTOCOL), play)
         return Upgrade(HEADERS, PlayedExec(result, kinds).run)
 
     async def attach(self, target: Target, request: Request) -> Reply:

@@ -1,7 +1,7 @@
 """What a command in a simulated container does, towards whoever runs it.
 
-Job: speak as a runtime's streaming server does (SPDY/3.1): when every stream is there, write what
-    the script says, then the status, and end.
+Job: speak as a runtime's streaming server does (SPDY/3.1, or the channels of a WebSocket): when
+    every stream is there, write what the script says, then the status, and end.
 Invariant: what the client writes is read and means nothing.
 """
 
@@ -12,6 +12,7 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.core import spdy
 from sampan.core.http import Connection, Headers
+from sampan.core.websocket import WebSocket
 from sampan.kubelet.contracts.runtime import ExecResult
 
 SPDY = "SPDY/3.1"
@@ -21,6 +22,24 @@ HEADERS: Headers = (
     ("upgrade", SPDY),
     ("x-stream-protocol-version", PROTOCOL),
 )
+
+
+CHANNELS = {"stdout": b"\x01", "stderr": b"\x02", "error": b"\x03"}
+
+
+async def play_on_websocket(
+    result: ExecResult, kinds: Sequence[str], connection: Connection
+) -> None:
+    socket = WebSocket(connection)
+    for kind, text in _said(result).items():
+        if kind in kinds and text:
+            await socket.send(CHANNELS[kind] + text)
+    await socket.close()
+
+
+def _said(result: ExecResult) -> dict[str, bytes]:
+    status = orjson.dumps(exit_status(result.exit_code))
+    return {"stdout": result.stdout, "stderr": result.stderr, "error": status}
 
 
 class PlayedExec:
@@ -41,9 +60,7 @@ class PlayedExec:
         connection.close()
 
     async def _play(self, connection: Connection) -> None:
-        status = orjson.dumps(exit_status(self._result.exit_code))
-        said = {"stdout": self._result.stdout, "stderr": self._result.stderr, "error": status}
-        for kind, text in said.items():
+        for kind, text in _said(self._result).items():
             if kind in self._streams and text:
                 await connection.write(self._session.data(self._streams[kind], text))
         for stream in self._streams.values():

@@ -5,8 +5,9 @@ import asyncio
 import orjson
 
 from sampan.core import spdy
+from sampan.core.websocket import BINARY, FrameReader
 from sampan.kubelet.contracts.runtime import ExecResult
-from sampan.kubelet.simulated.played_exec import PlayedExec
+from sampan.kubelet.simulated.played_exec import PlayedExec, play_on_websocket
 
 
 class Wire:
@@ -52,3 +53,13 @@ def test_a_failure_has_its_code():
 
 def test_a_client_that_goes_before_all_streams_are_there_hears_nothing():
     assert heard(ExecResult(0, b"out", b""), ["error"], expected=["error", "stdout"]) == {}
+
+
+def test_a_websocket_has_the_same_in_channels():
+    wire = Wire([])
+    asyncio.run(play_on_websocket(ExecResult(0, b"out", b"err"), ["error", "stdout"], wire))
+    frames = FrameReader(from_client=False).feed(wire.written)
+    said = [frame.payload for frame in frames if frame.opcode == BINARY]
+    assert said[0] == b"\x01out"
+    assert said[1][:1] == b"\x03"
+    assert len(said) == 2, "nobody wanted stderr"
