@@ -9,8 +9,10 @@ from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.service_claims import IP_ADDRESSES, Claims
 from sampan.apiserver.registry.service_holdings import HoldingsOfAll
 from sampan.apiserver.registry.services import Allocator, prepare_update
+from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.core.holding import Hold
+from sampan.core.metrics import Metrics
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
@@ -27,7 +29,8 @@ class Server:
 
     def __init__(self, store, cidrs=("10.0.0.0/29",)):
         self.cache = WatchCache(store, LoopClock())
-        self.registry = Registry(store, self.cache)
+        measured = StoreMetrics(Metrics(), LoopClock())
+        self.registry = Registry(store, self.cache, None, measured)
         self.services, rng = [], random.Random(1)
         self.held = HoldingsOfAll(lambda: self.services)
         self.claims = Claims(self.registry, PORTS, LoopClock(), rng)
