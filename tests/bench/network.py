@@ -87,7 +87,7 @@ def rules(place):
     return row
 
 
-async def answer_questions(port_pipe):
+async def server_of_many():
     clock = SystemClock()
     api = SmallApi(clock)
     for number in range(1000):
@@ -96,6 +96,11 @@ async def answer_questions(port_pipe):
     server = ClusterDns(DnsSettings(("127.0.0.1",)), informers, clock, Metrics(), random.Random(1))
     informers.start()
     await server.start()
+    return server, informers
+
+
+async def answer_questions(port_pipe):
+    server, _ = await server_of_many()
     port_pipe.send(server.endpoints[0][1])
     await asyncio.Event().wait()
 
@@ -129,10 +134,38 @@ def names():
         answers += 64
     took, burnt = time.perf_counter() - started, cpu_of(process.pid) - before
     row = {"names answered/s": answers / took, "names answered/s of one core": answers / burnt}
-    row |= latencies(client, asked)
+    with ahead_of_others(process.pid):
+        row |= latencies(client, asked)
     process.terminate()
     process.join()
-    return row
+    return row | {"names never asked before/s of one core": asyncio.run(new_names())}
+
+
+@contextmanager
+def ahead_of_others(*pids):
+    """What else runs on the machine is no part of how long an answer takes."""
+    own = os.getpid()
+    for pid in (own, *pids):
+        os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(own, os.SCHED_OTHER, os.sched_param(0))
+
+
+async def new_names(rounds=10):
+    """Without the answers that were made before, as after any change of a Service."""
+    burnt, count = 0.0, 0
+    for _ in range(rounds):
+        server, informers = await server_of_many()
+        started = time.process_time()
+        for question in questions():
+            assert server.quick_answer(question)
+            count += 1
+        burnt += time.process_time() - started
+        await server.stop()
+        await informers.stop()
+    return count / burnt
 
 
 def latencies(client, asked, rate=5000, seconds=3):
