@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sampan.api.objects import Obj
-from sampan.client import kubeconfig
+from sampan.client import kubeconfig, plain_yaml
 from sampan.client.kubeconfig import SECTIONS, Connection, KubeconfigError, document_of
 
 
@@ -119,9 +119,12 @@ def _with_entry(document: Obj, section: str, name: str, value: Obj) -> list[Obj]
 
 
 def _text(document: Obj) -> bytes:
-    import yaml  # takes longer than all that a verb does before it writes
+    try:
+        return plain_yaml.write(document).encode()
+    except plain_yaml.Unusual:
+        import yaml
 
-    return yaml.safe_dump(document, sort_keys=False).encode()
+        return yaml.safe_dump(document, sort_keys=False).encode()
 
 
 def _base64(data: bytes) -> str:

@@ -1,7 +1,9 @@
 """YAML as programs write kubeconfigs: maps and lists by indentation, values on one line.
 
-Job: read that much without the library, whose import takes longer than a whole request. Pure.
+Job: read and write that much without the library, whose import takes longer than a whole request.
+    Pure.
 Invariant: what it reads, the library reads the same; whatever it is not sure of, it does not read.
+Invariant: what it writes, both read as it was; what they might not, it does not write.
 """
 
 import re
@@ -37,6 +39,49 @@ def read(text: str) -> Any:
     if at != len(lines):
         raise Unusual
     return value
+
+
+def write(document: dict[str, Any]) -> str:
+    """In its own order. Raises Unusual."""
+    return "\n".join(_lines(document, "")) + "\n"
+
+
+def _lines(value: Any, indent: str) -> list[str]:
+    if isinstance(value, dict):
+        return [line for key, item in value.items() for line in _entry_lines(key, item, indent)]
+    lines = []
+    for item in value:
+        if isinstance(item, dict | list) and item:
+            inside = _lines(item, indent + "  ")
+            lines += [f"{indent}- {inside[0].lstrip(' ')}", *inside[1:]]
+        else:
+            lines.append(f"{indent}- {_said(item)}")
+    return lines
+
+
+def _entry_lines(key: Any, item: Any, indent: str) -> list[str]:
+    if not isinstance(key, str) or not re.fullmatch(_KEY, key):
+        raise Unusual
+    if key.lower() in _WORDS or key.lower() in _OTHERS:
+        raise Unusual
+    if isinstance(item, dict | list) and item:
+        below = indent if isinstance(item, list) else indent + "  "
+        return [f"{indent}{key}:", *_lines(item, below)]
+    return [f"{indent}{key}: {_said(item)}"]
+
+
+def _said(value: Any) -> str:
+    if value is True or value is False or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if value in ({}, []):
+        return "{}" if value == {} else "[]"
+    if not isinstance(value, str):
+        raise Unusual
+    is_plain = _TEXT(value) and value.lower() not in _WORDS and value.lower() not in _OTHERS
+    said = value if is_plain else f"'{value}'"
+    if not is_plain and not _QUOTED(said):
+        raise Unusual
+    return said
 
 
 def _block(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.client.plain_yaml import Unusual, read
+from sampan.client.plain_yaml import Unusual, read, write
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -78,3 +78,25 @@ def test_what_the_library_writes_is_read_the_same_or_not_at_all(document):
 def test_any_text_is_read_the_same_or_not_at_all(text):
     with contextlib.suppress(Unusual):
         assert read(text) == yaml.safe_load(text)
+
+
+def test_a_kubeconfig_is_written_as_it_was_read():
+    document = read(KUBECONFIG)
+    text = write(document)
+    assert read(text) == yaml.safe_load(text) == document
+
+
+@given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4))
+def test_what_is_written_both_read_as_it_was(document):
+    try:
+        text = write(document)
+    except Unusual:
+        return
+    assert read(text) == document
+    assert yaml.safe_load(text) == document
+
+
+@pytest.mark.parametrize("value", [1, 1.5, "it's", "é", "a\nb", b"x"])
+def test_what_it_might_not_read_again_is_not_written(value):
+    with pytest.raises(Unusual):
+        write({"a": value})

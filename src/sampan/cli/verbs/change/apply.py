@@ -2,7 +2,7 @@
 
 Job: create or patch each object, say what happened; then remove what the files no longer have.
 Invariant: called as kubectl it is client-side unless told otherwise; called as sampan it is
-server-side unless a flag asks for what only the client can do (docs/decisions/0025).
+server-side unless a flag asks for what only the client can do (docs/decisions/0026).
 """
 
 from sampan.api.errors import ApiError
