@@ -26,17 +26,18 @@ pytestmark = [
 ]
 
 
-def test_forty_sets_of_policies_hold_for_every_pair_of_nine_pods(tmp_path):
+@pytest.mark.parametrize(("family", "seeds"), [("ip", range(1, 21)), ("ip6", range(21, 41))])
+def test_twenty_sets_of_policies_hold_for_every_pair_of_nine_pods(tmp_path, family, seeds):
     with machines(1) as [machine]:
         done = subprocess.run(
             [*machine.where, sys.executable, "-m", "sampan.testing.parts.policy_matrix",
-             str(tmp_path / "d"), *map(str, range(1, 41))],
+             str(tmp_path / "d"), family, *map(str, seeds)],
             capture_output=True, text=True, timeout=220, env=environment(), check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        found = re.fullmatch(r"40 sets of policies, (\d+) denied, 0 differences\n", done.stdout)
+        found = re.fullmatch(r"20 sets of policies, (\d+) denied, 0 differences\n", done.stdout)
         assert found, done.stdout
-        assert int(found[1]) > 1000, "of 11520: or nothing was tested"
+        assert int(found[1]) > 500, "of 5760: or nothing was tested"
         assert "sampan" not in machine.run("nft", "list", "tables")
 
 

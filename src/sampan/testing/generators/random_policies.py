@@ -14,10 +14,11 @@ NAMESPACES = {"x": {"ns": "x", "team": "a"}, "y": {"ns": "y", "team": "a"}, "z":
 PODS = ("a", "b", "c")
 PORTS = (80, 81)
 PROTOCOLS = ("TCP", "UDP")
+SUBNET, SUBNET_IPV6 = "10.244.0.0/24", "fd00:10:244::/64"
 
 
-def pods(subnet: str = "10.244.0", node_name: str = "n1") -> list[Obj]:
-    found = []
+def pods(subnet: str = SUBNET, node_name: str = "n1") -> list[Obj]:
+    network, found = ipaddress.ip_network(subnet), []
     for number, namespace in enumerate(NAMESPACES):
         for position, name in enumerate(PODS):
             found.append(
@@ -37,14 +38,14 @@ def pods(subnet: str = "10.244.0", node_name: str = "n1") -> list[Obj]:
                     },
                     "status": {
                         "phase": "Running",
-                        "podIPs": [{"ip": f"{subnet}.{10 + number * 3 + position}"}],
+                        "podIPs": [{"ip": str(network[10 + number * 3 + position])}],
                     },
                 }
             )  # fmt: skip
     return found
 
 
-def random_policies(rng: random.Random, subnet: str = "10.244.0", most: int = 4) -> list[Obj]:
+def random_policies(rng: random.Random, subnet: str = SUBNET, most: int = 4) -> list[Obj]:
     return [_policy(rng, f"p{number}", subnet) for number in range(rng.randint(0, most))]
 
 
@@ -72,11 +73,13 @@ def _rule(rng: random.Random, peers: str, subnet: str) -> Obj:
 def _peer(rng: random.Random, subnet: str) -> Obj:
     choice = rng.randrange(4)
     if choice == 0:
-        size = rng.choice([24, 29, 30])
-        block: Obj = {"cidr": f"{subnet}.{rng.choice([8, 16]) if size > 24 else 0}/{size}"}
+        network = ipaddress.ip_network(subnet)
+        most = network.max_prefixlen
+        size = rng.choice([most - 8, most - 3, most - 2])
+        start = rng.choice([8, 16]) if size > most - 8 else 0
+        block: Obj = {"cidr": f"{network[start]}/{size}"}
         if rng.random() < 0.5:
-            start = int(block["cidr"].split(".")[3].split("/")[0])
-            block["except"] = [f"{subnet}.{start + rng.choice([0, 2])}/31"]
+            block["except"] = [f"{network[start + rng.choice([0, 2])]}/{most - 1}"]
         return {"ipBlock": block}
     if choice == 1:
         return {"podSelector": _selector(rng, "pod")}

@@ -30,24 +30,29 @@ from sampan.testing.worlds.small_api import SmallApi
 
 CLONE_NEWNET = 0x40000000
 ANSWER_SECONDS = 0.3
+# Of Services and of pods, as nftables calls the family.
+RANGES = {
+    "ip": (("10.96.0.0/12",), ("10.244.0.0/16",)),
+    "ip6": (("fd00:10:96::/112",), ("fd00:10:244::/56",)),
+}
 Question = tuple[str, str, str, int]  # from, to, protocol, port
 
 
 def main() -> int:
-    data_dir, *seeds = sys.argv[1:]
-    return asyncio.run(_run(Path(data_dir), [int(seed) for seed in seeds]))
+    data_dir, family, *seeds = sys.argv[1:]
+    return asyncio.run(_run(Path(data_dir), family, [int(seed) for seed in seeds]))
 
 
-async def _run(data_dir: Path, seeds: list[int]) -> int:
-    network = cni.set_up(data_dir, ("10.96.0.0/12",))
-    subnet = network.subnet.rpartition(".")[0]
+async def _run(data_dir: Path, family: str, seeds: list[int]) -> int:
+    network = cni.set_up(data_dir, *RANGES[family])
+    subnet = network.subnet
     pods = {key_of(pod): pod for pod in generated.pods(subnet)}
     with _namespaces(network, pods) as places:
         wrong = denied = 0
         async with asyncio.timeout(200):
             api, tasks = SmallApi(SystemClock()), Tasks("matrix")
             informers = Informers(api, clock=SystemClock())
-            settings = EnforcerSettings(cni.nft_table(network), "n1")
+            settings = EnforcerSettings(cni.nft_table(network), "n1", network.families)
             enforcer = PolicyEnforcer(settings, informers, SystemClock(), Metrics())
             for name, labels in generated.NAMESPACES.items():
                 await api.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
@@ -126,9 +131,10 @@ class _Place:
     def serve(self) -> None:
         with self.inside():
             for port in generated.PORTS:
-                tcp = socket.create_server(("", port), backlog=64)
-                udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-                udp.bind(("", port))
+                tcp = socket.create_server(("::", port), family=socket.AF_INET6, backlog=64,
+                                           dualstack_ipv6=True)  # fmt: skip
+                udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+                udp.bind(("::", port))
                 udp.setblocking(False)
                 tcp.setblocking(False)
                 self.servers["TCP", port], self.servers["UDP", port] = tcp, udp
@@ -148,7 +154,9 @@ def _namespaces(network: bridge.PodNetwork, pods: dict[str, Obj]) -> Iterator[di
             address = pod["status"]["podIPs"][0]["ip"]
             place = places[key] = _Place(name)
             with place.inside():
-                _ip("addr", "add", f"{address}/24", "dev", "eth0")
+                bits = network.subnet.partition("/")[2]
+                known = ["nodad"] if ":" in address else []
+                _ip("addr", "add", f"{address}/{bits}", "dev", "eth0", *known)
                 _ip("link", "set", "eth0", "up")
                 _ip("route", "add", "default", "via", network.gateway)
             place.serve()
@@ -174,7 +182,8 @@ def _reach(
         address = (pods[target]["status"]["podIPs"][0]["ip"], port)
         with places[source].inside():
             kind = socket.SOCK_STREAM if protocol == "TCP" else socket.SOCK_DGRAM
-            client = socket.socket(socket.AF_INET, kind)
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            client = socket.socket(family, kind)
         client.setblocking(False)
         if protocol == "TCP":
             client.connect_ex(address)

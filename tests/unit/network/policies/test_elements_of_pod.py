@@ -17,17 +17,17 @@ from sampan.testing.generators import random_policies as generated
 class Kernel:
     """As much of nftables as these rules use."""
 
-    def __init__(self, policies, pods):
+    def __init__(self, policies, pods, family):
         self.chains, self.elements = {}, {}
         read = [compile_policy(policy) for policy in policies]
         for policy in read:
-            self.load(ruleset.policy_script("ip", "t", policy))
+            self.load(ruleset.policy_script(family, "t", policy))
         for pod in pods:
             view = pod_view(pod, "n1")
             for direction in (INGRESS, EGRESS):
                 if mine := selecting(view, read, direction):
-                    self.load(ruleset.combination_script("ip", "t", mine, direction))
-            self.elements |= elements_of_pod(view, read, generated.NAMESPACES, "ip")
+                    self.load(ruleset.combination_script(family, "t", mine, direction))
+            self.elements |= elements_of_pod(view, read, generated.NAMESPACES, family)
 
     def load(self, script):
         for line in script.splitlines():
@@ -59,16 +59,16 @@ class Kernel:
     def matches(self, rule, packet):
         address = ipaddress.ip_address
         while rule:
-            if found := re.match(r"ip (saddr|daddr) (!= )?\{ ([^}]*) \}", rule):
+            if found := re.match(r"ip6? (saddr|daddr) (!= )?\{ ([^}]*) \}", rule):
                 own = address(packet[found[1]])
                 inside = any(own in ipaddress.ip_network(e) for e in found[3].split(", "))
                 held = inside != bool(found[2])
-            elif found := re.match(r"ip daddr \. meta l4proto \. th dport @(\S+)", rule):
+            elif found := re.match(r"ip6? daddr \. meta l4proto \. th dport @(\S+)", rule):
                 key = (packet["daddr"], packet["protocol"], packet["port"])
                 held = (found[1], key) in self.elements
-            elif found := re.match(r"ip (saddr|daddr) @(\S+)", rule):
+            elif found := re.match(r"ip6? (saddr|daddr) @(\S+)", rule):
                 held = (found[2], (packet[found[1]],)) in self.elements
-            elif found := re.match(r"ip (saddr|daddr) (\S+)", rule):
+            elif found := re.match(r"ip6? (saddr|daddr) (\S+)", rule):
                 held = address(packet[found[1]]) in ipaddress.ip_network(found[2])
             elif found := re.match(r"meta l4proto (\{[^}]*\}|\S+)", rule):
                 held = packet["protocol"].lower() in re.findall(r"\w+", found[1])
@@ -84,11 +84,15 @@ class Kernel:
 
 
 @pytest.mark.slow
-@given(st.integers(0, 2**32))
-def test_every_pair_of_pods_may_do_what_a_naive_judge_says(seed):
-    policies = generated.random_policies(random.Random(seed))
-    pods = generated.pods()
-    kernel = Kernel(policies, pods)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([("ip", generated.SUBNET), ("ip6", generated.SUBNET_IPV6)]),
+)
+def test_every_pair_of_pods_may_do_what_a_naive_judge_says(seed, network):
+    family, subnet = network
+    policies = generated.random_policies(random.Random(seed), subnet)
+    pods = generated.pods(subnet)
+    kernel = Kernel(policies, pods, family)
     for source in pods:
         for target in pods:
             if source is target:

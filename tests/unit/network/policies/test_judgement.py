@@ -11,11 +11,11 @@ from sampan.testing.generators import random_policies as generated
 
 
 @pytest.mark.slow
-@given(st.integers(0, 2**32))
-def test_people_are_told_what_a_naive_judge_says(seed):
-    policies = generated.random_policies(random.Random(seed))
+@given(st.integers(0, 2**32), st.sampled_from([generated.SUBNET, generated.SUBNET_IPV6]))
+def test_people_are_told_what_a_naive_judge_says(seed, subnet):
+    policies = generated.random_policies(random.Random(seed), subnet)
     read = [compile_policy(policy) for policy in policies]
-    pods = generated.pods()
+    pods = generated.pods(subnet)
     views = [pod_view(pod, "n1") for pod in pods]
     for source, seen_source in zip(pods, views, strict=True):
         for target, seen_target in zip(pods, views, strict=True):
