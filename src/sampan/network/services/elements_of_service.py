@@ -147,6 +147,16 @@ def cluster_ips(spec: Obj) -> list[str]:
     return spec.get("clusterIPs") or [spec["clusterIP"]]
 
 
+def lacks_affinity(service: Obj) -> bool:
+    """Clients are to stay with an endpoint at an address where nobody can keep them there."""
+    spec = service.get("spec") or {}
+    sticky = is_proxied(service) and spec.get("sessionAffinity") == "ClientIP"
+    families = (
+        {"ip6" if ":" in address else "ip" for address in cluster_ips(spec)} if sticky else ()
+    )
+    return not all(map(ruleset.has_affinity, families))
+
+
 def affinity_seconds(spec: Obj) -> int:
     chosen = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
     return int(chosen or DEFAULT_AFFINITY_SECONDS)

@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.network.nftables.elements import DROP, Verdict
-from sampan.network.services.elements_of_service import elements_of_service
+from sampan.network.services.elements_of_service import elements_of_service, lacks_affinity
 from sampan.network.services.endpoints import NodeView
 
 HERE = NodeView("n1")
@@ -123,3 +123,24 @@ def test_affinity_is_learned_by_a_chain_with_its_time():
     config = {"clientIP": {"timeoutSeconds": 5}}
     short = service(sessionAffinity="ClientIP", sessionAffinityConfig=config)
     assert elements(short, "10.244.1.2")["affinity-ips", KEY] == Verdict("affinity-5")
+
+
+@pytest.mark.parametrize(
+    ("spec", "lacks"),
+    [
+        ({"clusterIP": "10.96.0.5", "sessionAffinity": "ClientIP"}, False),
+        ({"clusterIP": "fd00::5", "sessionAffinity": "ClientIP"}, True),
+        ({"clusterIP": "fd00::5", "sessionAffinity": "None"}, False),
+        (
+            {
+                "clusterIP": "10.96.0.5",
+                "clusterIPs": ["10.96.0.5", "fd00::5"],
+                "sessionAffinity": "ClientIP",
+            },
+            True,
+        ),
+        ({"clusterIP": "None", "sessionAffinity": "ClientIP"}, False),
+    ],
+)
+def test_it_is_known_where_clients_cannot_be_kept_with_their_endpoint(spec, lacks):
+    assert lacks_affinity({"metadata": {"name": "s"}, "spec": spec}) is lacks
