@@ -438,7 +438,8 @@ def test_the_proxy_works_alone_against_an_api_server_elsewhere(
         eventually(lambda: key not in machine.run(*table))
     finally:
         proxy.stop()
-        machine.run("nft", "delete", "table", "ip", "sampan-proxy")
+        for family in ("ip", "ip6"):
+            machine.run("nft", "delete", "table", family, "sampan-proxy")
 
 
 WEB = """

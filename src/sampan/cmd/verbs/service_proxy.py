@@ -1,7 +1,8 @@
 """`sampan service-proxy`: the service proxy as a process of its own, against any API server.
 
 Job: settings → client, informers, ServiceProxy; start and stop them.
-Invariant: the rules stay when it ends; `nft delete table ip sampan-proxy` removes them.
+Invariant: the rules stay when it ends; `nft delete table ip sampan-proxy`, and of
+    `ip6` where the cluster has that, removes them.
 """
 
 import os
