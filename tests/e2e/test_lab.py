@@ -22,6 +22,8 @@ kind: Workload
 seed: 7
 objects:
 - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: there, namespace: shop}}
 streams:
 - name: batch
   count: 12
@@ -36,6 +38,7 @@ streams:
   duration: 5m
   requests: {cpu: 4}
   priorityClassName: high
+  namespace: shop
 - {name: huge, requests: {cpu: 200}}
 """
 PACKED = """

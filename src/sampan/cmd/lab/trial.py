@@ -13,12 +13,13 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
 import orjson
 
-from sampan.api.errors import ApiError
+from sampan.api.errors import AlreadyExists, ApiError
 from sampan.api.objects import Obj, namespace_of
 from sampan.api.resources import EVENTS, NAMESPACES, NODES, PODS
 from sampan.client.contract import Client
@@ -96,9 +97,12 @@ class _Trial:
 
     async def record(self, cluster: AllInOne) -> Obj:
         self._follow()
+        coming = arrivals(self._workload)
         try:
+            for namespace in sorted({namespace_of(arrival.object) for arrival in coming}):
+                await self._ensure_namespace(namespace)
             await self._create_objects()
-            await self._live(arrivals(self._workload))
+            await self._live(coming)
         finally:
             await self._informers.stop()
         self._ledger.close(self._time.clock.now())
@@ -131,14 +135,14 @@ class _Trial:
         for number, (resource, obj) in enumerate(self._workload.objects):
             try:
                 await self._client.create(resource, obj)
+            except AlreadyExists as error:
+                if resource is not NAMESPACES:  # those are made where pods come to them
+                    raise CannotStart(f"objects[{number}] of the workload: {error}") from error
             except ApiError as error:
                 raise CannotStart(f"objects[{number}] of the workload: {error}") from error
         await self._time.settle()
 
     async def _live(self, coming: Sequence[Arrival]) -> None:
-        for namespace in sorted({namespace_of(arrival.object) for arrival in coming}):
-            await self._ensure_namespace(namespace)
-        await self._time.settle()
         until = self._workload.until_seconds
         for at, together in groupby(coming, key=lambda arrival: arrival.at_seconds):
             if at > until:
@@ -164,10 +168,9 @@ class _Trial:
             self._refused.append(str(error))
 
     async def _ensure_namespace(self, name: str) -> None:
-        if name == "default":
-            return
         obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await self._client.create(NAMESPACES, obj)
+        with suppress(AlreadyExists):
+            await self._client.create(NAMESPACES, obj)
 
 
 def main(words: Sequence[str]) -> int:
