@@ -142,6 +142,9 @@ def test_another_page_cannot_use_the_browsers_certificate():
         assert (await api.send("GET", path, headers={**other, **HANDSHAKE})).status == 401
         assert (await api.send("POST", SESSION, {"code": "x"}, headers=other)).status == 403
         assert (await api.send("POST", path, body, headers=own)).status == 201
+        # `kubectl proxy` passes the origin of the pages that it serves on, and says that it is one.
+        proxied = {**other, "x-forwarded-for": "127.0.0.1"}
+        assert (await api.send("POST", path, body, headers=proxied)).status == 409
 
     with_server(work)
 

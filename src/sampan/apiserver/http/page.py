@@ -15,7 +15,7 @@ import orjson
 import sampan
 from sampan.api.errors import ApiError, BadRequest, Forbidden, MethodNotAllowed, Unauthorized
 from sampan.api.objects import Obj, time_text
-from sampan.apiserver.authn.chain import is_same_origin
+from sampan.apiserver.authn.chain import is_own_page
 from sampan.apiserver.authn.page_sessions import PageSessions
 from sampan.apiserver.http import replies
 from sampan.core.fast_dataclass import dataclass
@@ -106,7 +106,7 @@ class Page:
 
     def _session(self, request: Request) -> Response:
         """Raises ApiError."""
-        if "origin" in request.headers and not is_same_origin(request):
+        if not is_own_page(request):
             raise Forbidden("another page's request")
         if request.method == "DELETE":
             self.sessions.forget(request.headers.get("authorization", "").partition(" ")[2].strip())
