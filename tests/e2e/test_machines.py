@@ -78,6 +78,7 @@ def world(request, archive):
         cluster = SampanProcess(root, *flags, where=first.where).up()
         joined = []
         try:
+            assert "other machines reach the API" in cluster.output.read_text()
             cluster.run("image", "import", str(archive))
             line = cluster.run("token", "create")
             for machine, name in zip(others, ("two", "three"), strict=True):

@@ -56,3 +56,18 @@ def url_of(address: str, port: int) -> str:
 
 def reachable(bind_address: str) -> str:
     return "127.0.0.1" if bind_address in EVERYWHERE else bind_address
+
+
+def opening(bind_address: str, port: int) -> str:
+    """What a server that listens there opens to others; empty where it is for this machine only."""
+    try:
+        closed = ipaddress.ip_address(bind_address).is_loopback
+    except ValueError:
+        closed = bind_address == "localhost"
+    if closed:
+        return ""
+    where = "every address of this machine" if bind_address in EVERYWHERE else bind_address
+    return (
+        f"--bind-address {bind_address}: other machines reach the API at {where}, port {port}; who "
+        "has no certificate or token of this cluster learns there how it is, and its version"
+    )

@@ -27,7 +27,7 @@ from sampan.client.kubeconfig import Connection
 from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.cmd.cluster import contexts, machine, pki, rotation
-from sampan.cmd.cluster.addresses import advertise_address, reachable, server_names, url_of
+from sampan.cmd.cluster.addresses import advertise_address, opening, reachable, server_names, url_of
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
@@ -183,6 +183,8 @@ class AllInOne:
             sockets = [listening, *self._for_pods(advertised, port)]
             server = await self._api.serve(store, settings, sockets, self._server_tls())
             self._url = step.detail = url_of(reachable(self._settings.bind_address), port)
+        if opened := opening(self._settings.bind_address, port):
+            self._progress.warn(opened)
         self._write_kubeconfig(self._url)
         ranges = self._settings.ranges
         self._data.remember(

@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.cmd.cluster.addresses import advertise_address, server_names, url_of
+from sampan.cmd.cluster.addresses import advertise_address, opening, server_names, url_of
 from sampan.cmd.errors import CannotStart
 
 
@@ -42,3 +42,21 @@ def test_the_service_kubernetes_has_an_address_of_the_cluster_s_main_family():
 def test_an_address_of_ipv6_has_brackets_in_a_url():
     assert url_of("::1", 6443) == "https://[::1]:6443"
     assert url_of("192.0.2.1", 6443) == "https://192.0.2.1:6443"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.2"])
+def test_a_server_for_this_machine_only_opens_nothing(address):
+    assert opening(address, 6443) == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("0.0.0.0", "every address"),
+        ("::", "every address"),
+        ("192.0.2.7", "at 192.0.2.7, port 1"),
+        ("this-machine", "at this-machine, port 1"),
+    ],
+)
+def test_what_a_server_opens_to_other_machines_is_said(address, what):
+    assert what in opening(address, 1)
