@@ -31,11 +31,11 @@ async def both_lives(
     raw: list[PodLife] = []
     for number in range(rounds):
         raw += await raw_pod_life(floor_socket, directory, clock, rounds=1)
-        through_api.append(await _api_life(client, f"bench-{number}", clock))
+        through_api.append(await api_life(client, f"bench-{number}", clock))
     return through_api, raw
 
 
-async def _api_life(client: Client, name: str, clock: Clock) -> ApiLife:
+async def api_life(client: Client, name: str, clock: Clock) -> ApiLife:
     listed = await client.list(PODS, "default")
     marks = [clock.monotonic()]
     async with asyncio.timeout(_SECONDS):

@@ -24,6 +24,7 @@ from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.agent_overhead import overheads
 from tests.bench.commands import command_figures
+from tests.bench.native import native_figures
 from tests.bench.node_streams import (
     MANY,
     WEB_PORT,
@@ -84,6 +85,8 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
     row |= asyncio.run(overheads(workspace / "agent", rounds))
     say("what tracing costs")
     row |= tracing_figures()
+    say(f"{rounds} pods without containerd")
+    row |= native_figures(workspace / "native", rounds)
     return {
         "first start to Ready, s": first,
         "start again to Ready, s": statistics.median(again),
