@@ -24,7 +24,11 @@ def test_every_socket_has_a_port_of_its_own_that_is_recognised(netlink):
     assert all(own_port.is_own(port) for port in ports)
 
 
-@pytest.mark.parametrize("port", [0, os.getpid(), os.getpid() + 1, 1 << 22 | (os.getpid() + 1)])
+@pytest.mark.parametrize(
+    "port",
+    [0, os.getpid(), os.getpid() + 1, 1 << 22 | (os.getpid() + 1)],
+    ids=["none", "first", "next", "of another process"],
+)
 def test_ports_that_the_kernel_chooses_are_nobodys_of_us(port):
     """It takes the process' number, as for the children that run nft."""
     assert not own_port.is_own(port)
