@@ -168,6 +168,8 @@ def config_toml(
         f"  [{cri}.cni]",
         f"    bin_dir = {_text(cni_bin_dir)}",
         f"    conf_dir = {_text(cni_conf_dir)}",
+        # The first address of a pod is of the cluster's first family, not always the one of IPv4.
+        '    ip_pref = "cni"',
         f"  [{cri}.registry]",
         f"    config_path = {_text(paths.home / 'certs.d')}",
         f"  [{cri}.containerd]",

@@ -25,7 +25,7 @@ def test_everything_is_below_the_data_directory():
     assert found["root"] == "/data/containerd/root"
     assert found["state"] == "/data/containerd/state"
     assert found["grpc"]["address"] == "/data/containerd/containerd.sock"
-    assert cri["cni"] == {"bin_dir": "/opt/cni", "conf_dir": "/data/cni"}
+    assert cri["cni"] == {"bin_dir": "/opt/cni", "conf_dir": "/data/cni", "ip_pref": "cni"}
     options = cri["containerd"]["runtimes"]["runc"]["options"]
     assert options["Root"] == "/data/containerd/state/runc"
     assert found["plugins"]["io.containerd.nri.v1.nri"]["disable"] is True
