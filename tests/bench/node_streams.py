@@ -19,6 +19,7 @@ from sampan.core.http_client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
 from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.raw_cri import pause_pod
@@ -205,9 +206,8 @@ class _BothWays:
         return await run_command(self._api, url)
 
     async def _runtime_exec(self, command: list[str]) -> tuple[bytes, bytes]:
-        url = await self._runtime.exec_url(
-            self._container, command, stdin=False, stdout=True, stderr=True, tty=False
-        )
+        streams = StreamOptions(False, stdout=True, stderr=True, tty=False, command=tuple(command))
+        url = await self._runtime.exec_url(self._container, streams)
         return await run_command(self._plain, url)
 
 

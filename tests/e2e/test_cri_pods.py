@@ -13,6 +13,7 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts import paths
+from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import CommandTimedOut, ContainerState, RuntimeFailure
 from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.private_runtime import private_runtime, why_not
@@ -287,9 +288,8 @@ def test_commands_run_in_a_container_and_are_stopped_in_time(tmp_path):
         assert (done.exit_code, done.stdout, done.stderr) == (6, b"out\n", b"err\n")
         with pytest.raises(CommandTimedOut, match='command "sleep 20" timed out'):
             await node.runtime.exec_sync(container_id, ["sleep", "20"], 1)
-        url = await node.runtime.exec_url(
-            container_id, ["sh"], stdin=True, stdout=True, stderr=True, tty=True
-        )
+        shell = StreamOptions(stdin=True, stdout=True, stderr=True, tty=True, command=("sh",))
+        url = await node.runtime.exec_url(container_id, shell)
         assert url.startswith("http://127.0.0.1:")
 
     story(tmp_path, tell)

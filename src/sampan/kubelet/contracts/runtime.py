@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.local_streams import LocalStreams
+from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 
 # A private containerd's own runtime handler for pods with host ports; other runtimes have none.
 HOST_PORTS_HANDLER = "host-ports"
@@ -342,21 +342,10 @@ class Runtime(Protocol):
     ) -> ExecResult:
         """Raises CommandTimedOut when the command does not end in time."""
 
-    async def exec_url(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool,
-        stdout: bool,
-        stderr: bool,
-        tty: bool,
-    ) -> str:
+    async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
         """Where the runtime's own streaming server takes the connection over."""
 
-    async def attach_url(
-        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
-    ) -> str: ...
+    async def attach_url(self, container_id: str, streams: StreamOptions) -> str: ...
 
     async def port_forward_url(self, sandbox_id: str) -> str: ...
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
 from sampan.core.tasks import all_of, finish
-from sampan.kubelet.contracts.local_streams import LocalStreams
+from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     ContainerStatus,
@@ -223,21 +223,10 @@ class NativeRuntime:
     def network_namespace(self, sandbox_id: str) -> str:
         return self._sandboxes.network_namespace(sandbox_id)
 
-    async def exec_url(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool,
-        stdout: bool,
-        stderr: bool,
-        tty: bool,
-    ) -> str:
+    async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
         raise RuntimeFailure(_NO_URL)
 
-    async def attach_url(
-        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
-    ) -> str:
+    async def attach_url(self, container_id: str, streams: StreamOptions) -> str:
         raise RuntimeFailure(_NO_URL)
 
     async def port_forward_url(self, sandbox_id: str) -> str:

@@ -30,7 +30,7 @@ from sampan.cri.client import (
 from sampan.cri.events import Happened, What, happenings
 from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet.container_spec.bandwidth import is_limited
-from sampan.kubelet.contracts.local_streams import LocalStreams
+from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
     HOST_PORTS_HANDLER,
     CommandTimedOut,
@@ -339,35 +339,24 @@ class CriRuntime:
             raise failure_of(error) from error
         return ExecResult(answer.exit_code, answer.stdout, answer.stderr)
 
-    async def exec_url(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool,
-        stdout: bool,
-        stderr: bool,
-        tty: bool,
-    ) -> str:
+    async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
         request = cri.ExecRequest(
             container_id=container_id,
-            cmd=command,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr and not tty,
-            tty=tty,
+            cmd=streams.command,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr and not streams.tty,
+            tty=streams.tty,
         )
         return await self._url("Exec", request)
 
-    async def attach_url(
-        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
-    ) -> str:
+    async def attach_url(self, container_id: str, streams: StreamOptions) -> str:
         request = cri.AttachRequest(
             container_id=container_id,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr and not tty,
-            tty=tty,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr and not streams.tty,
+            tty=streams.tty,
         )
         return await self._url("Attach", request)
 

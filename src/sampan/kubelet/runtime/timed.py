@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
+from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     Credentials,
@@ -122,28 +123,11 @@ class TimedRuntime(Runtime):
         call = self._runtime.exec_sync(container_id, command, timeout_seconds)
         return await self._observe("exec_sync", call)
 
-    async def exec_url(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool,
-        stdout: bool,
-        stderr: bool,
-        tty: bool,
-    ) -> str:
-        call = self._runtime.exec_url(
-            container_id, command, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty
-        )
-        return await self._observe("exec", call)
+    async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
+        return await self._observe("exec", self._runtime.exec_url(container_id, streams))
 
-    async def attach_url(
-        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
-    ) -> str:
-        call = self._runtime.attach_url(
-            container_id, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty
-        )
-        return await self._observe("attach", call)
+    async def attach_url(self, container_id: str, streams: StreamOptions) -> str:
+        return await self._observe("attach", self._runtime.attach_url(container_id, streams))
 
     async def port_forward_url(self, sandbox_id: str) -> str:
         return await self._observe("port_forward", self._runtime.port_forward_url(sandbox_id))

@@ -80,14 +80,7 @@ class Streams:
             return await own.exec(await self._running(target), options, request)
 
         def ask(container: str) -> Awaitable[str]:
-            return self._runtime.exec_url(
-                container,
-                options.command,
-                stdin=options.stdin,
-                stdout=options.stdout,
-                stderr=options.stderr,
-                tty=options.tty,
-            )
+            return self._runtime.exec_url(container, options)
 
         return await self._pass(request, await self._url(target, ask, self._running))
 
@@ -113,13 +106,7 @@ class Streams:
             return await own.attach(await self._running(target), options, request)
 
         def ask(container: str) -> Awaitable[str]:
-            return self._runtime.attach_url(
-                container,
-                stdin=options.stdin,
-                stdout=options.stdout,
-                stderr=options.stderr,
-                tty=options.tty,
-            )
+            return self._runtime.attach_url(container, options)
 
         return await self._pass(request, await self._url(target, ask, self._running))
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import orjson
 
-from sampan.api.objects import Obj
 from sampan.core import spdy
 from sampan.core.http import Connection, Headers
 from sampan.core.websocket import WebSocket
+from sampan.kubelet.contracts.local_streams import exit_status
 from sampan.kubelet.contracts.runtime import ExecResult
 
 SPDY = "SPDY/3.1"
@@ -65,16 +65,3 @@ class PlayedExec:
                 await connection.write(self._session.data(self._streams[kind], text))
         for stream in self._streams.values():
             await connection.write(self._session.reset(stream))
-
-
-def exit_status(code: int) -> Obj:
-    """What a runtime writes on the error stream."""
-    if code == 0:
-        return {"metadata": {}, "status": "Success"}
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "reason": "NonZeroExitCode",
-        "message": f"command terminated with non-zero exit code: exit status {code}",
-        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-    }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
-from sampan.kubelet.contracts.local_streams import LocalStreams
+from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     ContainerState,
@@ -298,21 +298,10 @@ class SimulatedRuntime:
         code = int(container.script.number("exec-exit-code") or 0)
         return ExecResult(code, container.script.text("exec-output").encode(), b"")
 
-    async def exec_url(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool,
-        stdout: bool,
-        stderr: bool,
-        tty: bool,
-    ) -> str:
+    async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
         raise RuntimeFailure("a simulated container cannot be entered")
 
-    async def attach_url(
-        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
-    ) -> str:
+    async def attach_url(self, container_id: str, streams: StreamOptions) -> str:
         raise RuntimeFailure("a simulated container cannot be attached to")
 
     async def port_forward_url(self, sandbox_id: str) -> str:

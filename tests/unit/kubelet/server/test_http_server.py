@@ -1,7 +1,7 @@
 """The node's HTTP server over TLS, with a simulated runtime and a stand-in streaming server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from sampan.core.http import Connection, Request, Response, Upgrade
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
+from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import ContainerSpec, SandboxSpec
 from sampan.kubelet.server.http_server import KubeletServer
 from sampan.kubelet.server.lookup import RuntimeLookup
@@ -38,12 +39,11 @@ class StreamingRuntime(SimulatedRuntime):
 
     streaming = ""
 
-    async def exec_url(
-        self, container_id: str, command: Sequence[str], *, stdin, stdout, stderr, tty
-    ) -> str:
-        return f"{self.streaming}/exec/{'+'.join(command)}/{stdin}/{stdout}/{stderr}/{tty}"
+    async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
+        asked = f"{streams.stdin}/{streams.stdout}/{streams.stderr}/{streams.tty}"
+        return f"{self.streaming}/exec/{'+'.join(streams.command)}/{asked}"
 
-    async def attach_url(self, container_id: str, *, stdin, stdout, stderr, tty) -> str:
+    async def attach_url(self, container_id: str, streams: StreamOptions) -> str:
         return f"{self.streaming}/attach"
 
     async def port_forward_url(self, sandbox_id: str) -> str:

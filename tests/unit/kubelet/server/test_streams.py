@@ -53,7 +53,7 @@ class OneContainer:
         self._there = there
         self.asked = []
 
-    async def exec_url(self, container_id, command, **streams):
+    async def exec_url(self, container_id, streams):
         self.asked.append(container_id)
         if container_id != self._there:
             raise RuntimeFailure("container is in CONTAINER_EXITED state")

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.core.tasks import Tasks
-from sampan.kubelet.contracts.local_streams import StreamOptions
+from sampan.kubelet.contracts.local_streams import StreamOptions, exit_status
 from sampan.kubelet.native.streams.channels import (
     RESIZE,
     STDERR,
@@ -32,22 +32,6 @@ from sampan.kubelet.native.streams.channels import (
 _CHUNK_BYTES = 64 * 1024
 _ATTACH_STDOUT, _ATTACH_STDERR = 2, 3  # how conmon marks what it sends
 _DRAIN_SECONDS = 2.0
-
-
-def success() -> bytes:
-    return json.dumps({"metadata": {}, "status": "Success"}).encode()
-
-
-def exit_status(code: int) -> bytes:
-    if code == 0:
-        return success()
-    return json.dumps({
-        "metadata": {},
-        "status": "Failure",
-        "message": f"command terminated with non-zero exit code: exit status {code}",
-        "reason": "NonZeroExitCode",
-        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-    }).encode()  # fmt: skip
 
 
 def failure(why: str) -> bytes:
@@ -175,7 +159,7 @@ class ExecSession:
                 "error executing command in container: failed to exec in container: "
                 f"{said or 'it could not be started'}"
             )
-        return exit_status(code if code >= 0 else 128 - code)
+        return json.dumps(exit_status(code if code >= 0 else 128 - code)).encode()
 
     async def _end(self) -> None:
         process = self._process
@@ -245,7 +229,7 @@ class AttachSession:
             self._connect(connection)
             tasks.start("stdin", self._copy_in(channels, connection))
             await self._copy_out(channels, connection)
-            await channels.finish(success())
+            await channels.finish(json.dumps(exit_status(0)).encode())
         except OSError as error:
             with contextlib.suppress(OSError):
                 await channels.finish(failure(f"error attaching to container: {error}"))
