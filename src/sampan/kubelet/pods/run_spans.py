@@ -29,11 +29,13 @@ class RunSpans:
         self._noted.pop(uid, None)
 
     def _note_run(self, uid: str, container: ContainerStatus) -> None:
-        if container.started_at <= 0 or container.finished_at < container.started_at:
+        if container.started_at <= 0 or container.finished_at <= 0:
             return
+        # containerd takes the time of the start when the call is back: a command that ends at once
+        # has ended before that, on its clock.
+        started = min(container.started_at, container.finished_at)
         facts = {"exit code": str(container.exit_code)}
         if container.reason and container.reason != "Completed":
             facts["error"] = container.reason
-        ran = Span(LANE, f"{container.name} ran", container.started_at, container.finished_at, TOP,
-                   facts)  # fmt: skip
+        ran = Span(LANE, f"{container.name} ran", started, container.finished_at, TOP, facts)
         self._traces.add(uid, ran)

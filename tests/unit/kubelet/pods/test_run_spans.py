@@ -37,6 +37,13 @@ def test_one_that_never_started_has_no_run():
     assert traces.of("u") is None
 
 
+def test_a_command_that_ended_before_its_start_was_reported_has_a_run_of_no_length():
+    traces = Traces(ManualClock())
+    RunSpans(traces).note("u", observed(replace(ENDED, started_at=5.001)))
+    [(name, began, ended, _)] = told(traces)
+    assert (name, began, ended) == ("main ran", 5.0, 5.0)
+
+
 def test_what_is_gone_from_the_runtime_and_forgotten_pods_cost_no_memory():
     runs = RunSpans(Traces(ManualClock()))
     runs.note("u", observed(ENDED))
