@@ -18,7 +18,7 @@ from sampan.api.schema.published import Schema
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
 from sampan.testing import virtual_time
-from sampan.testing.kit.plane import ensure_pki
+from sampan.testing.kit.process.plane import ensure_pki
 from sampan.testing.virtual_time import LoopClock
 from tests.growth.line_counts import Counts, counted
 from tests.growth.workloads import Workload

@@ -19,7 +19,7 @@ from sampan.client.inprocess import InProcessClient
 from sampan.client.reflector import Selection
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks, all_of
-from sampan.testing.kit.plane import Plane
+from sampan.testing.kit.process.plane import Plane
 from sampan.testing.kit.spec import Spec
 
 AT_ONCE = 32

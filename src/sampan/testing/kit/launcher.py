@@ -114,7 +114,7 @@ class Launcher:
         self._lock = threading.Lock()
         ours, theirs = messages.pair()
         with theirs, self._log.open("wb") as log:
-            program = [sys.executable, "-m", "sampan.testing.kit.zygote"]
+            program = [sys.executable, "-m", "sampan.testing.kit.process.zygote"]
             self._process = subprocess.Popen(
                 [*program, str(theirs.fileno()), str(self.base)],
                 pass_fds=[theirs.fileno()], cwd=self.base, env=_environment(),

@@ -18,11 +18,12 @@ from sampan.api.schema.published import Schema
 from sampan.cmd.errors import CannotStart as NoCluster
 from sampan.core.clock import SystemClock
 from sampan.core.virtual_time.loop import SteppedLoop, VirtualClock
-from sampan.testing.kit import member, messages
-from sampan.testing.kit.commands import COMMANDS
-from sampan.testing.kit.plane import Plane, ensure_pki
+from sampan.testing.kit import messages
+from sampan.testing.kit.process import member
+from sampan.testing.kit.process.commands import COMMANDS
+from sampan.testing.kit.process.plane import Plane, ensure_pki
+from sampan.testing.kit.process.warm_up import warm_up
 from sampan.testing.kit.spec import CannotStart, spec_of
-from sampan.testing.kit.warm_up import warm_up
 from sampan.testing.kit.zygote_files import KEPT, KEYS
 
 

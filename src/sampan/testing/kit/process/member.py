@@ -18,9 +18,9 @@ from sampan.api.errors import ApiError
 from sampan.core.tasks import Tasks
 from sampan.core.virtual_time.loop import SteppedLoop
 from sampan.testing.kit import messages
-from sampan.testing.kit.plane import Plane
+from sampan.testing.kit.process.plane import Plane
+from sampan.testing.kit.process.warm_up import touch
 from sampan.testing.kit.spec import CannotStart
-from sampan.testing.kit.warm_up import touch
 
 Message = dict[str, Any]
 Command = Callable[[Plane, SteppedLoop, Message], Awaitable[Message]]

@@ -14,8 +14,8 @@ from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.clock import Clock
 from sampan.core.http import Handler, Reply, Request, Response, Stream
 from sampan.core.virtual_time.outside import closing
-from sampan.testing.kit.fault_plan import Asked, FaultChoices, asked_of, fault_for
 from sampan.testing.kit.objects import MANAGER
+from sampan.testing.kit.process.fault_plan import Asked, FaultChoices, asked_of, fault_for
 
 REMEMBERED = 20
 SLOW_SECONDS, LATE_SECONDS = 1.0, 2.0

@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from sampan.testing.kit.fault_plan import FAULTS, Asked, asked_of, choices_of, fault_for
+from sampan.testing.kit.process.fault_plan import FAULTS, Asked, asked_of, choices_of, fault_for
 
 PATCH = Asked("patch", "pods", "/api/v1/namespaces/default/pods/p", "operator")
 

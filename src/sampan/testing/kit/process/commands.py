@@ -9,10 +9,10 @@ from sampan.api.rules.pods import node_name
 from sampan.cmd.verbs.why import lines_about
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.testing.kit.fault_plan import choices_of
-from sampan.testing.kit.member import Command, Message
-from sampan.testing.kit.plane import Plane
-from sampan.testing.kit.severed import SeveredBackend
+from sampan.testing.kit.process.fault_plan import choices_of
+from sampan.testing.kit.process.member import Command, Message
+from sampan.testing.kit.process.plane import Plane
+from sampan.testing.kit.process.severed import SeveredBackend
 
 
 async def settle(_plane: Plane, loop: SteppedLoop, request: Message) -> Message:

@@ -22,7 +22,7 @@ from sampan.cmd.cluster.pki import Pki
 from sampan.core.clock import SystemClock
 from sampan.core.http_client import HttpClient
 from sampan.core.virtual_time.loop import SteppedLoop
-from sampan.testing.kit.plane import Plane
+from sampan.testing.kit.process.plane import Plane
 from sampan.testing.kit.spec import Spec
 
 _POD = {"containers": [{"name": "c", "image": "i"}]}

@@ -43,8 +43,8 @@ from sampan.core.virtual_time.outside import Outside
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store
 from sampan.store.open import open_store
-from sampan.testing.kit.faulty_edge import FaultyEdge
-from sampan.testing.kit.severed import SeveredBackend
+from sampan.testing.kit.process.faulty_edge import FaultyEdge
+from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.spec import CannotStart, Spec
 
 IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
