@@ -5,14 +5,16 @@ Invariant: nothing that only Linux has, and no gRPC, is imported before a real n
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.client.contract import Client
+from sampan.cmd.cluster import machine
 from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.node_flags import shutdown_steps
-from sampan.cmd.settings import NodeChoices
+from sampan.cmd.settings import NodeChoices, UpSettings
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import Origin
 from sampan.core.metrics import Metrics
@@ -41,6 +43,14 @@ class NodeIdentity:
     @property
     def address(self) -> str:
         return self.addresses[0]
+
+
+def own_identity(settings: UpSettings) -> NodeIdentity:
+    """Of this machine as a node."""
+    return NodeIdentity(
+        name=settings.node_name or machine.node_name(socket.gethostname()),
+        addresses=machine.node_addresses(settings.node_ips, settings.ranges.families),
+    )
 
 
 class Nodes(Protocol):
