@@ -12,10 +12,12 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.runtime.programs import Programs
+from sampan.runtime.spawn import Child, Launch, line_from, spawn
 
 START_SECONDS = 120.0
 _CALL_SECONDS = 120.0
@@ -79,7 +81,7 @@ def conmon_call(programs: Programs, container: str, files: ConmonFiles, stdio: S
         if not stdio.stdin_once:
             options.append("--leave-stdin-open")
     return [
-        *programs.prefix, programs.conmon, "--api-version", "1", "--cid", container,
+        programs.conmon, "--api-version", "1", "--cid", container,
         "--cuuid", container, "--name", container, "--runtime", programs.runtime,
         "--bundle", str(files.directory), "--container-pidfile", str(files.pid),
         "--conmon-pidfile", str(files.conmon_pid), "--exit-dir", str(files.exit_code),
@@ -93,20 +95,20 @@ async def create(programs: Programs, container: str, files: ConmonFiles, stdio: 
     files.exit_code.mkdir(exist_ok=True)
     told, tell = os.pipe()
     go_read, go = os.pipe()
-    environment = {"PATH": os.defpath, "_OCI_SYNCPIPE": str(tell), "_OCI_STARTPIPE": str(go_read)}
+    launch = Launch(
+        conmon_call(programs, container, files, stdio),
+        environment=(("_OCI_SYNCPIPE", str(tell)), ("_OCI_STARTPIPE", str(go_read))),
+        inherited=(tell, go_read), own_session=True, hides_unified=programs.hides_unified,
+    )  # fmt: skip
+    process: Child | None = None
     try:
-        process = await asyncio.create_subprocess_exec(
-            *conmon_call(programs, container, files, stdio),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(tell, go_read),
-            start_new_session=True,
-        )  # fmt: skip
+        process = await spawn(launch)
         os.close(tell)
         os.close(go_read)
         tell = go_read = -1
         os.write(go, b"\0")
         async with asyncio.timeout(START_SECONDS):
-            said = await _line_from(told)
+            said = await line_from(told)
             await process.wait()
     except TimeoutError:
         raise ContainerFailure("the container runtime did not answer in time") from None
@@ -116,20 +118,9 @@ async def create(programs: Programs, container: str, files: ConmonFiles, stdio: 
         for number in (told, tell, go_read, go):
             if number >= 0:
                 os.close(number)
+        if process is not None:
+            await process.end()
     return _pid_in(said)
-
-
-async def _line_from(descriptor: int) -> bytes:
-    reader = asyncio.StreamReader(_MOST_MESSAGE)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(descriptor), "rb")
-    )
-    try:
-        return await reader.readline()
-    except ValueError:
-        return b""  # longer than any answer is
-    finally:
-        transport.close()
 
 
 def _pid_in(said: bytes) -> int:
@@ -144,25 +135,49 @@ def _pid_in(said: bytes) -> int:
     raise ContainerFailure(message)
 
 
-async def call(programs: Programs, *arguments: str, seconds: float = _CALL_SECONDS) -> bytes:
-    """One call of the OCI runtime; its output. Raises ContainerFailure."""
-    process = await asyncio.create_subprocess_exec(
-        *programs.call(*arguments),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE, env={"PATH": os.defpath},
-    )  # fmt: skip
+async def start(programs: Programs, container: str) -> None:
+    """What `create` made goes on to its own program. Raises ContainerFailure."""
+    waits_at = Path(programs.state) / container / "exec.fifo"
+    if programs.name != "crun" or not _let_go(waits_at):
+        await call(programs, "start", container)
+
+
+def _let_go(fifo: Path) -> bool:
+    """What `crun start` does, without a program for it. False: there is nobody who waits, and
+    crun says better why."""
     try:
-        async with asyncio.timeout(seconds):
-            output, complaint = await process.communicate()
-    except TimeoutError:
-        raise ContainerFailure(f"{arguments[0]} took more than {seconds:.0f} s") from None
+        pipe = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        os.write(pipe, b"\0")
+        fifo.unlink()
+    except OSError:
+        return False
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise ContainerFailure(complaint.decode(errors="replace").strip() or "it gave no reason")
-    return output
+        os.close(pipe)
+    return True
+
+
+async def call(programs: Programs, *arguments: str, seconds: float = _CALL_SECONDS) -> None:
+    """One call of the OCI runtime. Raises ContainerFailure."""
+    complaint = os.memfd_create("complaint")
+    try:
+        child = await spawn(replace(programs.call(*arguments), stderr=complaint))
+        try:
+            async with asyncio.timeout(seconds):
+                code = await child.wait()
+        except TimeoutError:
+            raise ContainerFailure(f"{arguments[0]} took more than {seconds:.0f} s") from None
+        finally:
+            await child.end()
+        if code != 0:
+            said = os.pread(complaint, _MOST_MESSAGE, 0).decode(errors="replace").strip()
+            raise ContainerFailure(said or "it gave no reason")
+    except OSError as error:
+        raise ContainerFailure(f"{programs.name} cannot be started: {error}") from error
+    finally:
+        os.close(complaint)
 
 
 class Monitor:

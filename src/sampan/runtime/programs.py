@@ -3,19 +3,15 @@
 Job: find them, and say what is missing; the command line of each call.
 """
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.runtime.spawn import UNIFIED, Launch
 
-_UNIFIED = Path("/sys/fs/cgroup/unified")
 _VERSION_SECONDS = 10.0
-# crun refuses machines with both kinds of cgroups: it gets a view of the file system without one.
-_HIDE_UNIFIED = (
-    "unshare", "--mount", "--propagation", "slave", "sh", "-c",
-    f'umount -l {_UNIFIED} && exec "$@"', "sampan",
-)  # fmt: skip
 
 
 class ProgramsMissing(Exception):
@@ -27,17 +23,18 @@ class Programs:
     runtime: str  # a path: crun, else runc
     conmon: str
     state: str  # the OCI runtime's own directory
-    prefix: tuple[str, ...] = ()
     name: str = ""
     version: str = ""
+    hides_unified: bool = False
 
     def runtime_options(self) -> list[str]:
         own = ["--cgroup-manager=cgroupfs"] if self.name == "crun" else []
         return [f"--root={self.state}", *own]
 
-    def call(self, *arguments: str) -> list[str]:
+    def call(self, *arguments: str) -> Launch:
         """A call of the OCI runtime."""
-        return [*self.prefix, self.runtime, *self.runtime_options(), *arguments]
+        command = (self.runtime, *self.runtime_options(), *arguments)
+        return Launch(command, hides_unified=self.hides_unified)
 
 
 def find_programs(state: Path, search_path: str) -> Programs:
@@ -49,9 +46,8 @@ def find_programs(state: Path, search_path: str) -> Programs:
         raise ProgramsMissing(f"{' and '.join(missing)} (apt-get install {' '.join(missing)})")
     runtime = shutil.which(name, path=search_path)
     assert runtime is not None
-    hide = name == "crun" and _UNIFIED.is_dir()
-    prefix = _HIDE_UNIFIED if hide else ()
-    return Programs(runtime, conmon, str(state), prefix, name, _version(runtime))
+    hides_unified = name == "crun" and os.path.ismount(UNIFIED)
+    return Programs(runtime, conmon, str(state), name, _version(runtime), hides_unified)
 
 
 def _version(program: str) -> str:

@@ -327,7 +327,8 @@ def _remove_tree(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        children = [item.path for item in os.scandir(path) if item.is_dir(follow_symlinks=False)]
+        with os.scandir(path) as items:
+            children = [item.path for item in items if item.is_dir(follow_symlinks=False)]
         if not children:
             why = "in use" if error.errno == errno.EBUSY else str(error)
             raise CgroupFailure(f"cgroup {path} cannot be removed: {why}") from error

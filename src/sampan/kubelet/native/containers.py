@@ -21,7 +21,7 @@ from typing import Any
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.tasks import finish
+from sampan.core.tasks import all_of, finish
 from sampan.kubelet.contracts.runtime import (
     CommandTimedOut,
     ContainerSpec,
@@ -47,6 +47,7 @@ from sampan.runtime import monitor
 from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
+from sampan.runtime.spawn import PIPE, Launch, spawn
 
 _KILL_SECONDS = 60.0
 # How long after its start a container's program may need until it can hear SIGTERM.
@@ -273,7 +274,7 @@ class Containers:
             await monitor.create(self._programs, container_id, files, stdio)
             self._watch(container, Monitor(container_id, files))
             self._put(container, replace(record, started_at=self._clock.now()))
-            await monitor.call(self._programs, "start", container_id)
+            await monitor.start(self._programs, container_id)
         except (ContainerFailure, ProcessLookupError) as error:
             failure = str(error) or "its monitor ended"
             self._put(container, replace(record, failure=failure, failed_at=self._clock.now()))
@@ -365,27 +366,27 @@ class Containers:
         self, container_id: str, command: Sequence[str], timeout_seconds: float
     ) -> ExecResult:
         self.running(container_id)
-        call, pid_file, forget = self.exec_call(container_id, command, terminal=False)
+        launch, pid_file, forget = self.exec_call(container_id, command, terminal=False)
         try:
-            running = await asyncio.create_subprocess_exec(
-                *call, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE, env={"PATH": os.defpath},
-            )  # fmt: skip
+            running = await spawn(replace(launch, stdout=PIPE, stderr=PIPE))
+            assert running.stdout is not None, "a pipe was asked for"
+            assert running.stderr is not None, "a pipe was asked for"
             try:
                 async with asyncio.timeout(timeout_seconds or None):
-                    output, complaint = await running.communicate()
+                    said = await all_of((running.stdout.read(), running.stderr.read()))
+                    code = await running.wait()
             except TimeoutError:
                 text = f'command "{" ".join(command)}" timed out'
                 raise CommandTimedOut(text) from None
             finally:
                 if running.returncode is None:
                     _kill_by_file(pid_file)
-                    running.kill()
-                    await running.wait()
+                await running.end()
+            output, complaint = said
             if not pid_file.exists():
-                said = complaint.decode(errors="replace").strip()
-                raise RuntimeFailure(f"failed to exec in container: {said}")
-            return ExecResult(running.returncode or 0, output, complaint)
+                why = complaint.decode(errors="replace").strip()
+                raise RuntimeFailure(f"failed to exec in container: {why}")
+            return ExecResult(code, output, complaint)
         except OSError as error:
             raise RuntimeFailure(f"failed to exec in container: {error}") from error
         finally:
@@ -393,7 +394,7 @@ class Containers:
 
     def exec_call(
         self, container_id: str, command: Sequence[str], *, terminal: bool
-    ) -> tuple[list[str], Path, Callable[[], None]]:
+    ) -> tuple[Launch, Path, Callable[[], None]]:
         """A further program in a container: the call of the OCI runtime, the file that its pid
         will be in, and what to do when it is over."""
         place = self._records.place(container_id)

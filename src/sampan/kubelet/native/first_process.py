@@ -31,7 +31,7 @@ async def start_first_process(
     program.chmod(0o755)
     (bundle / "config.json").write_text(json.dumps(_spec(place, cgroup)))
     await monitor.create(programs, sandbox_id, ConmonFiles(bundle), monitor.Stdio("/dev/null"))
-    await monitor.call(programs, "start", sandbox_id)
+    await monitor.start(programs, sandbox_id)
 
 
 def _spec(place: Path, cgroup: str) -> dict[str, object]:

@@ -49,6 +49,7 @@ from sampan.kubelet.native.streams.answers import NativeStreams
 from sampan.runtime.images.image_store import ImageStore, StoredImage
 from sampan.runtime.images.registry import ImageMissing, Login, Puller, Wanted
 from sampan.runtime.programs import Programs
+from sampan.runtime.spawn import Launch
 
 _NO_URL = "this runtime answers clients itself"
 
@@ -214,7 +215,7 @@ class NativeRuntime:
 
     def exec_call(
         self, container_id: str, command: Sequence[str], *, terminal: bool
-    ) -> tuple[list[str], Path, Callable[[], None]]:
+    ) -> tuple[Launch, Path, Callable[[], None]]:
         return self._containers.exec_call(container_id, command, terminal=terminal)
 
     def running_container(self, container_id: str) -> Path:

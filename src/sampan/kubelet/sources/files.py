@@ -115,7 +115,7 @@ class FileSource:
         try:
             if self._path.is_file():
                 return [self._path.name]
-            found = sorted(entry.name for entry in os.scandir(self._path))
+            found = sorted(os.listdir(self._path))
         except FileNotFoundError:
             return []
         except OSError as error:

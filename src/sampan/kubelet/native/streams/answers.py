@@ -12,6 +12,7 @@ from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.native.streams import channels, port_forward
 from sampan.kubelet.native.streams.channels import Channels
 from sampan.kubelet.native.streams.remote_command import AttachSession, ExecSession
+from sampan.runtime.spawn import Launch
 
 
 class Containers(Protocol):
@@ -19,7 +20,7 @@ class Containers(Protocol):
 
     def exec_call(
         self, container_id: str, command: Sequence[str], *, terminal: bool
-    ) -> tuple[list[str], Path, Callable[[], None]]:
+    ) -> tuple[Launch, Path, Callable[[], None]]:
         """The call, the file that its pid will be in, and what to do when it is over."""
 
     def running_container(self, container_id: str) -> Path:
@@ -36,11 +37,11 @@ class NativeStreams:
         self._containers.running_container(container_id)
 
         async def session(client: Channels) -> None:
-            call, pid_file, forget = self._containers.exec_call(
+            launch, pid_file, forget = self._containers.exec_call(
                 container_id, options.command, terminal=options.tty
             )
             try:
-                await ExecSession(call, pid_file, options).run(client)
+                await ExecSession(launch, pid_file, options).run(client)
             finally:
                 forget()
 

@@ -15,7 +15,7 @@ import signal
 import socket
 import struct
 import termios
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.core.tasks import Tasks
@@ -28,6 +28,7 @@ from sampan.kubelet.native.streams.channels import (
     Arrived,
     Channels,
 )
+from sampan.runtime.spawn import NOTHING, PIPE, Child, Launch, spawn
 
 _CHUNK_BYTES = 64 * 1024
 _ATTACH_STDOUT, _ATTACH_STDERR = 2, 3  # how conmon marks what it sends
@@ -54,10 +55,10 @@ def size_of(payload: bytes) -> tuple[int, int] | None:
 class ExecSession:
     """One command in a container, for one client."""
 
-    def __init__(self, call: Sequence[str], pid_file: Path, options: StreamOptions) -> None:
-        self._call, self._pid_file, self._options = call, pid_file, options
+    def __init__(self, launch: Launch, pid_file: Path, options: StreamOptions) -> None:
+        self._launch, self._pid_file, self._options = launch, pid_file, options
         self._terminal = -1  # our end of it
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Child | None = None
         self._complaint = b""
 
     async def run(self, channels: Channels) -> None:
@@ -80,25 +81,19 @@ class ExecSession:
             await tasks.stop()
             await self._end()
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    async def _start(self) -> Child:
         if self._options.tty:
             with _ConsoleSocket(self._pid_file.with_suffix(".console")) as console:
-                *head, container = self._call
-                process = await asyncio.create_subprocess_exec(
-                    *head, "--console-socket", console.path, container, stdin=nothing,
-                    stdout=nothing, stderr=pipe, env={"PATH": os.defpath},
-                )  # fmt: skip
+                *head, container = self._launch.command
+                command = (*head, "--console-socket", console.path, container)
+                launch = replace(self._launch, command=command, stderr=PIPE)
+                process = self._process = await spawn(launch)
                 self._terminal = await console.terminal(process)
             return process
-        return await asyncio.create_subprocess_exec(
-            *self._call, stdin=pipe if self._options.stdin else nothing, stdout=pipe, stderr=pipe,
-            env={"PATH": os.defpath},
-        )  # fmt: skip
+        stdin = PIPE if self._options.stdin else NOTHING
+        return await spawn(replace(self._launch, stdin=stdin, stdout=PIPE, stderr=PIPE))
 
-    async def _outputs(
-        self, process: asyncio.subprocess.Process
-    ) -> list[tuple[asyncio.StreamReader, int]]:
+    async def _outputs(self, process: Child) -> list[tuple[asyncio.StreamReader, int]]:
         if self._terminal >= 0:
             reader = asyncio.StreamReader()
             await asyncio.get_running_loop().connect_read_pipe(
@@ -163,12 +158,11 @@ class ExecSession:
 
     async def _end(self) -> None:
         process = self._process
-        if process is not None and process.returncode is None:
-            with contextlib.suppress(OSError, ValueError):
-                os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        if process is not None:
+            if process.returncode is None:
+                with contextlib.suppress(OSError, ValueError):
+                    os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
+            await process.end()
         if self._terminal >= 0:
             os.close(self._terminal)
             self._terminal = -1
@@ -195,7 +189,7 @@ class _ConsoleSocket:
         os.close(self._directory)
         self._file.unlink(missing_ok=True)
 
-    async def terminal(self, process: asyncio.subprocess.Process) -> int:
+    async def terminal(self, process: Child) -> int:
         """-1 where the runtime ended instead: its complaint says why."""
         tasks = Tasks("console")
         loop = asyncio.get_running_loop()
