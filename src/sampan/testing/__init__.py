@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def cluster(*, seed: int | None = None, **chosen: Any) -> "Cluster":
-    """A cluster that is ready: API server, controllers, scheduler, simulated nodes. Choices are
-    `nodes=`, `controllers=`, `scheduler=`, `store=`, `clock=` (sampan.testing.kit.spec.Spec), and
-    `webhooks=` (sampan.testing.kit.webhooks)."""
+    """A cluster that is ready: API server, controllers, scheduler, simulated nodes or a real one.
+    Choices are `nodes=`, `controllers=`, `clock=`, `real=` and more (sampan.testing.kit.spec.Spec),
+    and `webhooks=` (sampan.testing.kit.webhooks)."""
     # What only wants something else of this package does not pay for it.
     from sampan.testing.kit.cluster import open_cluster
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
 from sampan.client.contract import Client
-from sampan.client.inprocess import InProcessClient
+from sampan.client.inprocess import Backend, InProcessClient
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
@@ -22,7 +22,7 @@ from sampan.cmd.cluster.nodes import ClientMaker, Nodes, own_identity
 from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
-from sampan.cmd.cluster.served_api import ServedApi
+from sampan.cmd.cluster.served_api import ServedApi, Surroundings
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
@@ -30,7 +30,6 @@ from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 
 if TYPE_CHECKING:
-    from sampan.cmd.simulation.virtual_time import VirtualTime
     from sampan.scheduler.settings import Configuration
 
 
@@ -42,17 +41,16 @@ class AllInOne:
         progress: Progress,
         clock: Clock,
         rng: random.Random | None = None,
-        virtual: "VirtualTime | None" = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
-        """`rng`: whoever gives one can have the same history again; `virtual`: where the clock is
-        moved by others."""
+        """`rng`: whoever gives one can have the same history again."""
         self._settings, self._data, self._progress, self._clock = settings, data, progress, clock
-        self._rng, self._virtual = rng or random.Random(), virtual
+        self._rng, self._surroundings = rng or random.Random(), surroundings
         self._metrics = process_metrics(Traces(clock) if settings.tracing else NO_TRACES)
         self._tasks = Tasks("sampan")
-        self._api = ServedApi(clock, self._metrics, rng, virtual)
+        self._api = ServedApi(clock, self._metrics, rng, surroundings)
         self._cluster_api: ClusterApi | None = None
-        self._nodes: Nodes | None = None
+        self.nodes: Nodes | None = None
         self._server: ApiServer | None = None
         self._scheduler_configuration: Configuration | None = None  # where a file was given
 
@@ -67,10 +65,10 @@ class AllInOne:
 
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
-        self._nodes = choose_nodes(
+        self.nodes = choose_nodes(
             settings, self._data, identity, self._progress, self._clock, self._rng
         )
-        nodes = self._nodes
+        nodes = self.nodes
         gateways = await nodes.gateways()
         around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
@@ -84,10 +82,10 @@ class AllInOne:
     async def stop(self) -> None:
         """readyz fails first; then whoever calls the API goes, then the API, then the store."""
         self._api.wind_down()
-        if self._virtual is not None:
-            self._virtual.let_go()
-        if self._nodes is not None:
-            await self._nodes.stop()
+        if self._surroundings is not None:
+            self._surroundings.let_go()
+        if self.nodes is not None:
+            await self.nodes.stop()
         await self._tasks.stop()
         if self._cluster_api is not None:
             await self._cluster_api.stop()
@@ -105,8 +103,8 @@ class AllInOne:
 
     def hurry(self) -> None:
         """The user asked twice: give containers no more time."""
-        if self._nodes is not None:
-            self._nodes.hurry()
+        if self.nodes is not None:
+            self.nodes.hurry()
 
     async def _start_control_plane(self, around: NodesAround) -> None:
         self._cluster_api = ClusterApi(
@@ -120,7 +118,7 @@ class AllInOne:
         )  # fmt: skip
         if self._settings.scheduler:
             self._start_scheduler(server, duties)
-        simulated = isinstance(self._nodes, SimulatedNodes)
+        simulated = isinstance(self.nodes, SimulatedNodes)
         work = duties.controlling(
             pki.Pki(self._data.pki), server.sign_account_token, gives_ranges=not simulated
         )
@@ -135,4 +133,10 @@ class AllInOne:
         self._tasks.supervise("kube-scheduler", work)
 
     def _client_maker(self, server: ApiServer) -> ClientMaker:
-        return lambda name: InProcessClient(server.as_user(component(name)))
+        def client_of(name: str) -> Client:
+            backend: Backend = server.as_user(component(name))
+            if self._surroundings is not None:
+                backend = self._surroundings.between(name, backend)
+            return InProcessClient(backend)
+
+        return client_of

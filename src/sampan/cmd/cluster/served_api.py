@@ -11,13 +11,14 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.inprocess import Backend
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.http import Handler, Limits
@@ -29,10 +30,8 @@ from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store, StoreError
 from sampan.store.open import open_store
 
-if TYPE_CHECKING:
-    from sampan.cmd.simulation.virtual_time import VirtualTime
-
 HTTP_GRACE_SECONDS = 2.0
+BOOKMARK_SECONDS = 60.0
 LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
 
 
@@ -42,25 +41,46 @@ def _lesson(rest: str) -> Obj | None:
     return lesson_object(rest)
 
 
+class Surroundings(Protocol):
+    """Of an API server whose clients, or whose time, are in somebody's hand."""
+
+    @property
+    def limits(self) -> Limits: ...
+
+    @property
+    def bookmark_seconds(self) -> float:
+        """How often watches that hear of nothing are told so."""
+
+    def offer(self, server: ApiServer, store: Store) -> None:
+        """Called once, before the first request."""
+
+    def around(self, handler: Handler) -> Handler:
+        """What requests meet instead of the handler."""
+
+    def between(self, user: str, backend: Backend) -> Backend:
+        """What a part of this process that acts as `user` meets instead of the server."""
+
+    def let_go(self) -> None:
+        """The end has come: nothing is held up any more."""
+
+
 class ServedApi:
     def __init__(
         self,
         clock: Clock,
         metrics: Metrics,
         rng: random.Random | None = None,
-        virtual: "VirtualTime | None" = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
-        """`virtual`: where the clock is moved by others."""
         self._clock, self._metrics, self._rng = clock, metrics, rng
-        self._virtual = virtual
+        self._surroundings = surroundings
         self._tasks = Tasks("api server")
         self._undo = AsyncExitStack()
         self._server: ApiServer | None = None
 
     @property
     def bookmark_seconds(self) -> float:
-        """On a virtual clock nobody loses a connection, and an hour is nothing."""
-        return 60.0 if self._virtual is None else 3600.0
+        return self._surroundings.bookmark_seconds if self._surroundings else BOOKMARK_SECONDS
 
     def export_traces(self, config_file: str) -> None:
         """Where one is named. Raises CannotStart."""
@@ -105,9 +125,9 @@ class ServedApi:
         self._undo.callback(watch.stop)
         handler: Handler = watch.around(server.handle_http)
         limits = Limits()
-        if self._virtual is not None:
-            self._virtual.offer(server, store)
-            handler, limits = self._virtual.around(handler), self._virtual.limits
+        if self._surroundings is not None:
+            self._surroundings.offer(server, store)
+            handler, limits = self._surroundings.around(handler), self._surroundings.limits
         for listening in sockets:
             http = Server(handler, ssl_context=tls, limits=limits, wants_body=server.wants_body)
             await http.start_on(listening)

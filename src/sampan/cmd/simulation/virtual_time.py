@@ -12,6 +12,7 @@ from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj, time_text
 from sampan.api.rules.durations import DurationError, long_seconds
 from sampan.apiserver.server import ApiServer
+from sampan.client.inprocess import Backend
 from sampan.core.clock import Clock
 from sampan.core.http import Handler, Limits
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop, VirtualClock
@@ -27,6 +28,7 @@ PATIENT = Limits(header_seconds=_FOR_EVER, body_seconds=_FOR_EVER, idle_seconds=
 
 class VirtualTime:
     limits = PATIENT
+    bookmark_seconds = 3600.0  # nobody loses a connection, and an hour is nothing
 
     def __init__(self, loop: SteppedLoop) -> None:
         self._loop = loop
@@ -40,6 +42,10 @@ class VirtualTime:
     def around(self, handler: Handler) -> Handler:
         """The same handler; clients who watch get a moment to react whenever time moves."""
         return self._around(handler)
+
+    def between(self, user: str, backend: Backend) -> Backend:
+        """Parts of the cluster are inside of its time."""
+        return backend
 
     def offer(self, server: ApiServer, store: Store) -> None:
         """From now on, to whoever the API server lets."""

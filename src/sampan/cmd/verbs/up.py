@@ -94,7 +94,7 @@ def _virtual_cluster(settings: UpSettings, data: DataDir, progress: Progress) ->
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SteppedLoop)
     time = VirtualTime(loop)
-    return AllInOne(settings, data, progress, time.clock, virtual=time)
+    return AllInOne(settings, data, progress, time.clock, surroundings=time)
 
 
 class _Furnished:

@@ -8,7 +8,6 @@ Owner: the test; after `close` nothing of it is left.
 
 import functools
 import random
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,12 +30,12 @@ from sampan.testing.kit.expectations import (
     expectation_of,
     shown,
 )
+from sampan.testing.kit.kit_files import DATA
 from sampan.testing.kit.kubeconfigs import kubeconfig_text
-from sampan.testing.kit.launcher import Control, Launcher, Refused, launcher
+from sampan.testing.kit.launcher import Launcher, Refused, Started, launcher
 from sampan.testing.kit.objects import MANAGER, Objects
 from sampan.testing.kit.pacing import ClusterClock
 from sampan.testing.kit.spec import CannotStart, Spec, spec_of
-from sampan.testing.kit.zygote_files import KEYS
 
 if TYPE_CHECKING:
     from sampan.testing.kit.clients import Clients
@@ -52,14 +51,13 @@ class Cluster:
     def __init__(
         self,
         spec: Spec,
-        started: tuple[Control, Path, dict[str, Any]],
+        started: Started,
         origin: Launcher,
-        connection: Connection,
     ) -> None:
-        self.control, self.directory, ready = started
-        self.pid: int = ready["pid"]
+        self.spec, self._started, self._origin = spec, started, origin
+        self.control, self.directory, self.pid = started.control, started.directory, started.pid
+        self._connection = connection = _connection(started)
         self.url = connection.server
-        self.spec, self._origin, self._connection = spec, origin, connection
         self._api = BlockingClient(connection, user_agent=MANAGER, timeout_seconds=60.0)
         self._kept = False
         self._webhooks: WebhookServer | None = None
@@ -83,9 +81,8 @@ class Cluster:
         self._api.close()
         if self._kept:
             self.control.close()
-            return
-        self.control.end()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        else:
+            self._started.end()
 
     @functools.cached_property
     def kubeconfig(self) -> Path:
@@ -118,6 +115,14 @@ class Cluster:
     def api(self) -> BlockingClient:
         """For paths of any kind: `c.api.json("GET", "/version")`."""
         return self._api
+
+    def load_image(self, archive: Path | str) -> Lines:
+        """Of `docker save` and the like, for the real node; the names under which pods find it."""
+        if not self.spec.real:
+            raise ValueError("simulated nodes have every image: ask for real=True")
+        from sampan.testing.kit.image_import import import_image
+
+        return import_image(self.directory / DATA, Path(archive))
 
     # Waiting.
 
@@ -250,7 +255,7 @@ class Cluster:
 
         assert self._webhooks is None, "once for a cluster"
         found = webhooks_of(chosen)
-        self._webhooks = WebhookServer(Pki(self._origin.base / KEYS), found)
+        self._webhooks = WebhookServer(Pki(self._started.keys), found)
         self._webhooks.register(self._api)
         self.clock.settle_virtually()
 
@@ -288,8 +293,10 @@ class Cluster:
 
     def fork(self) -> "Cluster":
         """Another cluster that goes on from where this one is now; neither hears of the other."""
+        if self.spec.real or self.spec.store != "memory":
+            raise CannotStart("what can be forked is in memory: no real node, no store on disk")
         started = self._origin.fork(self.control, None if not self.spec.virtual else 0)
-        return _cluster(self.spec, started, self._origin)
+        return Cluster(self.spec, started, self._origin)
 
     def save(self, path: Path | str) -> Path:
         """All of its objects, at one revision, in a file: `cluster(snapshot=path)` begins with it,
@@ -305,7 +312,8 @@ class Cluster:
 
     def keep(self) -> str:
         """It goes on after the tests; returns the lines that say how to look at it and end it."""
-        self._origin.keep()
+        if not self.spec.real:
+            self._origin.keep()
         self.control.ask("keep")
         self._kept = True
         return f"export KUBECONFIG={self.kubeconfig}\nkill {self.pid}  # ends it"
@@ -337,7 +345,7 @@ def open_cluster(*, seed: int | None = None, webhooks: Any = None, **chosen: Any
     """Raises CannotStart with one sentence."""
     spec, origin = spec_of(chosen), launcher()
     fixed = seed if seed is not None else (0 if spec.virtual else None)
-    cluster = _cluster(spec, origin.new(spec, fixed), origin)
+    cluster = Cluster(spec, origin.new(spec, fixed), origin)
     try:
         if webhooks:
             cluster.add_webhooks(webhooks)
@@ -347,17 +355,14 @@ def open_cluster(*, seed: int | None = None, webhooks: Any = None, **chosen: Any
     return cluster
 
 
-def _cluster(
-    spec: Spec, started: tuple[Control, Path, dict[str, Any]], origin: Launcher
-) -> Cluster:
-    keys = Pki(origin.base / KEYS)
-    connection = Connection(
-        f"https://127.0.0.1:{started[2]['port']}",
+def _connection(started: Started) -> Connection:
+    keys = Pki(started.keys)
+    return Connection(
+        f"https://127.0.0.1:{started.port}",
         ca=keys.ca.read_bytes(),
         certificate=keys.certificate("admin").read_bytes(),
         key=keys.key("admin").read_bytes(),
     )
-    return Cluster(spec, started, origin, connection)
 
 
 def _event_lines(events: Iterable[Obj]) -> str:

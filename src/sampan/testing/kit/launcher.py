@@ -1,7 +1,8 @@
 """The kit's side in the process whose tests want clusters.
 
 Job: start the zygote with the first cluster that is asked for, keep one template for each kind of
-    cluster, have it forked; stop everything at the end.
+    cluster, have it forked; a process for each cluster with a real node; stop everything at the
+    end.
 Invariant: one launcher for a process; a forked process (pytest-forked and the like) starts anew.
 """
 
@@ -19,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import sampan
+from sampan.core.fast_dataclass import dataclass
 from sampan.testing.kit import messages
+from sampan.testing.kit.kit_files import DATA, KEPT, KEYS, LOG
 from sampan.testing.kit.spec import CannotStart, Spec
-from sampan.testing.kit.zygote_files import KEPT, LOG
 
 PATIENCE_SECONDS = 60.0
+PREFIX = "sampan-kit-"
+PROGRAMS = "sampan.testing.kit.process"
 
 
 class ClusterGone(Exception):
@@ -104,75 +108,134 @@ class Control:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A cluster that answers."""
+
+    control: Control
+    directory: Path
+    keys: Path  # the certificates of its administrator and of its servers
+    port: int
+    pid: int
+    process: subprocess.Popen[bytes] | None = None  # where it is a child of this process
+
+    def end(self) -> None:
+        """Returns when nothing of it is left."""
+        self.control.end()
+        if self.process is not None:
+            self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
 class Launcher:
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.base = Path(tempfile.mkdtemp(prefix="sampan-kit-"))
+        self.base = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._log = self.base / LOG
         self._templates: dict[Spec, Control] = {}
+        self._real: list[Control] = []  # of clusters whose node is this machine
         self._count = itertools.count()
-        self._lock = threading.Lock()
-        ours, theirs = messages.pair()
-        with theirs, self._log.open("wb") as log:
-            program = [sys.executable, "-m", "sampan.testing.kit.process.zygote"]
-            self._process = subprocess.Popen(
-                [*program, str(theirs.fileno()), str(self.base)],
-                pass_fds=[theirs.fileno()], cwd=self.base, env=_environment(),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        self._zygote = Control(ours, self._log)
-        self._zygote.answer()
+        self._lock, self._starting = threading.Lock(), threading.Lock()
+        self._zygote: Control | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
-    def new(self, spec: Spec, seed: int | None) -> tuple[Control, Path, dict[str, Any]]:
-        """A cluster that answers: its control, its directory, its port and pid."""
+    def new(self, spec: Spec, seed: int | None) -> Started:
+        if spec.real:
+            return self._with_real_node(spec, seed)
         if spec.store != "memory":
-            return self._from_zygote(spec, seed, serves=True)
+            return self._started(*self._hold(spec, seed, serves=True))
         with self._lock:
             if spec not in self._templates:
-                self._templates[spec] = self._from_zygote(spec, seed, serves=False)[0]
+                self._templates[spec] = self._hold(spec, seed, serves=False)[0]
             template = self._templates[spec]
         return self.fork(template, seed)
 
-    def fork(self, origin: Control, seed: int | None) -> tuple[Control, Path, dict[str, Any]]:
+    def fork(self, origin: Control, seed: int | None) -> Started:
         directory, (ours, theirs) = self._directory(), messages.pair()
         control = Control(ours, self._log)
         with theirs:
             origin.tell("fork", theirs, dir=str(directory), seed=seed)
-        return control, directory, control.answer()
+        return self._started(control, directory)
 
     def keep(self) -> None:
         """The directory stays after the end."""
         (self.base / KEPT).touch()
 
     def close(self) -> None:
-        if os.getpid() != self.pid or self._process.poll() is not None:
+        if os.getpid() != self.pid:
             return
-        for control in (*self._templates.values(), self._zygote):
+        for real in self._real:
+            real.end()
+        for control in (*self._templates.values(), *filter(None, [self._zygote])):
             control.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            _await_end(self._process)
         if not (self.base / KEPT).exists():
             shutil.rmtree(self.base, ignore_errors=True)
 
-    def _from_zygote(
-        self, spec: Spec, seed: int | None, *, serves: bool
-    ) -> tuple[Control, Path, dict[str, Any]]:
+    def _started(self, control: Control, directory: Path) -> Started:
+        ready = control.answer()
+        return Started(control, directory, self.base / KEYS, ready["port"], ready["pid"])
+
+    def _hold(self, spec: Spec, seed: int | None, *, serves: bool) -> tuple[Control, Path]:
+        """By a process that the zygote forks; a template is there when this returns."""
         directory, (ours, theirs) = self._directory(), messages.pair()
         control = Control(ours, self._log)
         with theirs:
-            self._zygote.tell(
+            self._first_process().tell(
                 "hold", theirs, spec=spec.as_dict(), seed=seed, serves=serves, dir=str(directory)
             )
-        return control, directory, control.answer()
+        if not serves:
+            control.answer()
+        return control, directory
+
+    def _first_process(self) -> Control:
+        with self._starting:
+            if self._zygote is None:
+                self._zygote, self._process = _program("zygote", self.base)
+                self._zygote.answer()
+            return self._zygote
+
+    def _with_real_node(self, spec: Spec, seed: int | None) -> Started:
+        """In a directory that its process removes, when nothing is mounted there any more."""
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+        control, process = _program("real_cluster", directory)
+        try:
+            ready = control.ask("hold", spec=spec.as_dict(), seed=seed)
+        except Refused as error:
+            control.end()
+            process.wait()
+            raise CannotStart(str(error)) from None
+        self._real.append(control)
+        keys = directory / DATA / KEYS
+        return Started(control, directory, keys, ready["port"], ready["pid"], process)
 
     def _directory(self) -> Path:
         path = self.base / f"{next(self._count):05d}"
         path.mkdir()
         return path
+
+
+def _program(name: str, directory: Path) -> tuple[Control, subprocess.Popen[bytes]]:
+    """One of sampan.testing.kit.process, with its end of a control socket."""
+    ours, theirs = messages.pair()
+    log = directory / LOG
+    with theirs, log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"{PROGRAMS}.{name}", str(theirs.fileno()), str(directory)],
+            pass_fds=[theirs.fileno()], cwd=directory, env=_environment(),
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    return Control(ours, log), process
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
 
 
 _launchers: list[Launcher] = []

@@ -17,12 +17,13 @@ class PodHandle:
         name: str,
         *,
         container: str = "",
-        exit_code: int = 1,
-        reason: str = "Error",
+        exit_code: int | None = None,
+        reason: str = "",
         namespace: str = "default",
     ) -> None:
         """Its containers (or the one that is named) end now, as if of their own; what happens then
-        is up to the restartPolicy."""
+        is up to the restartPolicy. Simulated ones end with 1 and Error, or as you say; real ones
+        are killed: 137."""
         self._control.ask(
             "fail_pod", name=name, container=container, exit_code=exit_code, reason=reason,
             namespace=namespace,

@@ -11,6 +11,7 @@ from sampan.core.fast_dataclass import dataclass
 
 StoreChoice = Literal["memory", "sqlite"]
 ClockChoice = Literal["real", "virtual"]
+RuntimeChoice = Literal["", "cri", "native"]
 MOST_NODES = 5000
 
 
@@ -27,6 +28,8 @@ class Spec:
     clock: ClockChoice = "real"
     scheduler_config: str = ""  # a KubeSchedulerConfiguration; plugins beside it are found
     nodes_file: str = ""  # types of nodes, instead of a number of them (docs/lab.md)
+    real: bool = False  # the node is this machine, with real containers
+    runtime: RuntimeChoice = ""  # of a real node; empty: containerd
     snapshot: str = ""  # a file: the cluster begins with its objects, and with nodes of their names
 
     @property
@@ -38,15 +41,17 @@ class Spec:
         return tuple(name.strip() for name in self.controllers.split(",") if name.strip())
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in FIELDS}
+        """What `spec_of` reads."""
+        return {name: getattr(self, name) for name in FIELDS if getattr(self, name) != ""}
 
 
 FIELDS = (
     "nodes", "controllers", "scheduler", "store", "clock", "scheduler_config", "nodes_file",
-    "snapshot",
+    "snapshot", "real", "runtime",
 )  # fmt: skip
 FILES = ("snapshot", "scheduler_config", "nodes_file")
-_CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual")}
+_CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual"),
+            "runtime": ("cri", "native")}  # fmt: skip
 
 
 def spec_of(chosen: dict[str, Any]) -> Spec:
@@ -70,4 +75,22 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
             raise CannotStart(f"there is no {name} {path}")
     if spec.store == "sqlite" and spec.virtual:
         raise CannotStart("store='sqlite' has a thread of its own: no virtual clock beside it")
+    _check_real(spec)
     return spec
+
+
+def _check_real(spec: Spec) -> None:
+    """Raises CannotStart."""
+    if type(spec.real) is not bool:
+        raise CannotStart(f"real={spec.real!r}: True or False")
+    if not spec.real:
+        if spec.runtime:
+            raise CannotStart(f"runtime={spec.runtime!r} is for real=True")
+        return
+    if spec.virtual:
+        raise CannotStart("real=True: containers run in real time, no virtual clock beside them")
+    if spec.nodes != 1 or spec.nodes_file or spec.snapshot:
+        raise CannotStart(
+            "real=True: its one node is this machine; nodes, nodes_file and snapshot are for "
+            "simulated ones"
+        )

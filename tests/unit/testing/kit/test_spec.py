@@ -18,6 +18,11 @@ def test_without_choices_it_is_one_node_in_memory():
         ({"controllers": ["*"]}, "a text"),
         ({"scheduler": 1}, "True or False"),
         ({"store": "sqlite", "clock": "virtual"}, "thread"),
+        ({"real": 1}, "True or False"),
+        ({"real": True, "clock": "virtual"}, "real time"),
+        ({"real": True, "nodes": 2}, "its one node is this machine"),
+        ({"real": True, "runtime": "docker"}, "cri, native"),
+        ({"runtime": "native"}, "is for real=True"),
     ],
 )
 def test_what_means_nothing_is_refused_in_one_sentence(chosen, says):
@@ -26,6 +31,10 @@ def test_what_means_nothing_is_refused_in_one_sentence(chosen, says):
     assert "\n" not in str(refused.value)
 
 
-def test_it_survives_the_way_to_another_process():
-    spec = spec_of({"nodes": 3, "controllers": "*,-job", "clock": "virtual"})
+@pytest.mark.parametrize(
+    "chosen",
+    [{"nodes": 3, "controllers": "*,-job", "clock": "virtual"}, {"real": True, "runtime": "cri"}],
+)
+def test_it_survives_the_way_to_another_process(chosen):
+    spec = spec_of(chosen)
     assert spec_of(spec.as_dict()) == spec

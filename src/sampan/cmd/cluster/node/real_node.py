@@ -39,6 +39,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
+    from sampan.kubelet.contracts.runtime import Runtime
     from sampan.kubelet.kubelet import Kubelet
     from sampan.kubelet.server.http_server import KubeletServer
     from sampan.kubelet.settings import KubeletSettings
@@ -80,6 +81,11 @@ class RealNode:
 
     async def place_of(self, kubelet: Origin) -> Origin:
         return kubelet
+
+    @property
+    def containers(self) -> "Runtime | None":
+        """Those who run them, once it is prepared."""
+        return self._runtime.containers
 
     async def gateways(self) -> tuple[str, ...]:
         return await self.pods.gateways()

@@ -3,100 +3,106 @@
 Job: a table of commands: time, nodes, containers.
 """
 
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
 from sampan.api.objects import uid_of
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import node_name
 from sampan.cmd.verbs.why import lines_about
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop
 from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.testing.kit.process.control_end import Action, Message
 from sampan.testing.kit.process.fault_plan import choices_of
-from sampan.testing.kit.process.member import Command, Message
-from sampan.testing.kit.process.plane import Plane
+from sampan.testing.kit.process.held_cluster import Failure, HeldCluster
 from sampan.testing.kit.process.severed import SeveredBackend
 
 
-async def settle(_plane: Plane, loop: SteppedLoop, request: Message) -> Message:
+async def settle(_held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
     await loop.settle(request.get("within", AT_ONCE_SECONDS))
     return {}
 
 
-async def advance(_plane: Plane, loop: SteppedLoop, request: Message) -> Message:
+async def advance(_held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
     await loop.advance(request["duration"])
     return {}
 
 
-async def step(plane: Plane, loop: SteppedLoop, request: Message) -> Message:
+async def step(held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
     """From timer to timer until something is written, at most so far."""
-    began, before = loop.time(), plane.store.revision
+    began, before = loop.time(), held.revision
     until = began + request["most"]
-    while plane.store.revision == before and loop.time() < until:
+    while held.revision == before and loop.time() < until:
         gap = min(await loop.idle(), until - loop.time())
         await loop.advance(gap)
     await loop.settle(0.0)
     return {"seconds": loop.time() - began}
 
 
-async def now(plane: Plane, _loop: SteppedLoop, _request: Message) -> Message:
-    return {"now": plane.clock.now()}
+async def now(held: HeldCluster, _loop: SteppedLoop, _request: Message) -> Message:
+    return {"now": held.clock.now()}
 
 
-async def fail_pod(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
-    client = plane.admin()
+async def fail_pod(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    client = held.admin()
     pod = await client.get(PODS, request["namespace"], request["name"])
-    runtime = plane.nodes.runtimes.get(node_name(pod))
+    runtime = held.runtime_of(node_name(pod))
     observed = None if runtime is None else await runtime.pod(uid_of(pod))
     running = [
-        container
+        container.id
         for container in (observed.containers if observed is not None else ())
         if container.state == ContainerState.RUNNING
         and request["container"] in ("", container.name)
     ]
-    if runtime is None or not running:
+    if not running:
         raise ValueError(f"pod {request['name']} has no running container {request['container']}")
-    for container in running:
-        runtime.crash(container.id, request["exit_code"], request["reason"])
+    failure = Failure(request["exit_code"], request["reason"])
+    for container_id in running:
+        await held.end_container(node_name(pod), container_id, failure)
     return {}
 
 
-async def cut_node(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
-    _way(plane, request).cut()
+async def cut_node(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    _way(held, request).cut()
     return {}
 
 
-async def mend_node(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
-    _way(plane, request).mend()
+async def mend_node(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    _way(held, request).mend()
     return {}
 
 
-async def kill_node(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
-    _way(plane, request).cut()
-    plane.nodes.kill(request["name"])
+async def kill_node(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    way = _way(held, request)
+    held.kill_node(request["name"])
+    way.cut()
     return {}
 
 
-async def why(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
-    client = plane.admin()
+async def why(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    client = held.admin()
     pod = await client.get(PODS, request["namespace"], request["name"])
     return {"lines": await lines_about(client, pod)}
 
 
-async def faults(plane: Plane, _loop: SteppedLoop, request: Message) -> Message:
+async def faults(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
     chosen = request["chosen"]
-    plane.edge.choose(None if chosen is None else choices_of(chosen))
+    held.edge.choose(None if chosen is None else choices_of(chosen))
     return {}
 
 
-async def injected(plane: Plane, _loop: SteppedLoop, _request: Message) -> Message:
-    return {"injected": dict(plane.edge.injected), "last": [*plane.edge.last]}
+async def injected(held: HeldCluster, _loop: SteppedLoop, _request: Message) -> Message:
+    return {"injected": dict(held.edge.injected), "last": [*held.edge.last]}
 
 
-def _way(plane: Plane, request: Message) -> SeveredBackend:
-    found = plane.ways.get(request["name"])
+def _way(held: HeldCluster, request: Message) -> SeveredBackend:
+    found = held.ways.get(request["name"])
     if found is None:
-        raise ValueError(f"there is no node {request['name']}: {', '.join(sorted(plane.ways))}")
+        raise ValueError(f"there is no node {request['name']}: {', '.join(sorted(held.ways))}")
     return found
 
 
+Command = Callable[[HeldCluster, SteppedLoop, Message], Awaitable[Message]]
 COMMANDS: dict[str, Command] = {
     "settle": settle,
     "advance": advance,
@@ -110,3 +116,7 @@ COMMANDS: dict[str, Command] = {
     "faults": faults,
     "injected": injected,
 }
+
+
+def actions_of(held: HeldCluster, loop: SteppedLoop) -> Mapping[str, Action]:
+    return {name: partial(command, held, loop) for name, command in COMMANDS.items()}

@@ -40,10 +40,12 @@ from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
 from sampan.core.virtual_time.outside import Outside
+from sampan.kubelet.contracts.runtime import Runtime
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store
 from sampan.store.open import open_store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
+from sampan.testing.kit.process.held_cluster import Failure
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.spec import CannotStart, Spec
 
@@ -51,6 +53,7 @@ IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
 # Every process of the kit works in the directory of its cluster: what was set before a fork then
 # means another place behind it.
 HERE = "."
+EXIT_CODE, EXIT_REASON = 1, "Error"  # of a container that fails, where the test says no more
 
 
 def ensure_pki(root: Path) -> None:
@@ -143,6 +146,20 @@ class Plane:
 
     def admin(self) -> Client:
         return InProcessClient(self.server.as_user(User("sampan-test", (MASTERS,))))
+
+    @property
+    def revision(self) -> int:
+        return self.store.revision
+
+    def runtime_of(self, node: str) -> Runtime | None:
+        return self.nodes.runtimes.get(node)
+
+    async def end_container(self, node: str, container_id: str, failure: Failure) -> None:
+        code = EXIT_CODE if failure.exit_code is None else failure.exit_code
+        self.nodes.runtimes[node].crash(container_id, code, failure.reason or EXIT_REASON)
+
+    def kill_node(self, name: str) -> None:
+        self.nodes.kill(name)
 
     def client_of(self, user: str) -> Client:
         backend: Backend = self.server.as_user(component(user))

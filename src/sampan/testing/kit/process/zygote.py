@@ -19,12 +19,12 @@ from sampan.cmd.errors import CannotStart as NoCluster
 from sampan.core.clock import SystemClock
 from sampan.core.virtual_time.loop import SteppedLoop, VirtualClock
 from sampan.testing.kit import messages
+from sampan.testing.kit.kit_files import KEPT, KEYS
 from sampan.testing.kit.process import member
-from sampan.testing.kit.process.commands import COMMANDS
+from sampan.testing.kit.process.control_end import Message
 from sampan.testing.kit.process.plane import Plane, ensure_pki
 from sampan.testing.kit.process.warm_up import warm_up
 from sampan.testing.kit.spec import CannotStart, spec_of
-from sampan.testing.kit.zygote_files import KEPT, KEYS
 
 
 def main(descriptor: int, base: Path) -> None:
@@ -53,9 +53,7 @@ def main(descriptor: int, base: Path) -> None:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _hold_cluster(
-    request: member.Message, control: socket.socket, keys: Path, schema: Schema
-) -> None:
+def _hold_cluster(request: Message, control: socket.socket, keys: Path, schema: Schema) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL if request["serves"] else signal.SIG_IGN)
     try:
         spec = spec_of(request["spec"])
@@ -68,7 +66,7 @@ def _hold_cluster(
     except (CannotStart, NoCluster, OSError) as error:
         messages.send(control, {"id": request["id"], "error": " ".join(str(error).split())})
         os._exit(1)
-    process = member.Member(loop, plane, control, COMMANDS)
+    process = member.Member(loop, plane, control)
     if request["serves"]:
         process.serve(request)
     else:

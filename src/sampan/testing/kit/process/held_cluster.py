@@ -1,0 +1,44 @@
+"""What the process of a test cluster has in its hand, whatever its nodes are.
+
+Job: the contract between a cluster's parts and the commands that a test gives to its process.
+"""
+
+from typing import Protocol
+
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.runtime import Runtime
+from sampan.testing.kit.process.faulty_edge import FaultyEdge
+from sampan.testing.kit.process.severed import SeveredBackend
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a container ends; None and empty: as it ends here when somebody kills it."""
+
+    exit_code: int | None = None
+    reason: str = ""
+
+
+class HeldCluster(Protocol):
+    clock: Clock
+    ways: dict[str, SeveredBackend]  # of nodes to the API
+
+    @property
+    def edge(self) -> FaultyEdge: ...
+
+    @property
+    def revision(self) -> int:
+        """Of the store: how much has been written so far."""
+
+    def admin(self) -> Client: ...
+
+    def runtime_of(self, node: str) -> Runtime | None:
+        """Who runs the containers there."""
+
+    async def end_container(self, node: str, container_id: str, failure: Failure) -> None:
+        """As if of its own. Raises ValueError where it cannot end like that."""
+
+    def kill_node(self, name: str) -> None:
+        """Raises ValueError where the machine is needed."""
