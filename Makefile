@@ -8,7 +8,7 @@ PODS ?= 2000
 REQUESTS ?= 20000
 # Where `make run` keeps its cluster: every verb finds ./sampan-data by itself (it was run/data once).
 DATA ?= $(if $(wildcard run/data),run/data,sampan-data)
-N ?= 64
+N ?= 128
 ONLY ?=
 
 # Real containers, networks and processes on a machine that others load too: what failed beside the

@@ -1,15 +1,18 @@
 """The informer's store: the objects of one kind by key, and indices over them.
 
-Job: hold what the reflector saw last; answer by key and by index; say what each change replaced.
-Invariant: an index always agrees with the objects, also after a whole new set came in.
+Job: hold what the reflector saw last; answer by key and by index; count; say what each change
+    replaced.
+Invariant: an index or tally always agrees with the objects, also after a whole new set came in.
 Invariant: an object that was deleted and made anew under the same name is seen as two changes, a
     deletion and a creation, even where the events between were missed.
 Owner: the Informer writes; everybody else reads. What is returned is shared and read-only.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 from sampan.api.objects import Obj, key_of, meta_of, namespace_of, uid_of
+from sampan.client.tally import Tally, TallyFunction
 
 IndexFunction = Callable[[Obj], Iterable[str]]
 # What a change replaced and what is there now; None where there was, or is, nothing.
@@ -37,6 +40,7 @@ class Cache:
         self._indices: dict[str, dict[str, dict[str, Obj]]] = {}
         # Under which values each object stands, so that nobody has to ask for those of the old one.
         self._values: dict[str, dict[str, Sequence[str]]] = {}
+        self._tallies: dict[str, Tally] = {}
         for name, function in (indices or {}).items():
             self.add_index(name, function)
 
@@ -64,6 +68,10 @@ class Cache:
         """The values under which the index has anything: a live view, too."""
         return self._indices[index].keys()
 
+    def tally(self, name: str, group: Hashable) -> Mapping[Any, int]:
+        """How many of the group look alike: a live view."""
+        return self._tallies[name].of(group)
+
     def add_index(self, name: str, function: IndexFunction) -> None:
         """Asking again for an index that is there is fine, as long as it is the same one."""
         known = self._functions.get(name)
@@ -74,6 +82,16 @@ class Cache:
         self._indices[name], self._values[name] = {}, {}
         for key, obj in self._objects.items():
             self._index(name, function, key, obj)
+
+    def add_tally(self, name: str, function: TallyFunction) -> None:
+        """As an index: the same one may be asked for again."""
+        known = self._tallies.get(name)
+        assert known is None or known.function is function, f"two tallies are named {name}"
+        if known is not None:
+            return
+        tally = self._tallies[name] = Tally(function)
+        for key, obj in self._objects.items():
+            tally.put(key, obj)
 
     def put(self, obj: Obj) -> list[Difference]:
         key = key_of(obj)
@@ -109,6 +127,8 @@ class Cache:
             self._objects[key] = new
         for name, function in self._functions.items():
             self._index(name, function, key, new)
+        for tally in self._tallies.values():
+            tally.put(key, new)
 
     def _index(self, name: str, function: IndexFunction, key: str, new: Obj | None) -> None:
         index, known = self._indices[name], self._values[name]

@@ -13,6 +13,7 @@ from sampan.api.objects import Obj, key_of
 from sampan.api.resources import Resource
 from sampan.client.contract import Client
 from sampan.client.indexer import Cache, IndexFunction
+from sampan.client.tally import TallyFunction
 from sampan.controllers.actions import Plan
 from sampan.core.fast_dataclass import dataclass
 
@@ -43,6 +44,8 @@ class Controller:
     wakes: Mapping[Resource, Wake]
     planned: Callable[[View, Key], Awaitable[Plan]]
     indices: Mapping[Resource, Mapping[str, IndexFunction]] = field(default_factory=dict)
+    # What is counted as it changes, by name: a plan need not look at every object for it.
+    tallies: Mapping[Resource, Mapping[str, TallyFunction]] = field(default_factory=dict)
     # Objects that bring further kinds along: while such an object says so, those wake us, too.
     brings: Mapping[Resource, Callable[[Obj], Mapping[Resource, Wake]]] = field(
         default_factory=dict

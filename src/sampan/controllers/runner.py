@@ -152,6 +152,8 @@ class _Loop:
         for resource in {*controller.wakes, *controller.indices}:
             indices = controller.indices.get(resource)
             self._informers[resource] = informers.of(resource, indices=indices)
+            for name, function in controller.tallies.get(resource, {}).items():
+                self._informers[resource].cache.add_tally(name, function)
         self._work = metrics.histogram(
             "workqueue_work_duration_seconds",
             "How long processing an item from the workqueue takes.",
@@ -322,26 +324,26 @@ class _Loop:
         self._expected = {
             key: unmet
             for key, expected in self._expected.items()
-            if (unmet := self._unmet(expected, now))
+            if (unmet := [item for item in expected if not self._is_met(item, now)])
         }
         self._rested_at = {key: at for key, at in self._rested_at.items() if at > now}
         self._prune_at = max(PRUNE_AT, 2 * len(self._expected))
 
-    def _unmet(self, expected: Sequence[Expectation], now: float) -> list[Expectation]:
-        return [item for item in expected if not is_met(item, self._revision, self._lookup, now)]
+    def _is_met(self, item: Expectation, now: float) -> bool:
+        return is_met(item, self._revision, self._lookup, now)
 
     def _has_caught_up(self, key: Key) -> bool:
         expected = self._expected.get(key)
         if expected is None:
             return True
         now = self._clock.monotonic()
-        unmet = self._unmet(expected, now)
-        if not unmet:
+        # What is met is met for good, so each is looked at until it is, not at every change.
+        while expected and self._is_met(expected[-1], now):
+            expected.pop()
+        if not expected:
             del self._expected[key]
             return True
-        self._expected[key] = unmet
-        for item in unmet:
-            self._waiting.setdefault(item.resource, set()).add(key)
+        self._waiting.setdefault(expected[-1].resource, set()).add(key)
         self._queue.add_after(key, LOOK_AGAIN_SECONDS)
         return False
 

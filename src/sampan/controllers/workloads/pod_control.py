@@ -91,6 +91,7 @@ class Claim:
 
     owned: Sequence[Obj]
     actions: Sequence[Patch]
+    adopted: Sequence[Obj] = ()  # those of the owned that were nobody's
 
 
 def claim(
@@ -111,11 +112,9 @@ def claim(
             actions.append(_release(resource, obj, uid_of(owner)))
     if is_deleted(owner):
         return Claim(kept, actions)
-    for obj in orphans:
-        if not is_deleted(obj) and selector.matches(labels_of(obj)):
-            kept.append(obj)
-            actions.append(_adopt(resource, obj, reference))
-    return Claim(kept, actions)
+    adopted = [obj for obj in orphans if not is_deleted(obj) and selector.matches(labels_of(obj))]
+    actions += [_adopt(resource, obj, reference) for obj in adopted]
+    return Claim([*kept, *adopted], actions, adopted)
 
 
 def adopts_any(selector: LabelSelector, orphans: Iterable[Obj]) -> bool:

@@ -45,14 +45,23 @@ from sampan.controllers.controller import Caches, Controller, View, Wake, own_ke
 from sampan.controllers.workloads.adoption import lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
-    available_at,
     claim,
     controller_reference,
     first_to_go,
     is_active,
-    is_terminating,
     pod_events,
     pod_from_template,
+)
+from sampan.controllers.workloads.replica_counts import (
+    REPLICAS,
+    Replicas,
+    active_count,
+    by_owner,
+    matching,
+    next_availability,
+    replica_of,
+    status_counts,
+    terminating_count,
 )
 from sampan.core.fast_dataclass import dataclass
 
@@ -100,7 +109,8 @@ REPLICATION_CONTROLLER = Kind(
 @dataclass(frozen=True, slots=True)
 class Situation:
     owner: Obj
-    pods: Sequence[Obj]  # those whose controller it is
+    replicas: Replicas  # how the pods stand whose controller it is
+    pods: Sequence[Obj] = ()  # these pods, where some of them may have to go or to be released
     orphans: Sequence[Obj] = ()  # pods of the namespace that have no controller
     related: Sequence[Obj] = ()  # pods of sets with the same owner, to spread deletions
 
@@ -118,38 +128,31 @@ def plan(kind: Kind, situation: Situation, now: float) -> Plan:
     reference = controller_reference(kind.resource, owner)
     selector = kind.selector(owner)
     claimed = claim(PODS, owner, reference, selector, situation.pods, situation.orphans)
-    active = [pod for pod in claimed.owned if is_active(pod)]
+    replicas = Counter(matching(situation.replicas, selector))
+    replicas.update(replica_of(pod) for pod in claimed.adopted)
     changes: list[Action] = []
     if not is_deleted(owner):
-        changes = _changes(owner, reference, active, situation.related, now)
+        missing = _replicas(owner) - active_count(replicas)
+        changes = _changes(owner, reference, missing, claimed.owned, situation.related, now)
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        status = new_status(owner, claimed.owned, failure_of(outcomes), now)
+        status = new_status(owner, replicas, failure_of(outcomes), now)
         if kind.counts_terminating:
-            status["terminatingReplicas"] = sum(is_terminating(pod) for pod in claimed.owned)
+            status["terminatingReplicas"] = terminating_count(replicas)
         patch = status_patch(kind.resource, owner, status)
         return [*pod_events(owner, outcomes), *([patch] if patch is not None else [])]
 
-    again = _next_availability(active, _min_ready_seconds(owner), now)
+    again = next_availability(replicas, _min_ready_seconds(owner), now)
     return Plan([*claimed.actions, *changes], then, again)
 
 
-def new_status(owner: Obj, pods: Sequence[Obj], failure: tuple[str, str] | None, now: float) -> Obj:
+def new_status(owner: Obj, replicas: Replicas, failure: tuple[str, str] | None, now: float) -> Obj:
     """`failure`: reason and message of what could not be created or deleted."""
-    active = [pod for pod in pods if is_active(pod)]
-    template_labels = labels_of(owner["spec"].get("template") or {}).items()
-    seconds = _min_ready_seconds(owner)
-    times = [available_at(pod, seconds) for pod in active]
-    counts = {
-        "fullyLabeledReplicas": sum(template_labels <= labels_of(pod).items() for pod in active),
-        "readyReplicas": sum(moment is not None for moment in times),
-        "availableReplicas": sum(moment is not None and moment <= now for moment in times),
-    }
+    template_labels = labels_of(owner["spec"].get("template") or {})
     before: Obj = owner.get("status") or {}
     status: Obj = {
-        "replicas": len(active),
+        **status_counts(replicas, template_labels, _min_ready_seconds(owner), now),
         "observedGeneration": meta_of(owner).get("generation", 0),
-        **{name: count for name, count in counts.items() if count},
     }
     conditions = _conditions(before.get("conditions") or [], failure, now)
     if conditions:
@@ -182,6 +185,7 @@ def _controller(kind: Kind) -> Controller:
             PODS: indices,
             kind.resource: {SELECTOR: by_selector, "controller": by_controller_uid},
         },
+        tallies={PODS: {REPLICAS: by_owner}},
     )
 
 
@@ -194,12 +198,16 @@ async def _situation(view: View, kind: Kind, key: str) -> Situation | None:
     orphans = selected(pods, ORPHANS, namespace_of(owner), selector)
     if adopts_any(selector, orphans) and not await lives(view, kind.resource, owner):
         orphans = []
-    owned = pods.by("controller", uid_of(owner))
+    replicas = pods.tally(REPLICAS, uid_of(owner))
+    stay = matching(replicas, selector)
+    surplus = active_count(stay) + len(orphans) > _replicas(owner)
+    owned: list[Obj] = []
+    if surplus or len(stay) < len(replicas):
+        owned = pods.by("controller", uid_of(owner))
     related: list[Obj] = []
-    if len(owned) > _replicas(owner):  # only then some may have to go
-        for sibling in _siblings(view, kind, owner):
-            related += pods.by("controller", uid_of(sibling))
-    return Situation(owner, owned, orphans, related)
+    for sibling in _siblings(view, kind, owner) if surplus else ():
+        related += pods.by("controller", uid_of(sibling))
+    return Situation(owner, dict(replicas), owned, orphans, related)
 
 
 def _siblings(view: View, kind: Kind, owner: Obj) -> list[Obj]:
@@ -232,15 +240,19 @@ def _controller_key(kind: Kind, pod: Obj) -> Iterable[str]:
 
 
 def _changes(
-    owner: Obj, reference: Obj, active: Sequence[Obj], related: Sequence[Obj], now: float
+    owner: Obj,
+    reference: Obj,
+    missing: int,
+    pods: Sequence[Obj],
+    related: Sequence[Obj],
+    now: float,
 ) -> list[Action]:
-    wanted = _replicas(owner)
-    missing = wanted - len(active)
     if missing > 0:
         pod = pod_from_template(owner["spec"]["template"], owner, reference)
         return [Create(PODS, pod)] * min(missing, BURST)
     if missing == 0:
         return []
+    active = [pod for pod in pods if is_active(pod)]
     neighbours = Counter(pod_facts.node_name(pod) for pod in related if is_active(pod))
     leaving = first_to_go(active, min(-missing, BURST), neighbours, now)
     return [deletion(PODS, pod) for pod in leaving]
@@ -255,15 +267,6 @@ def _conditions(before: Sequence[Obj], failure: tuple[str, str] | None, now: flo
     reason, message = failure
     wanted = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": message}
     return with_condition(before, wanted, now)
-
-
-def _next_availability(active: Sequence[Obj], min_ready_seconds: int, now: float) -> float | None:
-    """How long until the next ready pod counts as available, too."""
-    if not min_ready_seconds:
-        return None
-    times = [available_at(pod, min_ready_seconds) for pod in active]
-    coming = [moment - now for moment in times if moment is not None and moment > now]
-    return min(coming) if coming else None
 
 
 def _replicas(owner: Obj) -> int:

@@ -1,5 +1,7 @@
 """The plan of ReplicaSets: how many pods to make and to delete, and what the status says."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from sampan.api.errors import Forbidden
 from sampan.api.objects import time_text
 from sampan.api.resources import REPLICA_SETS
 from sampan.controllers.actions import Outcome, Patch
+from sampan.controllers.workloads.replica_counts import replica_of
 from sampan.controllers.workloads.replicaset import BURST, REPLICA_SET, Situation, plan
 from sampan.testing.generators.workload_objects import (
     LABELS,
@@ -26,7 +29,7 @@ def replica_set(replicas=3, **words):
 
 
 def planned(owner, *pods, orphans=(), now=NOW):
-    return plan(REPLICA_SET, Situation(owner, pods, orphans), now)
+    return plan(REPLICA_SET, Situation(owner, Counter(map(replica_of, pods)), pods, orphans), now)
 
 
 def pods_of(owner, count, **words):
