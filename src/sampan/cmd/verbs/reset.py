@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir
 from sampan.cmd.verbs.down import stop
 from sampan.core.clock import SystemClock
+from sampan.core.files.remove_tree import remove_tree
 
 
 def run(data_dir: str, *, confirmed: bool) -> int:
@@ -86,4 +86,4 @@ def remove(data: DataDir) -> None:
 
         # What is mounted there may be a directory of the user's: it must not be emptied.
         unmount_below(str(data.kubelet))
-    shutil.rmtree(data.root)
+    remove_tree(data.root)

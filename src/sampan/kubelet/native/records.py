@@ -7,13 +7,13 @@ Invariant: a file that is cut off (the machine lost its power) is a record of no
 """
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.remove_tree import remove_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ class Records(Generic[Record]):
             if entry.name == "record.json":
                 continue
             if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
+                remove_tree(entry)
             else:
                 entry.unlink()
-        shutil.rmtree(place)
+        remove_tree(place)
 
     def all(self) -> Iterator[Record]:
         for place in self._directory.iterdir():

@@ -8,7 +8,6 @@ Owner: cmd/ starts one for each real node.
 
 import asyncio
 import os
-import shutil
 from functools import partial
 from typing import Literal
 
@@ -29,6 +28,7 @@ from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
+from sampan.core.files.remove_tree import remove_tree
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.core.workqueue import WorkQueue
@@ -163,6 +163,6 @@ def _make(path: str) -> None:
 
 
 def _remove(path: str) -> None:
-    """rmtree never follows a link, not even where `path` itself has become one."""
+    """No link is followed, not even where `path` itself has become one."""
     if os.path.lexists(path):
-        shutil.rmtree(path)
+        remove_tree(path)

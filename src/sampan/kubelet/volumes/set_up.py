@@ -7,11 +7,11 @@ Invariant: nothing is removed while something is mounted below, and no link is f
 """
 
 import os
-import shutil
 import stat
 from dataclasses import replace
 from typing import assert_never
 
+from sampan.core.files.remove_tree import remove_tree
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
 from sampan.kubelet.volumes import mounts
 from sampan.kubelet.volumes.atomic_writer import write_payload
@@ -117,5 +117,4 @@ def tear_down(pod_directory: str, *, whole: bool) -> None:
     parts = ("volumes", "volume-subpaths")
     for path in [pod_directory] if whole else [f"{pod_directory}/{part}" for part in parts]:
         if os.path.isdir(path) and not os.path.islink(path):
-            assert shutil.rmtree.avoids_symlink_attacks
-            shutil.rmtree(path)
+            remove_tree(path)

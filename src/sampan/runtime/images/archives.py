@@ -7,7 +7,9 @@ Blocking: to be called in a thread.
 
 import hashlib
 import json
+import lzma
 import tarfile
+import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,10 +22,11 @@ from sampan.runtime.images.content import (
     digest_of,
 )
 from sampan.runtime.images.image_store import ImageStore, Normal
-from sampan.runtime.images.layer import TAR_ERRORS
+from sampan.runtime.images.layer import TAR_ERRORS, StrictEntry
 
 _CONTAINERD_NAME = "io.containerd.image.name"
 _STANDARD_NAME = "org.opencontainers.image.ref.name"
+_MOST_MEMBERS = 100_000  # of an image there are a few for each of its layers
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -31,8 +34,13 @@ class Archive:
     """One open archive; members are found by name, `./` or not."""
 
     def __init__(self, opened: tarfile.TarFile, path: Path) -> None:
+        """Raises ImageError, and what damaged archives raise."""
         self._tar, self._path = opened, path
-        self._members = {member.name.removeprefix("./"): member for member in opened}
+        self._members: dict[str, tarfile.TarInfo] = {}
+        for member in opened:
+            self._members[member.name.removeprefix("./")] = member
+            if len(self._members) > _MOST_MEMBERS:
+                raise ImageError(f"{path} has more than {_MOST_MEMBERS} entries")
 
     def has(self, name: str) -> bool:
         return name in self._members
@@ -65,7 +73,7 @@ def import_archive(
 
     `name`: for an archive of one image that does not say what it is called."""
     try:
-        with tarfile.open(path) as opened, store.reserving() as reserved:
+        with tarfile.open(path, tarinfo=StrictEntry) as opened, store.reserving() as reserved:
             archive = Archive(opened, path)
             if archive.has("index.json"):
                 found = _from_layout(store, archive, architecture, reserved)
@@ -83,7 +91,7 @@ def import_archive(
             return [full_name for full_name, _ in named]
     except OSError as error:
         raise ImageError(f"{path} cannot be imported: {error}") from error
-    except TAR_ERRORS as error:
+    except (*TAR_ERRORS, zlib.error, lzma.LZMAError) as error:
         raise ImageError(f"{path} is not an image archive: {error}") from error
 
 
@@ -96,14 +104,12 @@ def _from_layout(
     index = manifests.document(archive.read("index.json"), "index")
     docker_names = _names_by_config(archive)
     found: Found = []
-    for entry in index.get("manifests") or ():
+    for entry in manifests.listed(index, "manifests"):
         target = manifests.descriptor(entry)
         if target.media_type in manifests.INDEXES:
-            data = archive.read(_blob(target.digest))
-            target = manifests.manifest_for(manifests.document(data, "index"), architecture)
-        manifest = manifests.manifest(
-            manifests.document(archive.read(_blob(target.digest)), "manifest")
-        )
+            found_index = manifests.document(_checked(archive, target), "index")
+            target = manifests.manifest_for(found_index, architecture)
+        manifest = manifests.manifest(manifests.document(_checked(archive, target), "manifest"))
         for part in (target, manifest.config, *manifest.layers):
             reserved.add(part.digest)
             _copy(store, archive, _blob(part.digest), part)
@@ -112,8 +118,17 @@ def _from_layout(
     return found
 
 
+def _checked(archive: Archive, part: Descriptor) -> bytes:
+    data = archive.read(_blob(part.digest))
+    if digest_of(data) != part.digest:
+        raise ImageError(f"failed digest verification: {digest_of(data)} came, not {part.digest}")
+    return data
+
+
 def _names_of(entry: dict[str, Any]) -> list[str]:
     annotations = entry.get("annotations") or {}
+    if not isinstance(annotations, dict):
+        return []
     full, standard = annotations.get(_CONTAINERD_NAME), annotations.get(_STANDARD_NAME)
     if isinstance(full, str) and full:
         return [full]
@@ -130,14 +145,25 @@ def _names_by_config(archive: Archive) -> dict[str, list[str]]:
         "sha256:" + Path(str(entry.get("Config"))).name.removesuffix(".json"): list(
             entry.get("RepoTags") or ()
         )
-        for entry in json.loads(archive.read("manifest.json"))
+        for entry in _docker_entries(archive)
     }
+
+
+def _docker_entries(archive: Archive) -> list[dict[str, Any]]:
+    found = json.loads(archive.read("manifest.json"))
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise ImageError("manifest.json of the archive is no list of images")
+    for entry in found:
+        for name in ("Layers", "RepoTags"):
+            if not isinstance(entry.get(name) or [], list):
+                raise ImageError(f"{name} in manifest.json of the archive is no list")
+    return found
 
 
 def _from_docker(store: ImageStore, archive: Archive, reserved: set[str]) -> Found:
     found: Found = []
-    for entry in json.loads(archive.read("manifest.json")):
-        data = archive.read(str(entry["Config"]))
+    for entry in _docker_entries(archive):
+        data = archive.read(str(entry.get("Config")))
         config = Descriptor("application/vnd.oci.image.config.v1+json", digest_of(data), len(data))
         store.content.write(config, [data])
         layers = [_layer(store, archive, str(name)) for name in entry.get("Layers") or ()]

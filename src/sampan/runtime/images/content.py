@@ -75,6 +75,15 @@ class ContentStore:
             raise ImageError(f"{digest} was damaged on the disk and is removed: pull it again")
         return data
 
+    def is_whole(self, descriptor: Descriptor) -> bool:
+        """Every byte of it is read; blocking."""
+        try:
+            with self.path(descriptor.digest).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            return False
+        return f"sha256:{found}" == descriptor.digest
+
     def write(self, descriptor: Descriptor, chunks: Iterable[bytes]) -> None:
         """Raises ImageError where the bytes are not those of the descriptor, and keeps nothing."""
         writing = self.begin(descriptor)

@@ -9,15 +9,16 @@ Owner: one per node; files of one directory, which is read again when another pr
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.remove_tree import remove_tree
 from sampan.runtime.images import manifests
 from sampan.runtime.images.content import (
     ContentStore,
@@ -68,7 +69,7 @@ class ImageStore:
         """At a start: what was being made when the last process ended."""
         self.content.remove_unfinished()
         for left in self._unpacking.iterdir():
-            shutil.rmtree(left, ignore_errors=True)
+            _remove_if_there(left)
 
     # ---- names
 
@@ -122,7 +123,7 @@ class ImageStore:
         if not self._reserved:
             for directory in self._layers.iterdir():
                 if directory.name not in layers:
-                    shutil.rmtree(directory, ignore_errors=True)
+                    _remove_if_there(directory)
 
     @contextlib.contextmanager
     def reserving(self) -> Iterator[set[str]]:
@@ -165,6 +166,9 @@ class ImageStore:
 
     def _remember(self, digest: str, entries: Sequence[_Name]) -> None:
         manifest, config = self._read(digest)
+        for diff_id, layer in zip(config.diff_ids, manifest.layers, strict=True):
+            if not self._layer_path(diff_id).is_dir() and not self.content.has(layer):
+                raise ImageError(f"the layer {layer.digest} is not in the store")
         known = self._images.get(manifest.config.digest)
         names = {entry.name for entry in entries} | set(known.names if known else ())
         digests = {entry.repo_digest for entry in entries if entry.repo_digest}
@@ -206,7 +210,7 @@ class ImageStore:
         return found
 
     async def _layer(self, diff_id: str, layer: Descriptor, below: Sequence[Path]) -> Path:
-        target = self._layers / diff_id.removeprefix("sha256:")
+        target = self._layer_path(diff_id)
         if target.exists():
             return target
         turn = self._turns.setdefault(diff_id, asyncio.Lock())
@@ -215,6 +219,9 @@ class ImageStore:
                 await self._unpack(diff_id, layer, below, target)
         self._turns.pop(diff_id, None)
         return target
+
+    def _layer_path(self, diff_id: str) -> Path:
+        return self._layers / diff_id.removeprefix("sha256:")
 
     async def _unpack(
         self, diff_id: str, layer: Descriptor, below: Sequence[Path], target: Path
@@ -227,12 +234,37 @@ class ImageStore:
         ]  # fmt: skip
         try:
             await _run_unpack(work)
-            with contextlib.suppress(FileExistsError):
-                os.rename(directory, target)
+            _rename_directory(directory, target)
+        except ImageError as error:
+            await self._look_at_blob(layer)
+            raise ImageError(f"the layer {layer.digest} is not used: {error}") from error
         except OSError as error:
             raise ImageError(f"the layer {layer.digest} cannot be unpacked: {error}") from error
         finally:
-            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+            await asyncio.to_thread(_remove_if_there, directory)
+
+    async def _look_at_blob(self, layer: Descriptor) -> None:
+        """Was it the image's fault, or the disk's? What the disk damaged is fetched again."""
+        if not await asyncio.to_thread(self.content.is_whole, layer):
+            self.content.remove(layer.digest)
+            self._seen = (-1, -1)  # its images are not there any more
+            raise ImageError(
+                f"the layer {layer.digest} was damaged on the disk and is removed: "
+                "pull or import the image again"
+            )
+
+
+def _rename_directory(directory: str, target: Path) -> None:
+    try:
+        os.rename(directory, target)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another was faster
+            raise
+
+
+def _remove_if_there(directory: str | Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        remove_tree(directory)
 
 
 async def _run_unpack(work: Sequence[str]) -> None:

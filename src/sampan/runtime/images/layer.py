@@ -8,31 +8,54 @@ Invariant: the limits hold before anything is written beyond them.
 """
 
 import contextlib
+import errno
 import os
-import shutil
 import stat
 import tarfile
 from collections.abc import Sequence
 from typing import IO
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.remove_tree import remove_tree
 from sampan.runtime.images.content import CHUNK_BYTES, ImageError
 
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 _OVERLAY_OPAQUE = "trusted.overlay.opaque"
-_XATTR = "SCHILY.xattr."
-# Others would speak to the overlay itself (trusted.overlay.redirect) or to the node's own policy.
-_XATTRS = ("user.", "security.capability")
-_HOLE = bytes(4096)
+_XATTR, _CAPABILITY = "SCHILY.xattr.", "security.capability"
+# As containerd: all but the administrator's. Those would speak to the overlay itself, and these to
+# one that is mounted without root.
+_XATTRS_LEFT_OUT = ("trusted.", "user.overlay.")
 _LONGEST_NAME = 4096
+_NOBODY = (1 << 32) - 1  # for chown: leave it as it is
+# Not in the types that mypy knows.
+_DAMAGED_HEADERS = (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError)  # type: ignore[attr-defined]
+_ReadError = tarfile.ReadError  # where the parameter hides the module
 # What a hostile archive makes of the parser, besides its own errors.
-TAR_ERRORS = (tarfile.TarError, EOFError, ValueError, ArithmeticError, LookupError, MemoryError)
+TAR_ERRORS = (
+    tarfile.TarError, EOFError, ValueError, ArithmeticError, LookupError, MemoryError,
+    RecursionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     entries: int = 2_000_000
     bytes: int = 64 << 30
+
+
+class StrictEntry(tarfile.TarInfo):
+    """An entry whose header is damaged ends the reading; else it would pass for the archive's end,
+    and the rest would be missing in silence. One of a negative size would be read for ever."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> "StrictEntry":
+        try:
+            found = super().fromtarfile(tarfile)
+        except _DAMAGED_HEADERS as error:
+            raise _ReadError(str(error)) from None
+        if found.size < 0:
+            raise _ReadError("an entry of a negative size")
+        return found
 
 
 class LayerWriter:
@@ -45,13 +68,15 @@ class LayerWriter:
     def write(self, stream: IO[bytes]) -> None:
         """Raises ImageError, OSError."""
         try:
-            with tarfile.open(fileobj=stream, mode="r|", errorlevel=2) as archive:
+            with tarfile.open(
+                fileobj=stream, mode="r|", tarinfo=StrictEntry, errorlevel=2
+            ) as archive:
                 for member in archive:
                     self._count()
                     self._add(archive, member)
                     archive.members = []  # type: ignore[attr-defined]  # else all are remembered
         except TAR_ERRORS as error:
-            raise ImageError(f"the layer is no proper archive: {error or error!r}") from error
+            raise ImageError(f"the layer is no proper archive: {_said(error)}") from error
         for name, moment in self._times.items():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 os.utime(name, (moment, moment), follow_symlinks=False)
@@ -97,14 +122,16 @@ class LayerWriter:
         self._dress(name, member)
 
     def _make_parents(self, directory: str) -> None:
-        if not directory or os.path.isdir(directory):
-            return
-        self._make_parents(os.path.dirname(directory))
-        self._make_directory(directory)
-        below = self._lower(directory)
-        if below is not None:
-            os.chown(directory, below.st_uid, below.st_gid)
-            os.chmod(directory, stat.S_IMODE(below.st_mode))
+        missing = []
+        while directory and not os.path.isdir(directory):
+            missing.append(directory)
+            directory = os.path.dirname(directory)
+        for name in reversed(missing):
+            self._make_directory(name)
+            below = self._lower(name)
+            if below is not None:
+                os.chown(name, below.st_uid, below.st_gid)
+                os.chmod(name, stat.S_IMODE(below.st_mode))
 
     def _lower(self, directory: str) -> os.stat_result | None:
         """The directory as the layers below have it: an entry may name a file alone."""
@@ -129,17 +156,24 @@ class LayerWriter:
             os.setxattr(name, _OVERLAY_OPAQUE, b"y")
 
     def _write_file(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
-        source = archive.extractfile(member)
-        assert source is not None
+        opened = archive.extractfile(member)
+        assert opened is not None
+        source: IO[bytes] = opened.raw  # type: ignore[attr-defined]  # else a stream cannot seek
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         target = os.open(name, flags, 0o600)
-        with source, os.fdopen(target, "wb") as file:
-            while chunk := source.read(CHUNK_BYTES):
-                if member.issparse():
-                    _write_with_holes(file, chunk)
-                else:
+        if member.size > Limits().bytes:
+            raise ImageError(f"{name!r} of the layer has {member.size} bytes: that is too large")
+        parts: list[tuple[int, int]] = list(member.sparse or [(0, member.size)])  # type: ignore[arg-type]
+        _check_parts(parts, member.size, name)
+        with os.fdopen(target, "wb") as file:
+            # Of a sparse file only what is not a hole is there to read.
+            for begin, size in parts:
+                source.seek(begin)
+                file.seek(begin)
+                while size > 0 and (chunk := source.read(min(size, CHUNK_BYTES))):
                     self._account(len(chunk))
                     file.write(chunk)
+                    size -= len(chunk)
             file.truncate(member.size)
 
     def _account(self, more: int) -> None:
@@ -160,15 +194,15 @@ class LayerWriter:
             ) from None
 
     def _dress(self, name: str, member: tarfile.TarInfo) -> None:
+        if _NOBODY in (member.uid, member.gid):
+            raise ImageError(f"{name!r} of the layer has an owner that nobody can be")
         os.chown(name, member.uid, member.gid, follow_symlinks=False)
         if not member.issym():
             os.chmod(name, stat.S_IMODE(member.mode))
         for key, value in member.pax_headers.items():
             attribute = key.removeprefix(_XATTR)
-            if attribute != key and attribute.startswith(_XATTRS):
-                raw = value.encode("utf-8", "surrogateescape")
-                with contextlib.suppress(OSError):  # the file system has none
-                    os.setxattr(name, attribute, raw, follow_symlinks=False)
+            if attribute != key and not attribute.startswith(_XATTRS_LEFT_OUT):
+                _set_xattr(name, attribute, value.encode("utf-8", "surrogateescape"))
         moment = min(max(float(member.mtime), 0.0), float(1 << 40))
         if member.isdir():
             self._times[name] = moment
@@ -218,18 +252,28 @@ def _clear(name: str) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISDIR(found.st_mode):
-        shutil.rmtree(name)
+        remove_tree(name)
     else:
         os.unlink(name)
 
 
-def _write_with_holes(file: IO[bytes], chunk: bytes) -> None:
-    for at in range(0, len(chunk), len(_HOLE)):
-        page = chunk[at : at + len(_HOLE)]
-        if page == _HOLE[: len(page)]:
-            file.seek(len(page), os.SEEK_CUR)
-        else:
-            file.write(page)
+def _check_parts(parts: Sequence[tuple[int, int]], whole: int, name: str) -> None:
+    end = 0
+    for begin, size in parts:
+        if begin < end or size < 0:
+            raise ImageError(f"the map of the sparse file {name!r} is no map")
+        end = begin + size
+    if end > whole:
+        raise ImageError(f"the map of the sparse file {name!r} leads beyond its end")
+
+
+def _set_xattr(name: str, attribute: str, value: bytes) -> None:
+    try:
+        os.setxattr(name, attribute, value, follow_symlinks=False)
+    except OSError as error:
+        # The file system has none, or none on links.
+        if error.errno not in (errno.ENOTSUP, errno.EPERM) or attribute == _CAPABILITY:
+            raise
 
 
 def _stat_below(root: int, parts: Sequence[str]) -> os.stat_result | None:
@@ -246,3 +290,7 @@ def _stat_below(root: int, parts: Sequence[str]) -> os.stat_result | None:
         return None
     finally:
         os.close(opened)
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -79,15 +79,15 @@ def media_type_of(found: Mapping[str, Any], told: str = "") -> str:
 
 def manifest_for(index: Mapping[str, Any], architecture: str) -> Descriptor:
     """The first for Linux on this kind of machine, else the only one that does not say."""
-    listed = [entry for entry in _list(index, "manifests") if isinstance(entry, dict)]
+    entries = [entry for entry in listed(index, "manifests") if isinstance(entry, dict)]
     silent = []
-    for entry in listed:
+    for entry in entries:
         platform = entry.get("platform")
         if not isinstance(platform, dict):
             silent.append(entry)
         elif platform.get("os") == "linux" and platform.get("architecture") == architecture:
             return descriptor(entry)
-    if len(silent) == 1 and len(listed) == 1:
+    if len(silent) == 1 and len(entries) == 1:
         return descriptor(silent[0])
     raise ImageError(f"no match for platform in manifest: not found: linux/{architecture}")
 
@@ -95,7 +95,7 @@ def manifest_for(index: Mapping[str, Any], architecture: str) -> Descriptor:
 def manifest(found: Mapping[str, Any]) -> Manifest:
     if found.get("schemaVersion") != 2:
         raise ImageError(f"manifests of version {found.get('schemaVersion')!r} are not supported")
-    layers = tuple(descriptor(entry) for entry in _list(found, "layers"))
+    layers = tuple(descriptor(entry) for entry in listed(found, "layers"))
     if len(layers) > MOST_LAYERS:
         raise ImageError(f"the image has {len(layers)} layers, at most {MOST_LAYERS} can be used")
     for layer in layers:
@@ -146,7 +146,7 @@ def config(found: Mapping[str, Any]) -> ImageConfig:
     )
 
 
-def _list(found: Mapping[str, Any], name: str) -> Sequence[Any]:
+def listed(found: Mapping[str, Any], name: str) -> Sequence[Any]:
     value = found.get(name) or []
     if not isinstance(value, list):
         raise ImageError(f"{name} of the image is no list")
@@ -154,7 +154,7 @@ def _list(found: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 
 def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = _list(found, name)
+    value = listed(found, name)
     if not all(isinstance(entry, str) for entry in value):
         raise ImageError(f"{name} of the image is no list of texts")
     return tuple(value)

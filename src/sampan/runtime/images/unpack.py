@@ -8,6 +8,7 @@ Invariant: ends with 0 only if the blob and what was in it have the digests that
     everything is on the disk.
 """
 
+import contextlib
 import ctypes
 import gzip
 import hashlib
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 from sampan.runtime.images.content import CHUNK_BYTES, ImageError
@@ -28,19 +29,25 @@ from sampan.runtime.images.layer import LayerWriter, Limits
 MOST_MEMORY = 1 << 30
 # Of the free space, what one layer may take: the rest is for everybody else.
 MOST_OF_DISK = 0.9
+# Of an archive, what is not in any file: headers, padding.
+MOST_BESIDE = 64 << 20
 
 
 class Hashed(io.RawIOBase):
     """What is read through it is counted and hashed."""
 
-    def __init__(self, source: IO[bytes]) -> None:
+    def __init__(self, source: IO[bytes], most_bytes: int) -> None:
         self._source, self._hash = source, hashlib.sha256()
+        self._left = most_bytes
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         data = self._source.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ImageError("the layer is much larger than what is in it: it is a bomb")
         self._hash.update(data)
         return data
 
@@ -60,25 +67,22 @@ def unpack(work: Sequence[str]) -> None:
     disk = os.statvfs(target)
     free = int(disk.f_bavail * disk.f_frsize * MOST_OF_DISK)
     limits = Limits(bytes=min(Limits().bytes, free))
-    # zstd is started before its program is out of sight.
-    with _through_zstd(blob) if packing == "zstd" else open(blob, "rb") as file:
-        os.chdir(target)
-        root = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
-        os.chroot(".")
-        os.umask(0)
-        packed = Hashed(file)
-        # GzipFile and tarfile only read, which a Hashed can.
-        plain = Hashed(gzip.GzipFile(fileobj=packed) if packing == "gzip" else packed)  # type: ignore[arg-type]
-        try:
+    try:
+        # zstd is started before its program is out of sight.
+        with _content(blob, packing, digest) as content:
+            os.chdir(target)
+            root = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+            os.chroot(".")
+            os.umask(0)
+            plain = Hashed(content, 2 * limits.bytes + MOST_BESIDE)
+            # tarfile only reads, which a Hashed can.
             LayerWriter(limits, opened).write(plain)  # type: ignore[arg-type]
             plain.rest()
-            packed.rest()
-        except (zlib.error, EOFError, gzip.BadGzipFile) as error:
-            raise ImageError(f"the layer cannot be unpacked: {error}") from error
-        _compare("the layer", packed.digest, digest if packing != "zstd" else packed.digest)
-        _compare("the unpacked layer", plain.digest, diff_id)
-        if ctypes.CDLL(None, use_errno=True).syncfs(root) != 0:
-            raise OSError(ctypes.get_errno(), "the layer cannot be written to the disk")
+    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+        raise ImageError(f"the layer cannot be unpacked: {error}") from error
+    _compare("the unpacked layer", plain.digest, diff_id)
+    if ctypes.CDLL(None, use_errno=True).syncfs(root) != 0:
+        raise OSError(ctypes.get_errno(), "the layer cannot be written to the disk")
 
 
 def _compare(what: str, found: str, wanted: str) -> None:
@@ -86,14 +90,39 @@ def _compare(what: str, found: str, wanted: str) -> None:
         raise ImageError(f"{what} is {found}, not {wanted} as the image says")
 
 
-def _through_zstd(blob: str) -> IO[bytes]:
+@contextlib.contextmanager
+def _content(blob: str, packing: str, digest: str) -> Iterator[IO[bytes]]:
+    """The archive. Left without an error, the blob was read to its end and is the right one."""
+    if packing == "zstd":
+        with _unpacked_by_zstd(blob) as content:
+            yield content
+        return
+    with open(blob, "rb") as file:
+        packed = Hashed(file, os.fstat(file.fileno()).st_size)
+        # GzipFile and tarfile only read, which a Hashed can.
+        yield gzip.GzipFile(fileobj=packed) if packing == "gzip" else packed  # type: ignore[misc]
+        packed.rest()
+        _compare("the layer", packed.digest, digest)
+
+
+@contextlib.contextmanager
+def _unpacked_by_zstd(blob: str) -> Iterator[IO[bytes]]:
     """The digest of what comes out is checked, and the blob's own was when it came in."""
     program = shutil.which("zstd")
     if program is None:
         raise ImageError("the layer is packed with zstd: install the package zstd")
-    process = subprocess.Popen([program, "-dcq", blob], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    return process.stdout
+    with subprocess.Popen(
+        [program, "-dcq", blob], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            yield process.stdout
+            complaint = process.stderr.read().decode(errors="replace").strip()
+            if process.wait() != 0:
+                raise ImageError(f"the layer cannot be unpacked: {complaint.rpartition(' : ')[2]}")
+        finally:
+            process.kill()  # where the reader gave up
 
 
 def main() -> int:
