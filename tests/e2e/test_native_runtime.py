@@ -106,6 +106,7 @@ def test_pods_live_as_on_containerd(node):
     assert kubectl("logs", "strict").startswith("1000\n")
     assert "CapEff:\t0000000000000000" in kubectl("logs", "strict")
     assert "refused" in kubectl("logs", "strict")
+    assert "Seccomp:\t2" in kubectl("exec", "strict", "--", "cat", "/proc/self/status")
     seen = kubectl("exec", "shared", "-c", "one", "--", "ps")
     assert "sleep 1001" in seen
     assert "sleep 1002" in seen

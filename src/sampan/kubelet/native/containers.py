@@ -47,6 +47,7 @@ from sampan.runtime import monitor
 from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
+from sampan.runtime.seccomp_filter import SeccompFilters
 from sampan.runtime.spawn import PIPE, Launch, spawn
 
 _KILL_SECONDS = 60.0
@@ -78,6 +79,7 @@ class Containers:
     ) -> None:
         self._programs, self._sandboxes, self._clock = programs, sandboxes, clock
         self._records = Records(directory, ContainerRecord)
+        self._filters = SeccompFilters(directory.parent / "seccomp")
         self._all: dict[str, Container] = {}
         self._machine = this_machine()
         self._architecture = architecture(platform.machine())
@@ -229,10 +231,19 @@ class Containers:
         )
         spec = specified(identity)
         if not container.security.privileged:
-            allowed = spec["process"]["capabilities"]["bounding"]
-            filter_ = seccomp.profile(container.security.seccomp, self._architecture, allowed)
-            spec["linux"] |= {"seccomp": filter_} if filter_ is not None else {}
+            self._restrict_calls(spec, container.security.seccomp)
         (place / "config.json").write_text(json.dumps(spec))
+
+    def _restrict_calls(self, spec: dict[str, Any], wanted: str) -> None:
+        allowed = spec["process"]["capabilities"]["bounding"]
+        profile = seccomp.profile(wanted, self._architecture, allowed)
+        if profile is None:
+            return
+        compiled = self._filters.compiled(profile) if self._programs.name == "crun" else ""
+        if compiled:
+            spec["annotations"]["run.oci.seccomp_bpf_data"] = compiled
+        else:
+            spec["linux"]["seccomp"] = profile
 
     def _surroundings(
         self,
