@@ -1,6 +1,7 @@
 """`sampan snapshot` and `sampan fork`, on clusters that run."""
 
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -10,9 +11,18 @@ from sampan.testing.parts.sampan_process import SampanProcess, environment, samp
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
+NODES = """
+apiVersion: simulated.sampan.dev/v1
+kind: Nodes
+types: [{name: odd, count: 2, capacity: {cpu: 7, memory: 3Gi}, labels: {disk: ssd}}]
+"""
+
+
 @pytest.fixture
 def sampan(tmp_path):
-    process = SampanProcess(tmp_path, "--runtime", "simulated", "--nodes", "2").up()
+    (tmp_path / "nodes.yaml").write_text(NODES)
+    nodes = ["--runtime", "simulated", "--nodes-file", str(tmp_path / "nodes.yaml")]
+    process = SampanProcess(tmp_path, *nodes, "--service-cidr", "10.77.0.0/16").up()
     yield process
     process.stop()
 
@@ -70,9 +80,19 @@ def test_a_fork_goes_on_beside_the_other(sampan, tmp_path):
     sampan.run("fork", "--to", str(there))
     try:
         other = there / "kubeconfig"
-        assert client(other, "get", "nodes", "-o", "name") == client(
-            key, "get", "nodes", "-o", "name"
+        # It answers before its nodes are there: the copied ones say Ready, theirs say it anew.
+        columns = "custom-columns=:.metadata.name,:.status.capacity.cpu,:.metadata.labels.disk"
+        nodes = client(other, "get", "nodes", "--no-headers", "-o", columns)
+        assert nodes == client(key, "get", "nodes", "--no-headers", "-o", columns)
+        client(other, "run", "more", "--image=nginx")
+        client(other, "wait", "--for=condition=Ready", "pod/more", "--timeout=60s")
+        assert client(other, "get", "nodes", "--no-headers", "-o", columns) == nodes
+        assert nodes.split() == ["odd-0", "7", "ssd", "odd-1", "7", "ssd"]
+        client(other, "create", "service", "clusterip", "web", "--tcp=80")
+        assert "10.77." in client(
+            other, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}"
         )
+        client(other, "delete", "pod", "more", "--now")
         client(other, "delete", "deploy", "web", "--cascade=foreground")
         assert client(other, "get", "pods", "-o", "name") == ""
         assert "web" in client(key, "get", "deploy", "-o", "name")
@@ -82,5 +102,31 @@ def test_a_fork_goes_on_beside_the_other(sampan, tmp_path):
         assert "Secrets are not in it" in text
         assert "+ Deployment default/web" in sampan.run("snapshot", "diff", "other")
     finally:
-        down = [*sampan_command("down"), "--data-dir", str(there)]
-        subprocess.run(down, env=environment(), check=True, timeout=60)
+        down(there)
+
+
+def down(directory):
+    command = [*sampan_command("down"), "--data-dir", str(directory)]
+    subprocess.run(command, env=environment(), check=True, timeout=60)
+
+
+def test_a_cluster_that_is_stopped_and_a_snapshot_can_be_forked(sampan, tmp_path):
+    client(sampan.kubeconfig, "create", "configmap", "first")
+    sampan.run("snapshot", "save", "early")
+    client(sampan.kubeconfig, "create", "configmap", "second")
+    sampan.stop()
+    there = tmp_path / "fork"
+    for words, names in (
+        ((), ["configmap/first", "configmap/kube-root-ca.crt", "configmap/second"]),
+        (("--snapshot", "early"), ["configmap/first", "configmap/kube-root-ca.crt"]),
+    ):
+        sampan.run("fork", "--to", str(there), *words)
+        try:
+            assert client(there / "kubeconfig", "get", "cm", "-o", "name").split() == names
+        finally:
+            down(there)
+            shutil.rmtree(there)
+    assert "there is no snapshot" in refused(
+        sampan, "fork", "--to", str(there), "--snapshot", "none"
+    )
+    assert not there.exists()

@@ -148,10 +148,7 @@ def _start(given: argparse.Namespace) -> int:
         case "up":
             from sampan.cmd.verbs import up
 
-            # The process in the background has --ready-fd: a file or the environment may tell it
-            # to detach, too, and it must not start another.
-            detach = given.detach and given.ready_fd < 0
-            return up.run(up_flags.up_settings(given), detach=detach, ready_fd=given.ready_fd)
+            return up.run(up_flags.up_settings(given), detach=given.detach)
         case "join":
             from sampan.cmd.verbs import join
 

@@ -90,7 +90,7 @@ class SqliteFile:
     def _prepare(self) -> None:
         stopped_uncleanly = _size(_wal(self.path)) > 0
         _make_private(self.path)
-        _check_header(self.path)
+        check_header(self.path)
         connection = _connect(self.path)
         try:
             if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
@@ -159,7 +159,7 @@ def _create_schema(connection: sqlite3.Connection) -> None:
     )
 
 
-def _check_header(path: Path) -> None:
+def check_header(path: Path) -> None:
     """By its bytes: merely opening a foreign file with SQLite could change it."""
     with path.open("rb") as file:
         header = file.read(100)
@@ -177,7 +177,7 @@ def _check_header(path: Path) -> None:
 
 def examine(path: Path) -> int:
     """The version of the store in a file that is not opened for work; raises as opening would."""
-    _check_header(path)
+    check_header(path)
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=EXAMINE_SECONDS)
         try:

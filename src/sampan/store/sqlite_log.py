@@ -22,7 +22,7 @@ READ_CHANGES = 500  # at most so many per list for a watcher that reads the log
 SWEEP_REVISIONS = 1000  # per transaction, so that writers wait milliseconds at most
 SHRINK_PAGES = 500
 
-_INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)"
 _VALUE = "SELECT value FROM log WHERE revision = ?"
 _COMPACTED = "SELECT compacted FROM compaction"
 # SQLite takes the other columns of a group from the row that holds its max().
@@ -30,7 +30,7 @@ _NEWEST_PER_KEY = """
     SELECT key, max(revision) AS newest, create_revision, deleted, expires FROM log
     WHERE key >= :start AND (:end IS NULL OR key < :end) AND revision <= :revision GROUP BY key
 """
-_PAGE = f"""
+PAGE = f"""
     SELECT found.key, log.value, found.create_revision, found.newest
     FROM ({_NEWEST_PER_KEY}) AS found CROSS JOIN log ON log.revision = found.newest
     WHERE NOT found.deleted ORDER BY found.key LIMIT :limit
@@ -116,7 +116,7 @@ class SqliteLog:
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             previous = self._previous_values(rows)
-            self._writer.executemany(_INSERT, rows)
+            self._writer.executemany(INSERT, rows)
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
             return self._outcome_after(error, rows)
@@ -150,7 +150,7 @@ class SqliteLog:
             "limit": limit or -1,
         }  # fmt: skip
         with self._reading(revision):
-            entries = [Entry(*row) for row in self._reader.execute(_PAGE, where)]
+            entries = [Entry(*row) for row in self._reader.execute(PAGE, where)]
             total = len(entries)
             if limit and total == limit:
                 total = self._reader.execute(_COUNT, where).fetchone()[0]

@@ -24,7 +24,7 @@ def parse(spec: str) -> list[Column]:
     columns = []
     for part in spec.split(","):
         header, colon, path = part.partition(":")
-        if not colon or not header:
+        if not colon:
             raise CliError(
                 f"unexpected custom-columns spec: {part}, expected <header>:<json-path-expr>"
             )

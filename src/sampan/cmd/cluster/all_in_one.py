@@ -5,8 +5,11 @@ Invariant: parts get clients, never each other; each acts under an identity of i
 Owner: `sampan up`.
 """
 
+import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sampan.apiserver.authn.user import MASTERS, User, component
@@ -53,6 +56,7 @@ class AllInOne:
         self.nodes: Nodes | None = None
         self._server: ApiServer | None = None
         self._scheduler_configuration: Configuration | None = None  # where a file was given
+        self.on_answer: Callable[[], None] | None = None  # told when the API answers, before nodes
 
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
@@ -111,6 +115,10 @@ class AllInOne:
             self._settings, self._data, self._progress, self._api, around
         )
         self._server = server = await self._cluster_api.start()
+        if self.on_answer is not None:
+            self.on_answer()
+            # Clients are there already, and are answered while the rest is loaded.
+            await asyncio.to_thread(_load_parts)
         clients = self._client_maker(server)
         duties = Duties(
             self._settings, clients, self._clock, self._metrics, self._rng,
@@ -140,3 +148,9 @@ class AllInOne:
             return InProcessClient(backend)
 
         return client_of
+
+
+def _load_parts() -> None:
+    """What is imported when it starts, at the latest."""
+    for module in ("controllers.catalog", "cmd.cluster.schedulers", "kubelet.kubelet"):
+        import_module(f"sampan.{module}")

@@ -15,6 +15,7 @@ from typing import Any
 from sampan.core.fast_dataclass import dataclass
 
 FORMAT = 1
+OWN_STORE = "sqlite:"  # in the record: the file in this directory, wherever that is now
 
 
 class DataDirError(Exception):

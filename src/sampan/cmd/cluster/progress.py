@@ -39,10 +39,11 @@ class Step:
 
 
 class Progress:
-    def __init__(self, stream: TextIO, clock: Clock) -> None:
+    def __init__(self, stream: TextIO, clock: Clock, began: float | None = None) -> None:
+        """`began`: by the clock's monotonic time, where the work began before now."""
         self._stream, self._clock = stream, clock
         self._colours = has_colours(stream)
-        self._began = clock.monotonic()
+        self._began = clock.monotonic() if began is None else began
 
     def elapsed_seconds(self) -> float:
         return self._clock.monotonic() - self._began
@@ -56,7 +57,11 @@ class Progress:
             yield step
             mark = self._mark("✓")
         finally:
-            self._line(mark, name, step.detail, began)
+            self._line(mark, name, step.detail, self._clock.monotonic() - began)
+
+    def report(self, name: str, detail: str, seconds: float) -> None:
+        """A step that another process took."""
+        self._line(self._mark("✓"), name, detail, seconds)
 
     def say(self, text: str = "") -> None:
         print(text, file=self._stream, flush=True)
@@ -67,8 +72,8 @@ class Progress:
     def bold(self, text: str) -> str:
         return paint(text, 1) if self._colours else text
 
-    def _line(self, mark: str, name: str, detail: str, began: float) -> None:
-        took = f"{(self._clock.monotonic() - began) * 1000:.0f} ms"
+    def _line(self, mark: str, name: str, detail: str, seconds: float) -> None:
+        took = f"{seconds * 1000:.0f} ms"
         self.say(f"  {mark} {name:<14} {detail:<{WIDTH}} {took:>8}")
 
     def _mark(self, mark: str) -> str:

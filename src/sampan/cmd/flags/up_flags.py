@@ -30,8 +30,6 @@ def add_verb(verbs: common.Verbs) -> None:
         help="leave containers running when sampan stops; the next start adopts them",
     )
     common.log_level(up)
-    # For --detach: where the child says that it is ready, or why it is not.
-    add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
     _add_runtime(up.add_argument_group("what pods run on").add_argument)
     node_flags.add_flags(up)
     _add_control_plane(up)

@@ -38,18 +38,22 @@ def workload_document(pods: Iterable[Obj], classes: Iterable[Obj]) -> Obj:
     }
 
 
-def nodes_document(nodes: Sequence[Obj]) -> Obj:
-    """Those that are alike are one type."""
+def nodes_document(nodes: Sequence[Obj], *, by_name: bool = False) -> Obj:
+    """Those that are alike are one type; `by_name`: they keep their names."""
     groups: dict[bytes, tuple[Obj, list[Obj]]] = {}
     for node in nodes:
         shape = _shape(node)
         key = orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)
         groups.setdefault(key, (shape, []))[1].append(node)
     types = [
-        {"name": f"type-{number}", "count": len(alike), **shape}
+        {"name": f"type-{number}", **_which(alike, by_name=by_name), **shape}
         for number, (shape, alike) in enumerate(groups.values())
     ]
     return {"apiVersion": node_types.API_VERSION, "kind": node_types.KIND, "types": types}
+
+
+def _which(alike: Sequence[Obj], *, by_name: bool) -> Obj:
+    return {"names": [name_of(node) for node in alike]} if by_name else {"count": len(alike)}
 
 
 def _belongs_to_node(pod: Obj) -> bool:

@@ -5,18 +5,17 @@ Invariant: revisions only grow: whoever has seen the cluster before hears of eve
 Owner: whoever opened the store; no API server may be using it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.storage.stored_form import canonical, stored_bytes
-from sampan.cmd.snapshot.snapshot_file import storage_keys
+from sampan.cmd.snapshot.snapshot_file import SERVERS, storage_keys
 from sampan.core.tasks import all_of
 from sampan.store.contract import Store
+from sampan.store.sqlite_copy import NewEntry
 
 ROOT = "/registry/"
-# Of API servers themselves. (What they know of taken ports goes, and is made anew by the next one.)
-SERVERS = "/registry/masterleases/"
 EVENTS = "/registry/events/"
 EVENT_SECONDS = ApiServerSettings().event_ttl_seconds
 AT_ONCE = 1000  # writes under way
@@ -24,7 +23,7 @@ AT_ONCE = 1000  # writes under way
 
 async def restore(store: Store, objects: Sequence[Obj]) -> int:
     """How many writes it took."""
-    wanted = {key: stored_bytes(canonical(obj)) for key, obj in storage_keys(objects).items()}
+    wanted = _values(objects)
     there = {entry.key: entry for entry in (await store.range(ROOT)).entries}
     works = [
         store.delete(key, entry.revision)
@@ -40,3 +39,15 @@ async def restore(store: Store, objects: Sequence[Obj]) -> int:
     for at in range(0, len(works), AT_ONCE):
         await all_of(works[at : at + AT_ONCE])
     return len(works)
+
+
+def new_entries(objects: Sequence[Obj], now: float) -> list[NewEntry]:
+    """Of a store that has nothing else."""
+    return [
+        NewEntry(key, value, now + EVENT_SECONDS if key.startswith(EVENTS) else None)
+        for key, value in _values(objects).items()
+    ]
+
+
+def _values(objects: Sequence[Obj]) -> Mapping[str, bytes]:
+    return {key: stored_bytes(canonical(obj)) for key, obj in storage_keys(objects).items()}

@@ -14,11 +14,15 @@ import orjson
 
 from sampan.api.objects import Obj
 from sampan.api.resources import by_kind
+from sampan.api.rules.names import dns_subdomain
+from sampan.cmd.cluster.data_dir import DataDir, find_data_dir
 from sampan.core.fast_dataclass import dataclass
 
 FORMAT = 1
 KIND = "sampan snapshot"
 SUFFIX = ".snapshot"
+# Of API servers themselves. (What they know of taken ports goes, and is made anew by the next one.)
+SERVERS = "/registry/masterleases/"
 
 
 class BadSnapshot(Exception):
@@ -70,6 +74,20 @@ def read(path: Path) -> Snapshot:
         raise BadSnapshot(f"{path} was written by a newer sampan")
     told = {name: head.get(name, "") for name in ("revision", "server", "taken")}
     return Snapshot(objects, notes=tuple(head.get("notes") or ()), **told)
+
+
+def directory_of(data_dir: str, *, must_exist: bool) -> DataDir:
+    """Whoever names a file by its path needs no cluster around it."""
+    return find_data_dir(data_dir) if must_exist else DataDir(Path(data_dir).absolute())
+
+
+def path_of(data: DataDir, name: str) -> Path:
+    """A snapshot of this cluster by its name, or any file by its path. Raises BadSnapshot."""
+    if os.sep in name:
+        return Path(name)
+    if problems := dns_subdomain(name):
+        raise BadSnapshot(f"{name!r} is no name of a snapshot: {problems[0]}")
+    return data.root / "snapshots" / f"{name}{SUFFIX}"
 
 
 def storage_keys(objects: Sequence[Obj]) -> Mapping[str, Obj]:

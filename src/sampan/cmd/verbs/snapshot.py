@@ -9,15 +9,22 @@ import sys
 from pathlib import Path
 
 from sampan.api.errors import ApiError
-from sampan.api.rules.names import dns_subdomain
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
-from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, holder
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, holder
 from sampan.cmd.cluster.table import table
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.snapshot.differences import differences
 from sampan.cmd.snapshot.restore import restore
-from sampan.cmd.snapshot.snapshot_file import SUFFIX, BadSnapshot, Snapshot, read, write
+from sampan.cmd.snapshot.snapshot_file import (
+    SUFFIX,
+    BadSnapshot,
+    Snapshot,
+    directory_of,
+    path_of,
+    read,
+    write,
+)  # fmt: skip
 from sampan.cmd.snapshot.take import take
 from sampan.core.clock import SystemClock
 from sampan.core.fast_dataclass import dataclass
@@ -74,20 +81,6 @@ def _perform(chosen: SnapshotChoices, data: DataDir) -> list[str]:
             return lines or [f"nothing is different from snapshot {chosen.name}"]
 
 
-def directory_of(data_dir: str, *, must_exist: bool) -> DataDir:
-    """Whoever names a file by its path needs no cluster around it."""
-    return find_data_dir(data_dir) if must_exist else DataDir(Path(data_dir).absolute())
-
-
-def path_of(data: DataDir, name: str) -> Path:
-    """A snapshot of this cluster by its name, or any file by its path. Raises BadSnapshot."""
-    if os.sep in name:
-        return Path(name)
-    if problems := dns_subdomain(name):
-        raise BadSnapshot(f"{name!r} is no name of a snapshot: {problems[0]}")
-    return data.root / "snapshots" / f"{name}{SUFFIX}"
-
-
 def taken(data: DataDir) -> Snapshot:
     """Of the cluster that runs in the data directory."""
     if holder(data) is None:
@@ -100,7 +93,7 @@ def taken(data: DataDir) -> Snapshot:
         api.close()
 
 
-async def write_to_store(url: str, snapshot: Snapshot) -> int:
+async def _write_to_store(url: str, snapshot: Snapshot) -> int:
     store = await open_store(url, SystemClock())
     try:
         return await restore(store, snapshot.objects)
@@ -123,7 +116,7 @@ def _restore(data: DataDir, snapshot: Snapshot, store: str) -> list[str]:
     lock = Lock.take(data)  # says whose it is where the cluster runs
     try:
         url = store or f"sqlite:///{data.store}"
-        writes = asyncio.run(write_to_store(url, snapshot))
+        writes = asyncio.run(_write_to_store(url, snapshot))
     finally:
         lock.release()
     return [

@@ -61,7 +61,7 @@ def run(assets: str, kubeconfig: str) -> int:
         controllers=CONTROLLERS, scheduler=False,
     )  # fmt: skip
     try:
-        return up.run(settings, detach=False, ready_fd=-1)
+        return up.run(settings, detach=False)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

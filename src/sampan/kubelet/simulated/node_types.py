@@ -7,7 +7,7 @@ Invariant: a word that means nothing is refused, with the place where it stands.
     kind: Nodes
     types:
     - name: large                         # nodes large-0, large-1, …
-      count: 6
+      count: 6                            # or names: [a, b], of nodes that have others
       capacity: {cpu: 16, memory: 64Gi, pods: 110, example.com/gpu: 4}
       zones: [a, b, c]                    # in turn, as topology.kubernetes.io/zone
       labels: {disk: ssd}
@@ -35,7 +35,7 @@ API_VERSION, KIND = "simulated.sampan.dev/v1", "Nodes"
 MOST_NODES, MOST_DEVICES = 50_000, 128  # of a ResourceSlice, as upstream
 ZONE_LABEL, TYPE_LABEL = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TYPE = ("name", "count", "capacity", "zones", "labels", "taints", "devices", "failures")
+_TYPE = ("name", "count", "names", "capacity", "zones", "labels", "taints", "devices", "failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +83,36 @@ class _Type:
         self._reader.known(self._given, _TYPE, self._path)
         name = str(self._given.get("name") or "")
         self._complain("name", dns_label(name))
-        count = self._count(self._given, "count", 1)
+        names = self._names(name)
+        count = len(names)
         zones = [str(zone) for zone in self._items("zones")]
         for zone in zones:
             self._complain("zones", label_value(zone))
         labels, taints, capacity = self._labels(), self._taints(), self._capacity()
         devices, outages = self._items("devices"), self._outages(count, zones)
+        type_label = {} if "names" in self._given else {TYPE_LABEL: name}
         shapes = []
-        for at in range(min(count, MOST_NODES + 1)):
-            own = f"{name}-{at}"
+        for at, own in enumerate(names):
             zone_label = {ZONE_LABEL: zones[at % len(zones)]} if zones else {}
             shapes.append(NodeShape(
-                own, capacity, {TYPE_LABEL: name, **zone_label, **labels}, taints,
+                own, capacity, {**type_label, **zone_label, **labels}, taints,
                 tuple(self._slice(item, own, index) for index, item in enumerate(devices)),
                 tuple(outages.get(at, ())),
             ))  # fmt: skip
             if self._reader.problems:
                 break  # the same again for each of them
         return shapes
+
+    def _names(self, name: str) -> Sequence[str]:
+        if "names" not in self._given:
+            count = self._count(self._given, "count", 1)
+            return [f"{name}-{at}" for at in range(min(count, MOST_NODES + 1))]
+        names = [str(own) for own in self._items("names")]
+        for own in names:
+            self._complain("names", dns_subdomain(own))
+        if "count" in self._given:
+            self._reader.wrong(f"{self._path}.count", "names says how many there are")
+        return names
 
     def _capacity(self) -> Capacity | None:
         if "capacity" not in self._given:

@@ -99,3 +99,23 @@ def test_two_nodes_of_one_name_are_refused():
 def test_what_is_no_such_document_is_refused(document):
     with pytest.raises(BadConfiguration):
         shapes_of(document)
+
+
+def test_nodes_of_a_type_may_have_names_of_their_own():
+    [first, second] = shapes({"name": "t", "names": ["a.example", "b"], "zones": ["x"]})
+    assert [first.name, second.name] == ["a.example", "b"]
+    assert second.labels == {ZONE_LABEL: "x"}, "they are what they are: no type of ours"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"names": ["a"], "count": 2}, "types[0].count: names says how many there are"),
+        ({"names": ["A_"]}, "types[0].names"),
+        ({"names": "a"}, "types[0].names: expected a list"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(given, problem):
+    with pytest.raises(BadConfiguration) as caught:
+        shapes({"name": "t", **given})
+    assert problem in str(caught.value)

@@ -18,7 +18,7 @@ from sampan.client.kubeconfig import Connection
 from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.cmd.cluster import contexts, pki, rotation
 from sampan.cmd.cluster.addresses import advertise_address, opening, reachable, server_names, url_of
-from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.data_dir import OWN_STORE, DataDir
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
@@ -88,7 +88,7 @@ class ClusterApi:
         self._write_kubeconfig(self._url)
         ranges = self._settings.ranges
         self._data.remember(
-            port=port, version=VERSION,
+            port=port, version=VERSION, store=self._settings.store or OWN_STORE,
             cluster_cidr=",".join(ranges.cluster), service_cidr=",".join(ranges.service),
         )  # fmt: skip
         return server

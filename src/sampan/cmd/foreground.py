@@ -1,0 +1,147 @@
+"""A cluster in this process: settings in, signals, messages and exit code out.
+
+Job: start the parts, tell the user, wait for a signal, stop the parts.
+Invariant: every failure that a user can cause ends as one sentence and exit code 1.
+"""
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from sampan.api.errors import ApiError
+from sampan.client.kubeconfig import KubeconfigError
+from sampan.client.kubeconfig_file import default_path
+from sampan.cmd.background import say_ready
+from sampan.cmd.cluster.all_in_one import AllInOne
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
+from sampan.cmd.cluster.process import Parts, loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.settings import UpSettings
+from sampan.core import log
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.fast_dataclass import dataclass
+from sampan.version import KUBERNETES_VERSION, VERSION
+
+if TYPE_CHECKING:
+    from sampan.cmd.cluster.start_manifests import StartManifests
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Whoever waits for a cluster, and what for."""
+
+    progress: Progress
+    descriptor: int = -1  # see background.say_ready
+    only_for_api: bool = False  # does not wait for nodes
+
+
+def run(settings: UpSettings, data: DataDir, audience: Audience) -> int:
+    try:
+        lock = Lock.take(data)
+    except DataDirError as error:
+        return _fail(str(error))
+    try:
+        return _serve_until_signal(settings, data, audience)
+    finally:
+        lock.release()
+
+
+def _serve_until_signal(settings: UpSettings, data: DataDir, audience: Audience) -> int:
+    log.set_up(settings.log_level)
+    audience.progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory(settings)) as runner:
+            runner.run(_serve(settings, data, audience))
+    except (CannotStart, DataDirError, KubeconfigError) as error:
+        return _fail(" ".join(str(error).split()))
+    except ApiError as error:
+        return _fail(f"the cluster's own objects cannot be stored: {error}")
+    except FileNotFoundError as error:
+        missing = error.filename or "a helper program"
+        return _fail(f"{missing} was not found: `sampan doctor` says what to install")
+    except OSError as error:
+        return _fail((error.strerror or str(error)).lower())
+    return 0
+
+
+async def _serve(settings: UpSettings, data: DataDir, audience: Audience) -> None:
+    clock: Clock = SystemClock()
+    progress = audience.progress
+
+    def announce() -> None:
+        _announce(settings, data, audience)
+
+    if settings.clock == "virtual":
+        cluster: Parts = _virtual_cluster(settings, data, progress)
+    else:
+        cluster = parts = AllInOne(settings, data, progress, clock)
+        if audience.only_for_api:
+            parts.on_answer, announce = announce, _say_nothing
+    if settings.manifests_to_apply:
+        from sampan.cmd.cluster.start_manifests import StartManifests
+
+        # Read before anything is started: a mistake in them is said at once.
+        manifests = StartManifests(settings.manifests_to_apply, progress, clock)
+        cluster = _Furnished(cluster, manifests, data.kubeconfig)
+    await run_until_signal(cluster, progress, announce)
+
+
+def _loop_factory(settings: UpSettings) -> "Callable[[], asyncio.AbstractEventLoop] | None":
+    if settings.clock == "real":
+        return loop_factory()
+    from sampan.core.virtual_time.loop import SteppedLoop
+
+    return lambda: SteppedLoop(virtual=True)
+
+
+def _virtual_cluster(settings: UpSettings, data: DataDir, progress: Progress) -> AllInOne:
+    from sampan.cmd.simulation.virtual_time import VirtualTime
+    from sampan.core.virtual_time.loop import SteppedLoop
+
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteppedLoop)
+    time = VirtualTime(loop)
+    return AllInOne(settings, data, progress, time.clock, surroundings=time)
+
+
+class _Furnished:
+    """A cluster that is ready when what was to be applied is, too."""
+
+    def __init__(self, cluster: Parts, manifests: "StartManifests", kubeconfig: Path) -> None:
+        self._cluster, self._manifests, self._kubeconfig = cluster, manifests, kubeconfig
+
+    async def start(self) -> None:
+        await self._cluster.start()
+        await self._manifests.bring_up(self._kubeconfig)
+
+    async def stop(self) -> None:
+        await self._cluster.stop()
+
+    def hurry(self) -> None:
+        self._cluster.hurry()
+
+
+def _say_nothing() -> None:
+    """It was said before."""
+
+
+def _announce(settings: UpSettings, data: DataDir, audience: Audience) -> None:
+    progress = audience.progress
+    kubeconfig = Path(settings.kubeconfig).absolute() if settings.kubeconfig else data.kubeconfig
+    line = f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
+    is_kubectls = kubeconfig == default_path(os.environ, str(Path.home()))
+    next_line = "kubectl get nodes" if is_kubectls else line
+    progress.say(f"ready in {progress.elapsed_seconds():.2f} s\n\n  {progress.bold(next_line)}\n")
+    if settings.ready_file:
+        Path(settings.ready_file).write_text(f"{line}\n")
+    say_ready(audience.descriptor)
+
+
+def _fail(sentence: str, stream: TextIO = sys.stderr) -> int:
+    print(f"sampan: {sentence}", file=stream, flush=True)
+    return 1
