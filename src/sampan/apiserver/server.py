@@ -79,7 +79,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
-from sampan.apiserver.watch.watch_cache import WatchCache
+from sampan.apiserver.watch.watch_cache import Told, WatchCache
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
 from sampan.apiserver.write.lease_renewals import LeaseRenewals
@@ -211,13 +211,14 @@ class ApiServer:
         )
         return HttpEdge(self._chain, parts, self._clock)
 
-    async def start(self) -> None:
-        """Read the store, create what a cluster starts with. On a filled store it only reads."""
+    async def start(self, told: Told | None = None) -> None:
+        """Read the store, create what a cluster starts with. On a filled store it only reads.
+        `told` hears how many objects of how many were read."""
         if self._encrypted is not None:
             strategies = self._chain.parts.strategies
             lives = {item.storage_prefix: strategies.of(item).ttl_seconds for item in RESOURCES}
             await self._encrypted.reencrypt(lives)
-        await self._cache.start()
+        await self._cache.start(told)
         steps, parts = [], self._chain.parts
         for resource, obj in bootstrap_objects(self._settings, self._allocator.first_address):
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))

@@ -22,6 +22,7 @@ from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks
 
 Listener = Callable[[Obj | None, Obj | None], None]
+PART = 64  # of a list, that the listeners hear of in one go
 
 
 class Informer:
@@ -38,6 +39,7 @@ class Informer:
         self.cache = Cache(indices)
         self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
         self._listeners: list[Listener] = []
+        self._untold: list[Difference] = []  # of the last list
         self._relisted: list[Callable[[], None]] = []
         self._synced, self._answered = asyncio.Event(), asyncio.Event()
 
@@ -71,7 +73,7 @@ class Informer:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._reflector.run(self._apply, self._answered.set)
+        await self._reflector.run(self._apply, self._answered.set, self._tell_list)
 
     async def synced(self) -> None:
         """Returns when the first whole list is in the cache and the listeners have seen it."""
@@ -85,16 +87,29 @@ class Informer:
         match change:
             case Replace(items):
                 # The listeners of one change must not see the cache halfway through the list.
-                self._tell(self.cache.replace(items))
-                again = self._synced.is_set()
-                self._synced.set()
-                self._answered.set()
-                for listener in self._relisted if again else ():
-                    listener()
+                self._untold = self.cache.replace(items)
             case Put(obj):
                 self._tell(self.cache.put(obj))
             case Delete(obj):
                 self._tell(self.cache.remove(obj))
+
+    async def _tell_list(self) -> None:
+        """In parts, where it is long: others have the loop in between. Who comes meanwhile was told
+        of everything when it came."""
+        differences, self._untold = self._untold, []
+        listeners = list(self._listeners)
+        for first in range(0, len(differences), PART):
+            if first:
+                await asyncio.sleep(0)
+            still = [listener for listener in listeners if listener in self._listeners]
+            for old, new in differences[first : first + PART]:
+                for listener in still:
+                    listener(old, new)
+        again = self._synced.is_set()
+        self._synced.set()
+        self._answered.set()
+        for relisted in self._relisted if again else ():
+            relisted()
 
     def _tell(self, differences: list[Difference]) -> None:
         for old, new in differences:

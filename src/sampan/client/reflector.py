@@ -8,7 +8,7 @@ Owner: the Informer that runs it.
 """
 
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from sampan.api.errors import (
     ApiError,
@@ -89,13 +89,20 @@ class Reflector:
         """Up to where everything has been applied; 0 before the first list."""
         return self._revision or 0
 
-    async def run(self, apply: Callable[[Change], None], refuse: Callable[[], None]) -> None:
+    async def run(
+        self,
+        apply: Callable[[Change], None],
+        refuse: Callable[[], None],
+        listed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Until cancelled. `apply` is called in order, `refuse` when the kind is not shown; neither
-        may fail."""
+        may fail. `listed` may take its time over a new list before changes to it come."""
         while True:
             try:
                 if self._revision is None:
                     await self._list(apply)
+                    if listed is not None:
+                        await listed()
                 await self._watch(apply)
             except (Expired, Gone) as error:
                 log.info("watch is too far behind, listing again", **self._log_fields(error))

@@ -4,8 +4,10 @@ Job: one frozen value instead of seven arguments.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import field
 
+from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -29,4 +31,6 @@ class NodeContext:
     clock: Clock
     metrics: Metrics
     rng: random.Random
+    # Of a pod that comes with the first delivery: nothing has to be looked at, or done for it.
+    goes_on: Callable[[Obj], bool] | None = None
     tasks: Tasks = field(default_factory=_node_tasks)

@@ -164,7 +164,9 @@ class Kubelet:
             records=records,
             events=self._events,
             node=NodeView(
-                self._heartbeat.room, self._refetch_node if self._above.is_there else None
+                self._heartbeat.room,
+                self._refetch_node if self._above.is_there else None,
+                context.goes_on,
             ),
             clock=self._clock,
         )

@@ -32,9 +32,11 @@ log = get_logger(__name__)
 ROOT = "/registry/"
 WINDOW_LEAST = 128  # records kept however old they are
 WINDOW_MOST = 8192
+LOAD_PAGE = 2000
 LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
 
+Told = Callable[[int, int], None]
 Matches = Callable[[Item], bool]
 Waiter = tuple[int, int, "asyncio.Future[None]"]  # (revision, ticket, told when it is reached)
 Trigger = tuple[str, str]  # (field, value): only changes of objects that have it wake the watcher
@@ -282,8 +284,9 @@ class WatchCache:
         self._tasks = Tasks("watch-cache")
         self.stopped = False
 
-    async def start(self) -> None:
-        await self._load()
+    async def start(self, told: Told | None = None) -> None:
+        """`told` hears how many objects of how many were read."""
+        await self._load(told)
         self._tasks.supervise("feed", self._follow)
 
     async def stop(self) -> None:
@@ -346,17 +349,34 @@ class WatchCache:
         except StoreError as error:
             raise Timeout(f"the server's store does not answer: {error}") from error
 
-    async def _load(self) -> None:
-        page = await self._store.range(ROOT)
+    async def _load(self, told: Told | None = None) -> None:
+        while True:
+            try:
+                await self._read_everything(told)
+                return
+            except Compacted as error:
+                log.info("store was compacted while it was read, reading again", error=error)
+
+    async def _read_everything(self, told: Told | None) -> None:
+        """By pages: as bytes and parsed, all there is would take twice the memory."""
         found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
-        for entry in page.entries:
-            prefix, key = split_key(entry.key)
-            item = item_from(key, entry.value, entry.revision, None)
-            share_parts(item, None, self._sharing)
-            found.setdefault(prefix, []).append(item)
+        revision, start, read = 0, "", 0
+        while True:
+            page = await self._store.range(ROOT, start=start, limit=LOAD_PAGE, revision=revision)
+            for entry in page.entries:
+                prefix, key = split_key(entry.key)
+                item = item_from(key, entry.value, entry.revision, None)
+                share_parts(item, None, self._sharing)
+                found.setdefault(prefix, []).append(item)
+            revision, read = page.revision, read + len(page.entries)
+            if told is not None:
+                told(read, read + page.remaining)
+            if not page.remaining:
+                break
+            start = page.entries[-1].key + "\0"
         for prefix, items in found.items():
-            self.kind(prefix).load(items, page.revision)
-        self._advance(page.revision)
+            self.kind(prefix).load(items, revision)
+        self._advance(revision)
 
     async def _follow(self) -> None:
         try:

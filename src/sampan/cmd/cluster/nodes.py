@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.server.http_server import KubeletServer
 
 READY_SECONDS = 60.0
+TOLD_EACH = 100
 SERVER_GRACE_SECONDS = 1.0
 KUBELET_PORT = 10250
 LOCAL_PROVISIONER_USER = "system:serviceaccount:kube-system:local-provisioner"
@@ -119,11 +120,17 @@ def chosen_settings(node: NodeChoices) -> dict[str, Any]:
     }
 
 
-async def all_ready(nodes: Sequence[asyncio.Event]) -> None:
+async def all_ready(
+    nodes: Sequence[asyncio.Event], told: Callable[[int, int], None] | None = None
+) -> None:
+    """`told` hears how many are, now and then. Many on a busy machine take their time: only when
+    none has become Ready for long is something wrong."""
     try:
-        async with asyncio.timeout(READY_SECONDS):
-            for ready in nodes:
+        for number, ready in enumerate(nodes):
+            async with asyncio.timeout(READY_SECONDS):
                 await ready.wait()
+            if told is not None and number % TOLD_EACH == 0:
+                told(number + 1, len(nodes))
     except TimeoutError:
         raise CannotStart(
             f"the node did not become Ready within {READY_SECONDS:.0f} s; "

@@ -5,13 +5,14 @@ Job: print steps as they end, colours only on a terminal, and not where NO_COLOR
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
 from sampan.core.clock import Clock
 
 WIDTH = 46
+MANY = 5000  # of fewer things nobody waits for a count
 MARKS = {"✓": 32, "✗": 31, "!": 33}  # how a line begins, and its colour
 
 
@@ -32,10 +33,16 @@ def paint_marks(text: str) -> str:
 class Step:
     """A step under way; `detail` is printed behind its name when it ends."""
 
-    __slots__ = ("detail",)
+    __slots__ = ("_show", "detail")
 
-    def __init__(self) -> None:
+    def __init__(self, show: Callable[[str], None]) -> None:
         self.detail = ""
+        self._show = show
+
+    def count(self, done: int, total: int) -> None:
+        """How far it is; seen on a terminal only, and only of what takes a while."""
+        if total >= MANY:
+            self._show(f"{done:,} of {total:,}".replace(",", " "))
 
 
 class Progress:
@@ -51,7 +58,7 @@ class Progress:
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
         """The line appears when the step ends; one that fails is marked, and the error goes on."""
-        began, step = self._clock.monotonic(), Step()
+        began, step = self._clock.monotonic(), Step(lambda text: self._show(name, text))
         mark = self._mark("✗")
         try:
             yield step
@@ -71,6 +78,12 @@ class Progress:
 
     def bold(self, text: str) -> str:
         return paint(text, 1) if self._colours else text
+
+    def _show(self, name: str, text: str) -> None:
+        """In the line that the step will have when it ends."""
+        if self._stream.isatty():
+            line = f"  … {name:<14} {text:<{WIDTH}}"
+            print(line, end="\r", file=self._stream, flush=True)
 
     def _line(self, mark: str, name: str, detail: str, seconds: float) -> None:
         took = f"{seconds * 1000:.0f} ms"

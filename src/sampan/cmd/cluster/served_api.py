@@ -18,6 +18,7 @@ from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.watch.watch_cache import Told
 from sampan.client.inprocess import Backend
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
@@ -108,8 +109,9 @@ class ServedApi:
         settings: ApiServerSettings,
         sockets: Sequence[socket.socket],
         tls: ssl.SSLContext,
+        told: Told | None = None,
     ) -> ApiServer:
-        """Raises CannotStart."""
+        """`told` hears how much of the store was read. Raises CannotStart."""
         try:
             server = ApiServer(
                 store, Schema.load(), settings, self._clock, self._metrics, self._rng
@@ -117,7 +119,7 @@ class ServedApi:
         except UnknownPlugin as error:
             raise CannotStart(str(error)) from error
         server.add_document(LESSON_PATH, _lesson)
-        await server.start()
+        await server.start(told)
         self._server = server
         self._undo.push_async_callback(server.stop)
         watch = LoopWatch(self._metrics)

@@ -9,7 +9,8 @@ import asyncio
 import ipaddress
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -98,24 +99,36 @@ class SimulatedNodes:
         self._renew = renew
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
+
         self._tls = tls
         with self._progress.step("nodes") as step:
             scenario = scenario_in(self._settings.node.scenario)
-            boot = _Boot(clients, metrics, self._shared(clients), scenario)
+            pods = self._pods(clients)
+            boot = _Boot(clients, metrics, self._shared(clients, pods), scenario)
+            await pods.synced()
             for number, shape in enumerate(self._shapes):
-                self._boot(number, shape, boot)
-            await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()])
+                self._boot(number, shape, boot, pods.cache.by(NODE_INDEX, shape.name))
+            await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()], step.count)
             await all_of(self._publish(shape, clients) for shape in self._shapes if shape.slices)
             step.detail = f"{len(self._kubelets)} simulated, Ready"
         for number, shape in enumerate(self._shapes):
             if shape.outages:
                 self._tasks.start("failures", self._fail(number, shape, boot))
 
-    def _boot(self, number: int, shape: "NodeShape", boot: "_Boot") -> None:
+    def _boot(
+        self, number: int, shape: "NodeShape", boot: "_Boot", running: Sequence[Obj] = ()
+    ) -> None:
+        """`running`: the pods whose containers the last process has left to this one. A machine
+        that failed has none."""
         from sampan.kubelet.kubelet import Kubelet
 
         client = boot.clients(f"system:node:{shape.name}")
         node = self._context(number, shape, client, boot.metrics, boot.scenario)
+        if running:
+            runtime = self.runtimes[shape.name]
+            runtime.take_over(running, node.settings.log_dir)
+            node = replace(node, goes_on=runtime.goes_on)
         kubelet = self._kubelets[shape.name] = Kubelet(node, boot.shared)
         self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
         self._stand_ins[self._made_up_addresses(number)[0]] = partial(
@@ -152,19 +165,24 @@ class SimulatedNodes:
             self._boot(number, shape, boot)
             log.info("simulated node boots", node=shape.name)
 
-    def _shared(self, clients: ClientMaker) -> "SharedSources":
+    def _pods(self, clients: ClientMaker) -> Informer:
         """What they share they read as one who may read it all; a node may not."""
+        pods = Informer(
+            clients("system:kube-controller-manager"), Selection(PODS), clock=self._clock
+        )
+        self._tasks.supervise("pods", pods.run)
+        return pods
+
+    def _shared(self, clients: ClientMaker, pods: Informer) -> "SharedSources":
         from sampan.kubelet.kubelet import SharedSources
         from sampan.kubelet.sources.apiserver import ApiserverSource
         from sampan.kubelet.sources.own_node import NodeSource
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         client = clients("system:kube-controller-manager")
-        pods = Informer(client, Selection(PODS), clock=self._clock)
         nodes = Informer(client, Selection(NODES), clock=self._clock)
         source, own_nodes = ApiserverSource(pods), NodeSource(nodes)
         self._objects = TrackedObjects(client, clock=self._clock, rng=self._rng)
-        self._tasks.supervise("pods", pods.run)
         self._tasks.supervise("own nodes", nodes.run)
         self._tasks.supervise("source", source.run)
         return SharedSources(source, own_nodes, self._objects, self._shared_leases())

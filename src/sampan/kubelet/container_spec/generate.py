@@ -128,7 +128,7 @@ def sandbox_spec(
         attempt=attempt,
         hostname="" if host_network else kernel_hostname(pod, node.cluster_domain),
         log_directory=log_directory(pod, node),
-        labels=labels_of(pod) | _pod_labels(pod),
+        labels=labels_of(pod) | pod_labels(pod),
         annotations=annotations_of(pod),
         dns_servers=resolver.servers,
         dns_searches=resolver.searches,
@@ -200,8 +200,8 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
             *file_mounts,
         ),
         log_path=f"{container['name']}/{attempt}.log",
-        labels={**_pod_labels(pod), "io.kubernetes.container.name": container["name"]},
-        annotations=_container_annotations(pod, container, attempt),
+        labels={**pod_labels(pod), "io.kubernetes.container.name": container["name"]},
+        annotations=container_annotations(pod, container, attempt),
         stdin=bool(container.get("stdin")),
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
@@ -312,7 +312,7 @@ def _port_mappings(pod: Obj) -> Iterator[PortMapping]:
                 )
 
 
-def _pod_labels(pod: Obj) -> dict[str, str]:
+def pod_labels(pod: Obj) -> dict[str, str]:
     return {
         "io.kubernetes.pod.name": name_of(pod),
         "io.kubernetes.pod.namespace": namespace_of(pod),
@@ -320,7 +320,7 @@ def _pod_labels(pod: Obj) -> dict[str, str]:
     }
 
 
-def _container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, str]:
+def container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, str]:
     """As upstream's kubelet: enough to go on after a restart of the node agent."""
     annotations = {
         HASH_ANNOTATION: container_hash(container),

@@ -179,6 +179,16 @@ class PodWorkers:
             return
         self._go_on(slot)
 
+    def resume(self, pod: Obj, first_seen: float) -> None:
+        """It runs since before we came, and needs no step before something happens to it."""
+        uid, name = uid_of(pod), key_of(pod)
+        if uid in self._slots or name in self._names:
+            self.want(pod, first_seen)
+            return
+        worker = pod_state.started(Worker())
+        self._slots[uid] = _Slot(uid, pod, first_seen, worker, ran=True)
+        self._names[name] = [uid]
+
     def update(self, pod: Obj) -> None:
         """Only the status differs: a running pod needs no step for that."""
         slot = self._slots.get(uid_of(pod))

@@ -47,10 +47,12 @@ ORPHAN_GRACE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """How the node stands. `refetch` reads it from the API and calls back; None: there is none."""
+    """How the node stands. `refetch` reads it from the API and calls back; None: there is none.
+    `goes_on`: a pod that was here before, as its status says, and needs nothing."""
 
     room: Callable[[], fit.NodeRoom]
     refetch: Callable[[Callable[[], None]], None] | None = None
+    goes_on: Callable[[Obj], bool] | None = None
 
 
 class SyncLoop:
@@ -69,7 +71,7 @@ class SyncLoop:
         self._room, self._clock = node.room, clock
         self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
         self._wanted = sources
-        self._refetch_node = node.refetch
+        self._refetch_node, self._goes_on = node.refetch, node.goes_on
         self._doubted: dict[str, Obj] = {}  # refused by a Node that may have changed since, by uid
 
     def all_ready(self) -> bool:
@@ -147,6 +149,10 @@ class SyncLoop:
             return
         if is_terminal(pod):
             self._workers.want(pod, now, End(Cause.COMPLETED, grace_seconds_of(pod)))
+            return
+        if self._goes_on is not None and self._goes_on(pod):
+            self._allocations.give(pod)
+            self._workers.resume(pod, now)
             return
         # After a restart of the agent, what it was given before is the truth.
         admitted, victims = self._allocations.applied(pod), set[str]()

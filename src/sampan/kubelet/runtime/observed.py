@@ -30,6 +30,7 @@ class Observations:
         self._runtime = runtime
         self._fingerprints: dict[str, tuple[object, ...]] = {}
         self._listed = False
+        self._at_first: dict[str, ObservedPod] = {}  # of these no step has looked at its pod yet
         self._latest: dict[str, ObservedPod] = {}  # what was seen last, for those who only look
 
     async def pod(self, uid: str) -> ObservedPod | None:
@@ -41,6 +42,7 @@ class Observations:
         # What a step has seen need not wake the pod once more at the next look.
         self._fingerprints[uid] = _fingerprint(found)
         self._latest[uid] = found
+        self._at_first.pop(uid, None)
         return found
 
     def never_had(self, uid: str) -> bool:
@@ -48,7 +50,7 @@ class Observations:
         return self._listed and uid not in self._fingerprints
 
     def last_seen(self, uid: str) -> ObservedPod | None:
-        return self._latest.get(uid)
+        return self._latest.get(uid) or self._at_first.get(uid)
 
     def is_news(self, event: RuntimeEvent) -> bool:
         """Does it tell what no step has seen yet? A step that starts a container sees it run:
@@ -70,18 +72,23 @@ class Observations:
         """Look at everything: the uids that are not as they were at the last look, and all."""
         found = await self._runtime.pods()
         fresh = {pod.uid: _fingerprint(pod) for pod in found}
-        before, self._fingerprints, self._listed = self._fingerprints, fresh, True
+        before, self._fingerprints = self._fingerprints, fresh
         changed = [uid for uid, print_ in fresh.items() if before.get(uid) != print_]
+        if not self._listed:
+            # What is there at the first look was not changed by anybody: it is found.
+            changed = [uid for uid in changed if uid in before]
+            self._listed, self._at_first = True, {pod.uid: pod for pod in found}
         return changed + [uid for uid in before if uid not in fresh], found
 
     def count(self) -> Count:
         """As of the last look at everything, and of what was seen of single pods since."""
-        pods = self._latest.values()
+        pods = [*self._at_first.values(), *self._latest.values()]
         states = Counter(str(container.state) for pod in pods for container in pod.containers)
         return Count(sum(any(sandbox.ready for sandbox in pod.sandboxes) for pod in pods), states)
 
     def forget(self, uid: str) -> None:
         self._latest.pop(uid, None)
+        self._at_first.pop(uid, None)
         self._fingerprints.pop(uid, None)
 
 

@@ -7,6 +7,7 @@ Owner: SimulatedRuntime.
 
 import asyncio
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import field
 from zlib import crc32
 
@@ -48,6 +49,10 @@ class Addresses:
                 self._taken.add(address)
                 return address
         raise RuntimeFailure(f"no free address in {self._subnet}")
+
+    def reserve(self, addresses: Iterable[str]) -> None:
+        """Somebody has them already; those of another subnet do no harm."""
+        self._taken.update(addresses)
 
     def give_back(self, addresses: "tuple[str, ...]") -> None:
         self._taken.difference_update(addresses)

@@ -6,7 +6,8 @@ Job: sandboxes, containers, images and events in memory, with timing, exits, log
 Invariant: passes the same contract suite as containerd.
 Owner: one per simulated node; it outlives a restart of that node's agent, as containers do.
 
-The annotations are told of in simulated_script.py, scenarios in simulated_scenario.py.
+The annotations are told of in script.py, scenarios in scenario.py, what a new process knows of the
+containers of the last one in takeover.py.
 """
 
 import asyncio
@@ -14,7 +15,15 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sampan.api.objects import micro_time_text
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    micro_time_text,
+    name_of,
+    namespace_of,
+    revision_of,
+    uid_of,
+)
 from sampan.core.clock import Clock
 from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
@@ -44,6 +53,7 @@ from sampan.kubelet.simulated.parts import (
 )
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.kubelet.simulated.script import Script
+from sampan.kubelet.simulated.takeover import Remains, goes_on, remains_of
 
 EVENTS_BOUND = 10_000
 
@@ -72,6 +82,7 @@ class SimulatedRuntime:
         self._failed: dict[tuple[str, str], int] = {}
         self._made = 0
         self._down = ""
+        self._steady: dict[str, int] = {}  # by uid: taken over at this revision, as they stay
         self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
         self.calls: dict[str, int] = {}  # how often each call was made: for tests and metrics
 
@@ -94,6 +105,44 @@ class SimulatedRuntime:
     def kill_sandbox(self, sandbox_id: str) -> None:
         """The sandbox dies, and all that is in it."""
         self._stop_sandbox(self._sandboxes[sandbox_id])
+
+    # What its process does before the node's agent starts.
+
+    def take_over(self, pods: Iterable[Obj], log_root: str) -> None:
+        """The containers that the statuses of these pods tell of: they have gone on without us."""
+        for pod in pods:
+            full_name = f"{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
+            remains = remains_of(pod, f"{log_root}/{full_name}")
+            if remains is None:
+                continue
+            sandbox = self._resume(pod, remains)
+            timed = any(container.exit_timer for container in sandbox.containers.values())
+            if goes_on(pod) and not timed:
+                self._steady[uid_of(pod)] = revision_of(pod)
+
+    def goes_on(self, pod: Obj) -> bool:
+        """Asked once of each pod: it was taken over, and nothing has happened to it since."""
+        return self._steady.pop(uid_of(pod), None) == revision_of(pod)
+
+    def _resume(self, pod: Obj, remains: Remains) -> SimulatedSandbox:
+        status = remains.sandbox
+        notes = self._scenario.annotations(
+            status.namespace, status.name, status.labels, annotations_of(pod), status.uid
+        )
+        sandbox = SimulatedSandbox(replace(status, annotations=notes))
+        self._sandboxes[status.id] = sandbox
+        self._by_uid.setdefault(status.uid, {})[status.id] = sandbox
+        for addresses in self._addresses:
+            addresses.reserve(status.ips)
+        for found in remains.containers:
+            container = SimulatedContainer(found, Script(notes, found.name))
+            sandbox.containers[found.id] = container
+            self._containers[found.id] = (sandbox, container)
+            if found.image and self._images.find(found.image) is None:
+                self._images.keep(found.image)
+            if found.state is ContainerState.RUNNING:
+                self._end_in_time(container)
+        return sandbox
 
     # The contract.
 
@@ -212,12 +261,7 @@ class SimulatedRuntime:
             container.status, state=ContainerState.RUNNING, started_at=self._clock.now()
         )
         self._write_log(container)
-        seconds = script.number("exit-after-seconds")
-        if seconds is not None:
-            code = script.exit_code(container.status.attempt)
-            container.exit_timer = asyncio.get_running_loop().call_later(
-                seconds, self._end, container_id, container, code
-            )
+        self._end_in_time(container)
         self._tell(RuntimeEvent(sandbox.status.uid, container_id, state=container.status.state))
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
@@ -370,8 +414,11 @@ class SimulatedRuntime:
         return entry
 
     def _new_id(self, about: str) -> str:
-        self._made += 1
-        return digits_of(f"{self._node_name}/{about}/{self._made}")
+        while True:
+            self._made += 1
+            found = digits_of(f"{self._node_name}/{about}/{self._made}")
+            if found not in self._containers and found not in self._sandboxes:
+                return found  # what was taken over has ids of an earlier count
 
     def _observed(self, uid: str) -> ObservedPod:
         sandboxes = sorted(self._by_uid[uid].values(), key=lambda item: -item.status.attempt)
@@ -428,7 +475,22 @@ class SimulatedRuntime:
         entry = self._containers.get(container_id)
         if entry is not None:
             uid = entry[0].status.uid
+            self._steady.pop(uid, None)
             self._tell(RuntimeEvent(uid, container_id, exit_code, now, state=ContainerState.EXITED))
+
+    def _end_in_time(self, container: SimulatedContainer) -> None:
+        """It runs, and ends by itself where its script says so."""
+        seconds, status = container.script.number("exit-after-seconds"), container.status
+        if seconds is None:
+            return
+        left = status.started_at + seconds - self._clock.now()
+        container.exit_timer = asyncio.get_running_loop().call_later(
+            min(max(0.0, left), seconds),  # a clock that was set back prolongs no life
+            self._end,
+            status.id,
+            container,
+            container.script.exit_code(status.attempt),
+        )
 
     async def _ends_within(self, container: SimulatedContainer, seconds: float | None) -> bool:
         """Wait for the container to end by itself."""

@@ -22,6 +22,7 @@ Deliver = Callable[[Sequence[Obj]], None]
 INDEX = "node"
 # A delivery costs as much as the node has pods: in a burst, not one per change.
 PACE_SECONDS = 0.02
+AT_ONCE = 50  # nodes that are told in one turn of the event loop
 
 
 def informer_of_node(client: Client, node_name: str, *, clock: Clock) -> Informer:
@@ -38,6 +39,7 @@ class ApiserverSource:
         self._informer.cache.add_index(INDEX, by_node_name)
         self._nodes: dict[str, Deliver] = {}
         self._changed: set[str] = set()
+        self._due: list[str] = []  # nodes that are being told, one part after the other
         self._scheduled = False
         self._flushed_at = -PACE_SECONDS
         informer.on_change(self._note)
@@ -72,12 +74,23 @@ class ApiserverSource:
             loop.call_at(self._flushed_at + PACE_SECONDS, self._flush)
 
     def _flush(self) -> None:
-        self._scheduled = False
         self._flushed_at = asyncio.get_running_loop().time()
         if not self._informer.is_synced():
+            self._scheduled = False
             return  # the first list is being taken in; `run` delivers it
-        changed, self._changed = self._changed, set()
-        for node_name in changed:
+        self._due, self._changed = list(self._changed), set()
+        self._tell_some()
+
+    def _tell_some(self) -> None:
+        """Many nodes are told in several turns of the event loop."""
+        some, self._due = self._due[:AT_ONCE], self._due[AT_ONCE:]
+        if self._due:
+            asyncio.get_running_loop().call_soon(self._tell_some)
+        else:
+            self._scheduled = False
+            if self._changed:
+                self._mark(next(iter(self._changed)))
+        for node_name in some:
             deliver = self._nodes.get(node_name)
             if deliver is not None:
                 deliver(self._informer.cache.by(INDEX, node_name))

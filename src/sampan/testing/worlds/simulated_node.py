@@ -88,6 +88,15 @@ class SimulatedNode:
             await self._tasks.stop()
             self._tasks = None
 
+    async def leave_to_new_process(self) -> None:
+        """The agent's whole process goes; the next one has only what the API shows."""
+        await self.stop()
+        await self.runtime.close()
+        self.runtime = SimulatedRuntime(
+            clock=self.clock, node_name=self.settings.node_name, scenario=self.settings.scenario
+        )
+        self.runtime.take_over(self.api.objects(PODS), self.settings.log_dir)
+
     async def make(self, name: str = "web", namespace: str = "default", **changes: Any) -> Obj:
         pod = pod_named(name, node_name=self.settings.node_name, **changes)
         return await self.api.create(PODS, pod, namespace)

@@ -51,3 +51,14 @@ def test_what_a_process_in_the_background_wrote_gets_the_same_colours():
         with pytest.raises(KeyError), progress.step("store"):
             raise KeyError("x")
     assert paint_marks(plain.getvalue()) == coloured.getvalue()
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "file"])
+def test_on_a_terminal_a_long_step_counts_in_the_line_that_it_will_have(stream):
+    with Progress(stream, SystemClock()).step("store") as step:
+        step.count(2000, 150000)
+        step.count(1, 10)
+    counted = "2 000 of 150 000" in stream.getvalue()
+    assert counted == stream.isatty()
+    assert stream.getvalue().count("\r") == counted
+    assert stream.getvalue().count("\n") == 1

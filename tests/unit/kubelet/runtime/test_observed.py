@@ -22,7 +22,8 @@ class Slow:
 def test_only_what_changed_since_the_last_look_is_named():
     runtime = Slow(observed_pod(container()))
     seen = Observations(runtime)
-    assert asyncio.run(seen.changed())[0] == [UID]
+    assert asyncio.run(seen.changed())[0] == [], "it was found, not changed"
+    assert seen.last_seen(UID) == runtime.answer
     assert asyncio.run(seen.changed())[0] == []
     runtime.answer = observed_pod(exited_container())
     assert asyncio.run(seen.changed())[0] == [UID]

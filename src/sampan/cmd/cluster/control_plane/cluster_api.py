@@ -81,7 +81,7 @@ class ClusterApi:
             )
             settings = self._api_server_settings(advertised, port)
             sockets = [listening, *self._for_pods(advertised, port)]
-            server = await self._api.serve(store, settings, sockets, self._server_tls())
+            server = await self._api.serve(store, settings, sockets, self._server_tls(), step.count)
             self._url = step.detail = url_of(reachable(self._settings.bind_address), port)
         if opened := opening(self._settings.bind_address, port):
             self._progress.warn(opened)
