@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Any
 
 from sampan.api.objects import Obj, key_of, meta_of, namespace_of, uid_of
-from sampan.client.tally import Tally, TallyFunction
+from sampan.api.rules.tally import Tally, TallyFunction
 
 IndexFunction = Callable[[Obj], Iterable[str]]
 # What a change replaced and what is there now; None where there was, or is, nothing.

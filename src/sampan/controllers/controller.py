@@ -11,9 +11,9 @@ from typing import Any
 
 from sampan.api.objects import Obj, key_of
 from sampan.api.resources import Resource
+from sampan.api.rules.tally import TallyFunction
 from sampan.client.contract import Client
 from sampan.client.indexer import Cache, IndexFunction
-from sampan.client.tally import TallyFunction
 from sampan.controllers.actions import Plan
 from sampan.core.fast_dataclass import dataclass
 

@@ -99,3 +99,26 @@ def test_indices_always_agree_with_the_objects(steps):
                 assert {o["metadata"]["name"] for o in cache.by(index, at)} == {
                     o["metadata"]["name"] for o in fresh.by(index, at)
                 }
+
+
+def by_colour(obj):
+    return obj["team"], obj["colour"]
+
+
+def named(name, uid, colour):
+    meta = {"name": name, "uid": uid, "resourceVersion": uid}
+    return {"metadata": meta, "team": "a", "colour": colour}
+
+
+def test_a_cache_counts_what_it_has_also_after_a_whole_new_list():
+    cache = Cache()
+    cache.put(named("early", "1", "red"))
+    cache.add_tally("colours", by_colour)
+    cache.put(named("late", "2", "red"))
+    assert cache.tally("colours", "a") == {"red": 2}
+    cache.replace([named("late", "3", "blue"), named("new", "4", "blue")])
+    assert cache.tally("colours", "a") == {"blue": 2}
+    cache.remove(named("new", "4", "red"))  # its last state need not be the one that was counted
+    assert cache.tally("colours", "a") == {"blue": 1}
+    cache.add_tally("colours", by_colour)  # another controller asks for the same
+    assert cache.tally("colours", "a") == {"blue": 1}

@@ -4,11 +4,12 @@ Job: one measure for admission, which refuses, and for the controller, which cou
 Invariant: a quota with scopes counts pods only (and claims, by their attributes class).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from sampan.api import quantity
 from sampan.api.objects import Obj
-from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.quantity import Quantity, value_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pod_resources import Amounts
@@ -35,28 +36,43 @@ def usage_of(resource: Resource, obj: Obj) -> Amounts:
     return usage
 
 
-def total(usages: Iterable[Amounts]) -> Amounts:
+class Traits(NamedTuple):
+    """What of an object scopes ask for."""
+
+    has_deadline: bool = False
+    is_best_effort: bool = False
+    crosses_namespaces: bool = False
+    class_name: str = ""  # of a pod's priority, of a claim's attributes
+
+
+class Taking(NamedTuple):
+    """What an object takes, and by what a scope chooses it: all that a quota sees of it."""
+
+    usage: tuple[tuple[str, Quantity], ...]
+    traits: Traits
+
+
+def taking_of(resource: Resource, obj: Obj) -> Taking:
+    return Taking(tuple(usage_of(resource, obj).items()), _traits_of(resource, obj))
+
+
+def total_of(quota: Obj, resource: Resource, takings: Mapping[Taking, int]) -> Amounts:
+    """What the quota counts of so many objects of a kind, by those of its names that they have."""
+    scopes, hard = _scopes(quota), (quota.get("spec") or {}).get("hard") or {}
     found: Amounts = {}
-    for usage in usages:
-        for name, amount in usage.items():
-            found[name] = found.get(name, ZERO) + amount
+    for taking, count in takings.items():
+        if not scopes or _is_chosen(scopes, resource, taking.traits):
+            for name, amount in taking.usage:
+                if name in hard:
+                    whole = Quantity(count * amount.nanos, amount.format)
+                    found[name] = found[name] + whole if name in found else whole
     return found
 
 
 def counts(quota: Obj, resource: Resource, obj: Obj) -> bool:
     """Does the quota's scope take this object in?"""
     scopes = _scopes(quota)
-    if not scopes:
-        return True
-    if resource == PODS:
-        return all(_pod_matches(obj, *item) for item in scopes)
-    if resource == PERSISTENT_VOLUME_CLAIMS:
-        named = (obj.get("spec") or {}).get("volumeAttributesClassName") or ""
-        return all(
-            scope == "VolumeAttributesClass" and _selects(operator, values, named)
-            for scope, operator, values in scopes
-        )
-    return False
+    return not scopes or _is_chosen(scopes, resource, _traits_of(resource, obj))
 
 
 def hard_of(quota: Obj) -> dict[str, Quantity]:
@@ -119,11 +135,12 @@ def _claim_usage(claim: Obj) -> Amounts:
     return usage
 
 
-def _scopes(quota: Obj) -> list[tuple[str, str, tuple[str, ...]]]:
+_Scope = tuple[str, str, tuple[str, ...]]  # name, operator, values
+
+
+def _scopes(quota: Obj) -> list[_Scope]:
     spec = quota.get("spec") or {}
-    plain: list[tuple[str, str, tuple[str, ...]]] = [
-        (scope, "Exists", ()) for scope in spec.get("scopes") or ()
-    ]
+    plain: list[_Scope] = [(scope, "Exists", ()) for scope in spec.get("scopes") or ()]
     chosen = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     return plain + [
         (item.get("scopeName", ""), item.get("operator", ""), tuple(item.get("values") or ()))
@@ -131,21 +148,45 @@ def _scopes(quota: Obj) -> list[tuple[str, str, tuple[str, ...]]]:
     ]
 
 
-def _pod_matches(pod: Obj, scope: str, operator: str, values: tuple[str, ...]) -> bool:
-    spec = pod.get("spec") or {}
+def _traits_of(resource: Resource, obj: Obj) -> Traits:
+    spec = obj.get("spec") or {}
+    if resource == PODS:
+        return Traits(
+            has_deadline=spec.get("activeDeadlineSeconds") is not None,
+            is_best_effort=qos_class(obj) == "BestEffort",
+            crosses_namespaces=_crosses_namespaces(spec.get("affinity") or {}),
+            class_name=spec.get("priorityClassName") or "",
+        )
+    if resource == PERSISTENT_VOLUME_CLAIMS:
+        return Traits(class_name=spec.get("volumeAttributesClassName") or "")
+    return Traits()
+
+
+def _is_chosen(scopes: Iterable[_Scope], resource: Resource, traits: Traits) -> bool:
+    if resource == PODS:
+        return all(_pod_matches(traits, *item) for item in scopes)
+    if resource == PERSISTENT_VOLUME_CLAIMS:
+        return all(
+            scope == "VolumeAttributesClass" and _selects(operator, values, traits.class_name)
+            for scope, operator, values in scopes
+        )
+    return False
+
+
+def _pod_matches(traits: Traits, scope: str, operator: str, values: tuple[str, ...]) -> bool:
     match scope:
         case "Terminating":
-            return spec.get("activeDeadlineSeconds") is not None
+            return traits.has_deadline
         case "NotTerminating":
-            return spec.get("activeDeadlineSeconds") is None
+            return not traits.has_deadline
         case "BestEffort":
-            return qos_class(pod) == "BestEffort"
+            return traits.is_best_effort
         case "NotBestEffort":
-            return qos_class(pod) != "BestEffort"
+            return not traits.is_best_effort
         case "PriorityClass":
-            return _selects(operator, values, spec.get("priorityClassName") or "")
+            return _selects(operator, values, traits.class_name)
         case "CrossNamespacePodAffinity":
-            return _crosses_namespaces(spec.get("affinity") or {})
+            return traits.crosses_namespaces
     return False
 
 

@@ -8,7 +8,14 @@ from sampan.api.resources import (
     SECRETS,
     SERVICES,
 )
-from sampan.api.rules.quota import counted_resource, counts, is_measured_by, total, usage_of
+from sampan.api.rules.quota import (
+    counted_resource,
+    counts,
+    is_measured_by,
+    taking_of,
+    total_of,
+    usage_of,
+)
 
 
 def shown(usage):
@@ -45,7 +52,9 @@ def test_other_kinds_are_counted():
     assert shown(usage_of(CONFIG_MAPS, {})) == {"count/configmaps": "1", "configmaps": "1"}
     assert counted_resource("count/deployments.apps") == ("deployments", "apps")
     assert counted_resource("requests.cpu") is None
-    assert shown(total([usage_of(DEPLOYMENTS, {})] * 3)) == {"count/deployments.apps": "3"}
+    quota = {"spec": {"hard": {"count/deployments.apps": "9", "pods": "9"}}}
+    three = total_of(quota, DEPLOYMENTS, {taking_of(DEPLOYMENTS, {}): 3})
+    assert shown(three) == {"count/deployments.apps": "3"}
 
 
 def test_scopes_choose_pods():

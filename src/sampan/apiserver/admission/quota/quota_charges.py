@@ -7,18 +7,30 @@ Invariant: a charge whose write failed is given back; whoever recounts counts wh
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
 from weakref import WeakValueDictionary
 
+from sampan.api.calls import Item
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, spec_of, uid_of
-from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
+from sampan.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_QUOTAS,
+    RESOURCES,
+    SERVICES,
+    Resource,
+)
 from sampan.api.rules.pod_resources import Amounts as Usage
-from sampan.api.rules.quota import counts, usage_of
+from sampan.api.rules.quota import counts, taking_of, total_of, usage_of
+from sampan.api.rules.quota_ledger import QuotaLedger
 from sampan.apiserver.admission.chain import UPDATE, Attributes, rejection
 from sampan.apiserver.admission.quota import quota_usage as quotas
 from sampan.apiserver.registry.generic import PLAIN, Registry, Stale
+from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Outcome
 from sampan.core.log import get_logger
@@ -27,6 +39,7 @@ log = get_logger(__name__)
 
 ATTEMPTS = 100  # a lost race is somebody else's success
 _CHANGING = (PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES)  # updates of these may take more
+_BUILT_IN = frozenset(RESOURCES)
 Key = tuple[str, str]  # (namespace, name) of a quota
 # Who writes counts: the controller, alone or under the name of all of them.
 _COUNTERS = frozenset({
@@ -52,6 +65,9 @@ class Quotas:
         self._under_way: dict[Key, list[_Charge]] = {}
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._doubtful: set[Key] = set()  # whose status somebody else has written
+        self._ledger = QuotaLedger()
+        self._followed: set[Resource] = set()
+        follow(self._kind, self._quota_changed, lambda: None)
 
     def mutate(self, attributes: Attributes) -> None:
         """What the controller counted may be old when it arrives: the server counts once more. What
@@ -176,11 +192,38 @@ class Quotas:
 
     def _count(self, quota: Obj) -> Usage:
         namespace = namespace_of(quota)
-        used = quotas.all_used(quota, self._objects(quota, namespace))
+        used = quotas.zeros(quota)
+        for resource in quotas.resources_of(quota):
+            used = quotas.add(used, self._count_kind(quota, namespace, resource))
         for charge in self._under_way.get((namespace, name_of(quota)), ()):
             if not self._is_there(quota, charge):
                 used = quotas.add(used, charge.more)
         return used
+
+    def _count_kind(self, quota: Obj, namespace: str, resource: Resource) -> Usage:
+        kind = self._registry.kind(resource)
+        there = partial(_objects, kind, namespace)
+        if resource not in _BUILT_IN:  # its definition may go, and whoever follows it with it
+            takings = Counter(taking_of(resource, obj) for obj in there())
+            return total_of(quota, resource, takings)
+        if resource not in self._followed:
+            self._followed.add(resource)
+            reloaded = partial(self._ledger.forget_kind, resource)
+            follow(kind, partial(self._changed, resource), reloaded)
+        return self._ledger.used(quota, namespace, resource, there)
+
+    def _changed(self, resource: Resource, before: Item | None, now: Item | None) -> None:
+        item = now or before
+        if item is not None:
+            new = None if now is None else now.obj
+            self._ledger.put(resource, item.key.partition("/")[0], item.key, new)
+
+    def _quota_changed(self, before: Item | None, now: Item | None) -> None:
+        """Where there is none any more nobody counts."""
+        if now is None and before is not None:
+            namespace = before.key.partition("/")[0]
+            if not self._kind.keys(namespace):
+                self._ledger.forget(namespace)
 
     def _is_there(self, quota: Obj, charge: _Charge) -> bool:
         """The write is in the cache already, and so counted: its caller just has not heard yet."""
@@ -192,11 +235,9 @@ class Quotas:
         )
         return now == then
 
-    def _objects(self, quota: Obj, namespace: str) -> Iterator[tuple[Resource, Obj]]:
-        for resource in quotas.resources_of(quota):
-            kind = self._registry.kind(resource)
-            for key in kind.keys(namespace):
-                yield resource, kind.items[key].obj
+
+def _objects(kind: KindCache, namespace: str) -> list[Obj]:
+    return [kind.items[key].obj for key in kind.keys(namespace)]
 
 
 def _more(quota: Obj, resource: Resource, obj: Obj, old: Obj | None) -> Usage:

@@ -3,7 +3,7 @@
 Job: amounts as dictionaries of quantities, on top of api/rules/quota.py, which says what counts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from sampan.api import quantity
 from sampan.api.objects import Obj, spec_of
@@ -41,12 +41,9 @@ def resources_of(quota: Obj) -> list[Resource]:
     return list(found.values())
 
 
-def all_used(quota: Obj, objects: Iterable[tuple[Resource, Obj]]) -> Amounts:
-    """Every name of `hard`, zero where nothing is."""
-    used: Amounts = dict.fromkeys((quota.get("spec") or {}).get("hard") or {}, ZERO)
-    for resource, obj in objects:
-        used = add(used, count_of(quota, resource, obj))
-    return used
+def zeros(quota: Obj) -> Amounts:
+    """Every name of `hard`."""
+    return dict.fromkeys((quota.get("spec") or {}).get("hard") or {}, ZERO)
 
 
 def unstated_resources(quota: Obj, pod: Obj) -> dict[str, list[str]]:

@@ -5,8 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.client.indexer import Cache
-from sampan.client.tally import Tally
+from sampan.api.rules.tally import Tally
 
 
 def by_colour(obj):
@@ -37,22 +36,3 @@ def test_a_group_that_is_empty_leaves_nothing():
     tally.put("k", {"team": "a", "colour": "red"})
     tally.put("k", None)
     assert (tally.of("a"), tally._groups, tally._seen, tally._shared) == ({}, {}, {}, {})
-
-
-def named(name, uid, colour):
-    meta = {"name": name, "uid": uid, "resourceVersion": uid}
-    return {"metadata": meta, "team": "a", "colour": colour}
-
-
-def test_a_cache_counts_what_it_has_also_after_a_whole_new_list():
-    cache = Cache()
-    cache.put(named("early", "1", "red"))
-    cache.add_tally("colours", by_colour)
-    cache.put(named("late", "2", "red"))
-    assert cache.tally("colours", "a") == {"red": 2}
-    cache.replace([named("late", "3", "blue"), named("new", "4", "blue")])
-    assert cache.tally("colours", "a") == {"blue": 2}
-    cache.remove(named("new", "4", "red"))  # its last state need not be the one that was counted
-    assert cache.tally("colours", "a") == {"blue": 1}
-    cache.add_tally("colours", by_colour)  # another controller asks for the same
-    assert cache.tally("colours", "a") == {"blue": 1}

@@ -4,7 +4,7 @@ Job: what a function shows of each object, counted by its group: an owner's pods
     asks of them, a namespace's objects by what they take. Whoever needs the counts need not look
     at the objects.
 Invariant: the counts are those of the objects that were put last, whatever was put before.
-Owner: the Cache, which tells of every object (client/indexer.py).
+Owner: whoever keeps the objects, and tells of each change.
 """
 
 from collections import Counter
@@ -31,16 +31,17 @@ class Tally:
         looked at."""
         return self._groups.get(group, _NONE)
 
-    def put(self, key: str, obj: Obj | None) -> None:
-        """What is there under the key now; None: nothing."""
+    def put(self, key: str, obj: Obj | None) -> bool:
+        """What is there under the key now; None: nothing. Returns whether a count changed."""
         before = self._seen.get(key)
         after = None if obj is None else self.function(obj)
         if before == after:
-            return
+            return False
         if before is not None:
             self._take_away(key, before)
         if after is not None:
             self._add(key, after)
+        return True
 
     def _add(self, key: str, seen: Seen) -> None:
         seen = self._shared.setdefault(seen, seen)
