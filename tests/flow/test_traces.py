@@ -14,7 +14,7 @@ from sampan.cmd.diagnosis.journey import journey_of
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
-from sampan.core.telemetry.traces import Traces
+from sampan.core.telemetry.traces import DETAILED_PER_SECOND, Traces
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server, pod
 from sampan.testing.virtual_time import LoopClock
@@ -25,10 +25,22 @@ SPANS = "/sampan/v1/spans"
 REQUESTS = "/sampan/v1/trace/requests"
 ALL_TRACES = "/sampan/v1/trace/pods/default"
 TRACE = "/sampan/v1/trace/pods/default/web"
-REQUEST_STEPS = [
-    "authentication", "authorization", "decoding", "defaulting", "mutating admission", "validation",
-    "validating admission", "store commit", "response",
+MUTATING = [
+    "NamespaceLifecycle", "ServiceAccount", "Priority", "DefaultTolerationSeconds", "RuntimeClass",
+    "PodTopologyLabels",
 ]  # fmt: skip
+VALIDATING = ["NodeRestriction", "PodSecurity", "Priority", "RuntimeClass"]
+
+
+def request_steps(mutating, validating):
+    return [
+        "authentication", "authorization", "decoding", "defaulting", *mutating,
+        "mutating admission", "validation", *validating, "validating admission", "store commit",
+        "response",
+    ]  # fmt: skip
+
+
+REQUEST_STEPS = request_steps(MUTATING, VALIDATING)
 
 
 def traced_server():
@@ -48,6 +60,26 @@ def test_a_create_has_every_step_of_the_chain_in_its_order():
             assert (facts["user"], facts["phase"]) == ("admin", "Pending")
             assert [step["name"] for step in steps] == REQUEST_STEPS
             assert {step["parent"] for step in steps} == {0}
+
+    virtual_time.run(scenario())
+
+
+def test_a_flood_of_requests_is_not_seen_plugin_by_plugin_and_the_next_second_is():
+    async def scenario():
+        clock = LoopClock()
+        metrics = Metrics(Traces(clock))
+        async with api_server(published_schema(), clock=clock, metrics=metrics) as api:
+
+            async def steps_of_create(name):
+                await api.made(ALL, pod(name))
+                [trace] = (await api.get(f"{ALL_TRACES}/{name}")).obj["traces"]
+                return [span["name"] for span in trace["spans"]][1:]
+
+            for _ in range(DETAILED_PER_SECOND):
+                metrics.traces.marks()
+            assert await steps_of_create("late") == request_steps([], [])
+            await clock.sleep(1.1)
+            assert await steps_of_create("next") == REQUEST_STEPS
 
     virtual_time.run(scenario())
 

@@ -13,7 +13,7 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.telemetry.traces import NO_MARKS, Marks
+from sampan.core.telemetry.spans import NO_MARKS, Marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
 from sampan.apiserver.write.parts import CUSTOM, Handler, Parts
 from sampan.apiserver.write.update import update
-from sampan.core.telemetry.traces import NO_MARKS
+from sampan.core.telemetry.spans import NO_MARKS
 
 # Answered by the node, through the HTTP edge.
 CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})

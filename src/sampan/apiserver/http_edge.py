@@ -63,7 +63,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Reply, Request, Response
 from sampan.core.side_thread import SideThread
-from sampan.core.telemetry.traces import NO_MARKS, Marks
+from sampan.core.telemetry.spans import NO_MARKS, About, Marks
 from sampan.core.websocket import is_websocket
 
 _DEPRECATED = {
@@ -169,8 +169,7 @@ class HttpEdge:
     def _note_refusal(self, served: "_Served", error: ApiError) -> None:
         info = served.info
         if served.marks is not NO_MARKS and info is not None and info.resource is not None:
-            about = (info.resource.group_resource, info.namespace, info.name)
-            self._chain.traced.refused(about, info.verb, served.marks, str(error))
+            self._chain.traced.refused(_bare_call(info), served.marks, str(error))
 
     def _abandon(self, served: "_Served", error: BaseException | None) -> None:
         """There will be no reply: the caller is gone, or this is a bug."""
@@ -286,7 +285,7 @@ class HttpEdge:
         await self._require_reading(user, (resource, namespace, name))
         if len(parts) == 2:
             return replies.object_reply(traced.in_namespace(resource, namespace))
-        found = traced.document(resource, namespace, name)
+        found = traced.document(About(resource, namespace, name))
         if found is None:
             raise _no_trace(resource, name, traced.traces.forgotten)
         return replies.object_reply(found)

@@ -4,7 +4,7 @@ Job: declare them, and turn attempts into observations.
 """
 
 from sampan.core.metrics import Metrics
-from sampan.core.telemetry.traces import TOP, Span
+from sampan.core.telemetry.spans import TOP, Span
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.decide import Chosen, Decision, Refused
 from sampan.scheduler.decision.rule_costs import RuleCosts

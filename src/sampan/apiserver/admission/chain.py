@@ -20,7 +20,7 @@ from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold
-from sampan.core.telemetry.traces import NO_MARKS, Marks
+from sampan.core.telemetry.spans import NO_MARKS, Marks
 
 MOST_KINDS = 1024  # that are remembered; custom ones come and go
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
@@ -50,7 +50,7 @@ class Attributes:
     options: Obj = field(default_factory=dict)  # CreateOptions and the like, as webhooks see them
     reinvoke: bool = False  # a webhook has changed it: the plugins before it look once more
     hold: Hold = field(default_factory=Hold)  # what plugins took for this write
-    marks: Marks = NO_MARKS  # plugins that wait for somebody are seen in the trace
+    marks: Marks = NO_MARKS  # plugins that wait for somebody are always seen in the trace
 
     def is_main(self, resource: Resource) -> bool:
         """This resource itself, in whatever version, not one of its subresources."""
@@ -133,12 +133,15 @@ class Admission:
         self._ways: dict[tuple[str, str, str, bool], _Way] = {}
 
     async def mutate(self, attributes: Attributes) -> None:
-        way = self._of(attributes)
+        way, marks = self._of(attributes), attributes.marks
+        detailed = marks.is_detailed
         for name, step in way.mutating:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
-                attributes.marks.at(name)
+                marks.at(name)
+            elif detailed:
+                marks.at(name)
         if attributes.reinvoke:
             # A webhook has changed the object: those before it have another look.
             for step in way.again:
@@ -147,12 +150,16 @@ class Admission:
                     await waiting
 
     async def validate(self, attributes: Attributes) -> None:
+        marks = attributes.marks
+        detailed = marks.is_detailed
         try:
             for name, step in self._of(attributes).validating:
                 waiting = step(attributes)
                 if waiting is not None:
                     await waiting
-                    attributes.marks.at(name)
+                    marks.at(name)
+                elif detailed:
+                    marks.at(name)
         finally:
             if attributes.audit:
                 _note(attributes)

@@ -10,7 +10,7 @@ import os
 from sampan.apiserver.authn.user import MASTERS, MONITORING, User
 from sampan.core.http import Request
 from sampan.core.telemetry import trace_context
-from sampan.core.telemetry.traces import NO_MARKS, Marks
+from sampan.core.telemetry.spans import NO_MARKS, Marks
 
 ID_HEADER = "audit-id"
 MOST_ID = 64  # as upstream: of an id that callers choose themselves

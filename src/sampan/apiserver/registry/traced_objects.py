@@ -14,33 +14,23 @@ from sampan.api.rules.pods import is_ready, node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.telemetry.spans import ERROR, NO_MARKS, REQUEST_ID, TOP, About, Marks, Span
 from sampan.core.telemetry.trace_context import trace_id_of
-from sampan.core.telemetry.traces import (
-    MOST_TRACES,
-    NO_MARKS,
-    TOP,
-    Marks,
-    Span,
-    Trace,
-    Traces,
-)
+from sampan.core.telemetry.traces import MOST_TRACES, Trace, Traces
 
 NODE_USER = "system:node:"
 MOST_TEXT, MOST_FACT, MOST_FACTS = 256, 1024, 8  # of what another process says of one step
 READS = frozenset({"get", "list", "watch"})
-LANE = "apiserver"
 _NOT_TRACED = frozenset({"Event", "Lease"})
-_MOST_UIDS = 8  # that one name is remembered with
+MOST_UIDS = 8  # that are told of one name
 MayTell = Callable[[str, str], Awaitable[bool]]  # of the pod of that namespace and name
-Name = tuple[str, str, str]  # resource with its group, namespace, name
-REQUEST_ID = "audit-id"  # the fact by which a request is found again
 
 
 @dataclass(frozen=True, slots=True)
 class TracedRequest:
     """What a request was about, and how it went."""
 
-    about: Name
+    about: About
     uid: str  # of the object; empty where it was refused
     refused: Trace | None = None  # kept here: there is no object to keep it with
 
@@ -49,39 +39,33 @@ class TracedObjects:
     def __init__(self, registry: Registry, traces: Traces) -> None:
         self.traces = traces
         self._registry = registry
-        self._names: OrderedDict[str, Name] = OrderedDict()  # by uid
-        self._uids: OrderedDict[Name, list[str]] = OrderedDict()  # the newest last
         self._refused: OrderedDict[str, TracedRequest] = OrderedDict()  # by their ids
 
-    def uids(self, resource: str, namespace: str, name: str) -> list[str]:
-        """Whom a name has stood for, the newest first."""
-        return self._uids.get((resource, namespace, name), [])[::-1]
-
-    def document(self, resource: str, namespace: str, name: str) -> Obj | None:
+    def document(self, about: About) -> Obj | None:
         """Every trace of a name, the newest first; None where there is none."""
-        found = ((uid, self.traces.of(uid)) for uid in self.uids(resource, namespace, name))
-        traces = [
-            _trace_object(uid, trace.begun_as, trace.spans, trace.dropped)
-            for uid, trace in found
-            if trace is not None
-        ]
-        if not traces:
-            return None
-        return {"namespace": namespace, "name": name, "resource": resource, "traces": traces}
+        return next(iter(self._documents(*about)), None)
 
     def in_namespace(self, resource: str, namespace: str) -> Obj:
         """Every trace of objects in a namespace, gone ones too."""
-        names = [name for kind, where, name in self._uids if (kind, where) == (resource, namespace)]
-        found = [self.document(resource, namespace, name) for name in names]
-        return {"resource": resource, "namespace": namespace,
-                "objects": [item for item in found if item is not None]}  # fmt: skip
+        objects = self._documents(resource, namespace)
+        return {"resource": resource, "namespace": namespace, "objects": objects}
+
+    def _documents(self, resource: str, namespace: str, name: str = "") -> list[Obj]:
+        known = self.traces.of_name(resource, namespace, name)
+        return [
+            {**about._asdict(), "traces": [self._document(uid) for uid in uids[:MOST_UIDS]]}
+            for about, uids in known.items()
+        ]
+
+    def _document(self, uid: str) -> Obj:
+        trace = self.traces.of(uid)
+        assert trace is not None, uid
+        return _trace_object(uid, trace.begun_as, trace.spans, trace.dropped)
 
     def request(self, id_: str) -> TracedRequest | None:
-        """Asked seldom, answered all the time: it is looked for."""
-        uid = self.traces.of_request(REQUEST_ID, id_)
-        if uid and uid in self._names:
-            return TracedRequest(self._names[uid], uid)
-        return self._refused.get(id_)
+        uid = self.traces.of_request(id_)
+        about = self._name_of(uid)
+        return TracedRequest(about, uid) if about is not None else self._refused.get(id_)
 
     def request_document(self, id_: str, request: TracedRequest) -> Obj | None:
         """The one request alone; None where its trace made room for others."""
@@ -93,20 +77,17 @@ class TracedObjects:
         if at is None:
             return None
         parts = [span._replace(parent=0) for span in spans if span.parent == at]
-        resource, namespace, name = request.about
-        return {
-            "id": id_, "resource": resource, "namespace": namespace, "name": name,
-            "traces": [_trace_object(request.uid, trace.begun_as, [spans[at], *parts], 0)],
-        }  # fmt: skip
+        found = _trace_object(request.uid, trace.begun_as, [spans[at], *parts], 0)
+        return {"id": id_, **request.about._asdict(), "traces": [found]}
 
-    def refused(self, about: Name, verb: str, marks: Marks, why: str) -> None:
+    def refused(self, call: Call, marks: Marks, why: str) -> None:
         """A write that was answered with an error: there may be no object to remember it with."""
         if marks is NO_MARKS or not marks.id:
             return
-        marks.at("refused")
-        marks.facts[REQUEST_ID], marks.facts["error"] = marks.id, why[:MOST_TEXT]
-        trace = self.traces.lone_request(LANE, f"{verb} {about[0]}", marks)
-        self._refused[marks.id] = TracedRequest(about, "", trace)
+        _say_what(marks, call, call.name, "")
+        marks.facts[ERROR] = why[:MOST_TEXT]
+        trace = self.traces.lone_request(marks)
+        self._refused[marks.id] = TracedRequest(marks.about, "", trace)
         if len(self._refused) > MOST_TRACES:
             self._refused.popitem(last=False)
 
@@ -128,60 +109,55 @@ class TracedObjects:
         return taken
 
     async def _may_tell(self, user: User, uid: str, may: MayTell) -> bool:
-        name = self._names.get(uid)
-        if name is None or name[0] != "pods":
+        about = self._name_of(uid)
+        if about is None or about.resource != "pods":
             return False
         if user.name.startswith(NODE_USER):
-            pod = self._registry.find(PODS, name[1], name[2])
+            pod = self._registry.find(PODS, about.namespace, about.name)
             if pod is None or node_name(pod) != user.name.removeprefix(NODE_USER):
                 return False
-        return await may(name[1], name[2])
+        return await may(about.namespace, about.name)
+
+    def _name_of(self, uid: str) -> About | None:
+        trace = self.traces.of(uid)
+        return trace.about if trace is not None else None
 
     def answered(self, user: User, call: Call, answer: Answer | ListAnswer, marks: Marks) -> None:
+        """A write that was done. What it takes here, every write pays for."""
         if marks is NO_MARKS or isinstance(answer, ListAnswer) or call.options.dry_run:
             return
-        resource = call.resource
-        if resource.kind in _NOT_TRACED:
+        kind = call.resource.kind
+        if kind in _NOT_TRACED:
             return
-        meta = answer.obj.get("metadata") or {}
+        obj = answer.obj
+        meta = obj.get("metadata") or {}
         name, uid = call.name or meta.get("name") or "", meta.get("uid") or ""
         if call.subresource or not uid:
             # The answer is a Status or a Scale: it is about the object of that name.
-            found = self._registry.find(resource, call.namespace, name)
+            found = self._registry.find(call.resource, call.namespace, name)
             uid = uid_of(found) if found is not None else uid
         if not uid:
             return
-        self._remember((resource.group_resource, call.namespace, name), uid, marks)
-        if marks.steps:
-            marks.at("response")
-        marks.facts["user"] = user.name
-        if resource.kind == "Pod":
-            _note_phase(call, answer.obj, marks)
-        plural = f"{resource.plural}/{call.subresource}" if call.subresource else resource.plural
-        self.traces.request(uid, LANE, f"{call.verb} {plural}", marks)
-
-    def _remember(self, name: Name, uid: str, marks: Marks) -> None:
-        if marks.id:
-            marks.facts[REQUEST_ID] = marks.id
-        uids = self._uids.get(name)
-        if uids is None:
-            if len(self._uids) >= MOST_TRACES:
-                self._uids.popitem(last=False)
-            uids = self._uids[name] = []
-        if uid not in uids:
-            uids.append(uid)
-            del uids[:-_MOST_UIDS]
-            self._names[uid] = name
-            if len(self._names) > MOST_TRACES:
-                self._names.popitem(last=False)
+        _say_what(marks, call, name, user.name)
+        if kind == "Pod":
+            _say_phase(marks, call, obj)
+        self.traces.request(uid, marks)
 
 
-def _note_phase(call: Call, pod: Obj, marks: Marks) -> None:
+def _say_phase(marks: Marks, call: Call, pod: Obj) -> None:
     status = pod.get("status")
-    if isinstance(status, dict) and status.get("phase"):
-        marks.facts["phase"] = status["phase"]
+    if isinstance(status, dict):  # of a Status it is a word
+        marks.phase = status.get("phase") or ""
         if call.subresource == "status" and is_ready(pod):
             marks.facts["ready"] = "True"
+
+
+def _say_what(marks: Marks, call: Call, name: str, user: str) -> None:
+    resource = call.resource
+    marks.user, marks.phase = user, ""
+    marks.verb, marks.subresource = call.verb, call.subresource
+    marks.group, marks.plural = resource.group, resource.plural
+    marks.namespace, marks.name = call.namespace, name
 
 
 def _span_of(item: object) -> Span | None:

@@ -6,7 +6,7 @@ from sampan.api.objects import Obj
 from sampan.cmd.diagnosis.journey import Journey, printable
 from sampan.cmd.diagnosis.journey_text import milliseconds
 from sampan.core.telemetry.otlp import request_of
-from sampan.core.telemetry.traces import Span
+from sampan.core.telemetry.spans import Span
 
 _ROW, _WIDTH, _LEFT = 22, 900, 320
 _COLOURS = {"apiserver": "#3b7dd8", "scheduler": "#8a5cd1", "kubelet": "#2f9e6e"}

@@ -12,7 +12,8 @@ from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.otlp import MILLION, is_sampled, request_of
-from sampan.core.telemetry.traces import TRACE_ID, Outbox, Span
+from sampan.core.telemetry.spans import TRACE_ID, Span
+from sampan.core.telemetry.traces import Outbox
 
 BATCH_SECONDS = 1.0
 TIMEOUT_SECONDS = 10.0  # as OTLP's exporters

@@ -7,8 +7,8 @@ Invariant: a span has the same ids whenever and by whomever it is exported.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sampan.core.telemetry.spans import PARENT_ID, SPAN_ID, TOP, TRACE_ID, Span
 from sampan.core.telemetry.trace_context import span_id_of, trace_id_of
-from sampan.core.telemetry.traces import PARENT_ID, SPAN_ID, TOP, TRACE_ID, Span
 
 MILLION = 1_000_000
 _SERVER, _INTERNAL = 2, 1  # kinds of spans

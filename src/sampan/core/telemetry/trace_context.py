@@ -59,7 +59,8 @@ def _digest(text: str, size: int) -> str:
 class Step(Protocol):
     """What the running task is doing; its header is made when somebody calls others for it."""
 
-    facts: dict[str, str]
+    @property
+    def facts(self) -> dict[str, str]: ...
 
     def header(self) -> str: ...
 

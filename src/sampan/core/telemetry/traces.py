@@ -10,89 +10,26 @@ Invariant: nothing is written on objects; with tracing off a step costs one ques
 import asyncio
 import os
 import sys
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from itertools import islice
+from typing import TypeVar
 
 from sampan.core.clock import Clock
 from sampan.core.telemetry import trace_context
-from sampan.core.telemetry.trace_context import TraceContext, header_of, span_id_of, trace_id_of
+from sampan.core.telemetry.spans import ERROR, NO_MARKS, TOP, TRACE_ID, About, Marks, Span, spread
+from sampan.core.telemetry.trace_context import header_of, span_id_of, trace_id_of
 
 MOST_TRACES = 2000
 MOST_SPANS = 256  # of one trace
 LATE_SPANS = 64  # of these, the newest: of a pod that restarts for ever the middle is let go
 MOST_UNDELIVERED = 10_000
 MOST_ERROR = 200  # characters of what a step failed with
-TOP = -1  # the parent of a span that has none
-# Facts by which exported spans are known to others.
-TRACE_ID, SPAN_ID, PARENT_ID = "trace id", "span id", "parent span id"
+TRIM_EVERY = 8  # notes: looking costs more than keeping them for a moment
+FORGET_PART = 16  # of the traces: so many go at once, where there is no room
+# Requests that are seen plugin by plugin: a person has no more, a flood need not pay for it.
+DETAILED_PER_SECOND = 100
 T = TypeVar("T")
-
-
-class Span(NamedTuple):
-    lane: str  # the component that did it
-    name: str
-    began: float  # wall time: spans of several processes meet in one trace
-    ended: float
-    parent: int = TOP  # which span of the trace it is a part of
-    facts: Mapping[str, str] = {}
-
-
-class Marks:
-    """When the steps of one request ended: one flat list, made into spans when somebody asks. It is
-    kept as it is: a request must not pay for spans that nobody looks at."""
-
-    __slots__ = ("_now", "began", "ended", "facts", "id", "lane", "name", "steps")
-
-    def __init__(self, now: Callable[[], float], id_: str) -> None:
-        self._now = now
-        self.began = self.ended = now()
-        self.lane = self.name = ""  # whose it was, once it is over
-        self.id = id_
-        self.steps: list[str | float] = []  # name, moment, name, moment, …
-        self.facts: dict[str, str] = {}
-
-    def at(self, step: str) -> None:
-        """This step has just ended; it began where the last one ended."""
-        self.steps += (step, self._now())
-
-    @property
-    def spans(self) -> tuple[Span, list[str | float]]:
-        """The whole, and the steps in it."""
-        return Span(self.lane, self.name, self.began, self.ended, TOP, self.facts), self.steps
-
-    def continue_from(self, caller: TraceContext) -> None:
-        """It is a part of the caller's trace."""
-        self.facts[TRACE_ID], self.facts[PARENT_ID] = caller.trace_id, caller.span_id
-
-    def header(self) -> str:
-        """For calls to others on its behalf: from now on it has ids that they know."""
-        if SPAN_ID not in self.facts:
-            self.facts.setdefault(TRACE_ID, os.urandom(16).hex())
-            self.facts[SPAN_ID] = os.urandom(8).hex()
-        return header_of(self.facts[TRACE_ID], self.facts[SPAN_ID])
-
-
-class _NoMarks(Marks):
-    """For requests that nobody traces."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self.steps, self.id = [], ""
-
-    def at(self, step: str) -> None:
-        pass
-
-    def continue_from(self, caller: TraceContext) -> None:
-        pass
-
-    def header(self) -> str:
-        return ""
-
-
-NO_MARKS: Marks = _NoMarks()
 
 
 class _TimedStep:
@@ -108,60 +45,48 @@ class _TimedStep:
         return self._header()
 
 
-class Trace:
-    __slots__ = ("_early", "_late", "_late_count", "begun_as", "count", "dropped")
+class Trace(list[Span | Marks]):
+    """What was noted of one object, in order."""
 
-    def __init__(self, begun_as: str = "") -> None:
-        self.begun_as = begun_as  # the id that a caller, or a webhook, knows it by
-        self._early: list[Span | Marks] = []
-        self._late: deque[tuple[Span | Marks, int]] | None = None  # where there are so many
-        self._late_count = 0
-        self.count = 0  # of spans
-        self.dropped = 0  # spans that made room for later ones
+    __slots__ = ("dropped",)
+    dropped: int  # spans that made room for later ones
 
-    def add(self, noted: Span | Marks, count: int = 1) -> None:
-        self.count += count
-        if self._late is None and self.count <= MOST_SPANS - LATE_SPANS:
-            self._early.append(noted)
-            return
-        if self._late is None:
-            self._late = deque()
-        self._late.append((noted, count))
-        self._late_count += count
-        while self._late_count > LATE_SPANS and len(self._late) > 1:
-            _, gone = self._late.popleft()
-            self._late_count -= gone
-            self.count -= gone
-            self.dropped += gone
+    @property
+    def begun_as(self) -> str:
+        """The id that a caller, or a webhook, knows it by."""
+        first = self[0]
+        return first.trace_id if isinstance(first, Marks) else ""
 
-    def has_request(self, fact: str, value: str) -> bool:
-        """Whether one of its requests is marked so; cheaper than all of its spans."""
-        noted = (*self._early, *(item for item, _ in self._late or ()))
-        return any(isinstance(item, Marks) and item.facts.get(fact) == value for item in noted)
+    @property
+    def about(self) -> About | None:
+        """The object; None where only its uid is known."""
+        return next((item.about for item in self if isinstance(item, Marks)), None)
+
+    def has_request(self, id_: str) -> bool:
+        return any(isinstance(item, Marks) and item.id == id_ for item in self)
 
     @property
     def spans(self) -> list[Span]:
         spans: list[Span] = []
-        for noted in (*self._early, *(item for item, _ in self._late or ())):
-            spans += _spread(noted, len(spans))
+        for noted in self:
+            spans += spread(noted, len(spans))
         return spans
 
-
-def _spread(noted: Span | Marks, at: int) -> list[Span]:
-    """With its parts, where it has some; `at`: how many spans come before it."""
-    if isinstance(noted, Span):
-        return [noted]
-    whole, steps = noted.spans
-    return [whole, *_parts(whole, steps, at)]
-
-
-def _parts(whole: Span, steps: list[str | float], parent: int) -> Iterator[Span]:
-    began = whole.began
-    for name, ended in zip(steps[::2], steps[1::2], strict=True):
-        assert isinstance(name, str)
-        assert isinstance(ended, float)
-        yield Span(whole.lane, name, began, ended, parent)
-        began = ended
+    def trim(self) -> None:
+        """The beginning stays, and the newest; what is between them makes room."""
+        counts = [1 if isinstance(item, Span) else item.size for item in self]
+        if sum(counts) <= MOST_SPANS:
+            return
+        first, kept = 0, 0
+        while kept + counts[first] <= MOST_SPANS - LATE_SPANS:
+            kept += counts[first]
+            first += 1
+        last, kept = len(self) - 1, counts[-1]
+        while last > first and kept + counts[last - 1] <= LATE_SPANS:
+            last -= 1
+            kept += counts[last]
+        self.dropped += sum(counts[first:last])
+        del self[first:last]
 
 
 class Outbox:
@@ -188,7 +113,7 @@ class Outbox:
         """Each with its parts, whose parent is the first."""
         self._any.clear()
         noted, self._noted = self._noted, []
-        return [(uid, _spread(item, 0)) for uid, item in noted]
+        return [(uid, spread(item, 0)) for uid, item in noted]
 
 
 class Traces:
@@ -197,66 +122,71 @@ class Traces:
     ) -> None:
         """`outbox`: where spans go that somebody else keeps."""
         self.is_on = most > 0
+        self.now = clock.now  # asked at each step: without a call of ours in between
         self._outbox = outbox
         self._exported: Outbox | None = None
         self.forgotten = 0  # traces that made room for newer ones
-        self._clock, self._most = clock, most
-        self._traces: OrderedDict[str, Trace] = OrderedDict()  # by uid, the oldest first
+        self._most = most
+        self._traces: dict[str, Trace] = {}  # by uid, the oldest first
+        self._second, self._detailed = 0.0, 0  # when it began, and how many came since
 
     def export_to(self, outbox: Outbox) -> None:
         """What is kept here goes there, too."""
         self._exported = outbox
 
-    def now(self) -> float:
-        return self._clock.now()
-
     def marks(self, id_: str = "") -> Marks:
         """`id_`: what the caller knows the request by."""
-        return Marks(self._clock.now, id_) if self.is_on else NO_MARKS
+        if not self.is_on:
+            return NO_MARKS
+        marks = Marks()
+        marks._now = self.now
+        marks.began = began = self.now()
+        if not 0 <= began - self._second < 1:
+            self._second, self._detailed = began, 0
+        self._detailed += 1
+        marks.is_detailed = self._detailed <= DETAILED_PER_SECOND
+        marks.id, marks._facts = id_, None
+        return marks
 
     def add(self, uid: str, span: Span) -> None:
         """A step that is over."""
         if self._outbox is not None:
             self._outbox.add(uid, span)
         elif self.is_on:
-            self._of(uid).add(span)
-            if self._exported is not None:
-                self._exported.add(uid, span)
+            self._note(uid, span)
 
     def span(self, uid: str, lane: str, name: str, began: float, **facts: str) -> None:
         """A step that ends now."""
         if self.is_on:
-            self.add(uid, Span(lane, name, began, self._clock.now(), TOP, facts))
+            self.add(uid, Span(lane, name, began, self.now(), TOP, facts))
 
     def span_for(self, uid: str, lane: str, name: str, seconds: float, **facts: str) -> None:
         """A step that took so long, and ends now."""
         if self.is_on:
-            now = self._clock.now()
+            now = self.now()
             self.add(uid, Span(lane, name, now - seconds, now, TOP, facts))
 
-    def request(self, uid: str, lane: str, name: str, marks: Marks) -> None:
+    def request(self, uid: str, marks: Marks) -> None:
         """A request that is answered now, with the steps that it took."""
-        if not self.is_on or marks is NO_MARKS:
-            return
-        marks.lane, marks.name, marks.ended = lane, name, self._clock.now()
-        self._of(uid, marks.facts.get(TRACE_ID, "")).add(marks, 1 + len(marks.steps) // 2)
-        if self._exported is not None:
-            self._exported.add(uid, marks)
+        if marks is not NO_MARKS:
+            marks.ended = self.now()
+            self._note(uid, marks)
 
-    def lone_request(self, lane: str, name: str, marks: Marks) -> Trace:
+    def lone_request(self, marks: Marks) -> Trace:
         """A request that is about no object: whoever asks keeps it."""
-        trace = Trace(marks.facts.get(TRACE_ID) or os.urandom(16).hex())
-        marks.lane, marks.name, marks.ended = lane, name, self._clock.now()
-        trace.add(marks, 1 + len(marks.steps) // 2)
+        marks.ended = self.now()
+        id_ = marks.facts.setdefault(TRACE_ID, os.urandom(16).hex())
         if self._exported is not None:
-            self._exported.add(trace.begun_as, marks)
+            self._exported.add(id_, marks)
+        trace = Trace((marks,))
+        trace.dropped = 0
         return trace
 
     async def timed(self, uid: str, lane: str, name: str, work: Awaitable[T]) -> T:
         """A step that is `work`: what it calls may know of it, and what it notes is kept."""
         if not self.is_on:
             return await work
-        began, done = self._clock.now(), False
+        began, done = self.now(), False
         step = _TimedStep(partial(self._header, uid, lane, name, began))
         token = trace_context.enter(step)
         try:
@@ -266,34 +196,59 @@ class Traces:
         finally:
             trace_context.leave(token)
             if not done:
-                step.facts["error"] = _failure()
-            self.add(uid, Span(lane, name, began, self._clock.now(), TOP, step.facts))
+                step.facts[ERROR] = _failure()
+            self.add(uid, Span(lane, name, began, self.now(), TOP, step.facts))
 
     def of(self, uid: str) -> Trace | None:
-        return self._traces.get(uid)
+        trace = self._traces.get(uid)
+        if trace is not None:
+            trace.trim()
+        return trace
+
+    def of_name(self, resource: str, namespace: str, name: str = "") -> dict[About, list[str]]:
+        """The uids that a name, or all names of a namespace, stood for, the newest first. Asked
+        seldom, written all the time: they are looked for."""
+        found: dict[About, list[str]] = {}
+        for uid, trace in self._traces.items():
+            about = trace.about
+            if about is None or about[:2] != (resource, namespace):
+                continue
+            if not name or about.name == name:
+                found.setdefault(about, []).insert(0, uid)
+        return found
 
     def id_of(self, uid: str) -> str:
         """By which others know the trace."""
         trace = self._traces.get(uid)
         return (trace.begun_as if trace is not None else "") or trace_id_of(uid)
 
-    def of_request(self, fact: str, value: str) -> str:
+    def of_request(self, id_: str) -> str:
         """The uid of the object that a request was about; empty where it is not known any more."""
         known = reversed(self._traces.items())
-        return next((uid for uid, trace in known if trace.has_request(fact, value)), "")
+        return next((uid for uid, trace in known if trace.has_request(id_)), "")
 
     def _header(self, uid: str, lane: str, name: str, began: float) -> str:
         return header_of(self.id_of(uid), span_id_of(uid, lane, name, began))
 
-    def _of(self, uid: str, begun_as: str = "") -> Trace:
-        """`begun_as`: the id that a caller, or a webhook, knows it by."""
+    def _note(self, uid: str, noted: Span | Marks) -> None:
         trace = self._traces.get(uid)
         if trace is None:
             if len(self._traces) >= self._most:
-                self._traces.popitem(last=False)
-                self.forgotten += 1
-            trace = self._traces[uid] = Trace(begun_as)
-        return trace
+                self._forget()
+            self._traces[uid] = trace = Trace((noted,))
+            trace.dropped = 0
+        else:
+            trace.append(noted)
+            if not len(trace) % TRIM_EVERY:
+                trace.trim()
+        if self._exported is not None:
+            self._exported.add(uid, noted)
+
+    def _forget(self) -> None:
+        """Of the oldest, some at once."""
+        for uid in list(islice(self._traces, 1 + self._most // FORGET_PART)):
+            del self._traces[uid]
+            self.forgotten += 1
 
 
 def _failure() -> str:

@@ -5,7 +5,8 @@ Invariant: nothing is remembered of a pod that is forgotten.
 Owner: PodSync.
 """
 
-from sampan.core.telemetry.traces import TOP, Span, Traces
+from sampan.core.telemetry.spans import TOP, Span
+from sampan.core.telemetry.traces import Traces
 from sampan.kubelet.context import LANE
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 

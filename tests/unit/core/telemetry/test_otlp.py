@@ -5,6 +5,7 @@ from uuid import UUID
 
 from sampan.core.telemetry.otlp import MILLION, is_sampled, request_of
 from sampan.core.telemetry.traces import Outbox, Traces
+from sampan.testing.generators.traced_requests import say_pod_create
 from sampan.testing.manual_clock import ManualClock
 
 UID = "0af76519-16cd-43dd-8448-eb211c80319c"
@@ -29,8 +30,7 @@ def test_spans_have_ids_parents_times_and_what_is_known_of_them():
     def fill(traces):
         marks = traces.marks()
         marks.at("decoding")
-        marks.facts["user"] = "admin"
-        traces.request(UID, "apiserver", "create pods", marks)
+        traces.request(UID, say_pod_create(marks))
         traces.span_for(UID, "kubelet", "sync pod", 0.25, error="no sandbox")
 
     found = exported(fill)
@@ -56,14 +56,14 @@ def test_what_a_caller_began_goes_on_under_the_caller_s_ids():
         header = marks.header()
         assert header.startswith(f"00-{'f' * 32}-")
         assert header == marks.header()
-        traces.request(UID, "apiserver", "create pods", marks)
+        traces.request(UID, say_pod_create(marks))
         traces.span_for(UID, "kubelet", "sync pod", 0.1)
 
     found = exported(fill)
     assert {span["traceId"] for _, span in found.values()} == {"f" * 32}
     assert found["create pods"][1]["parentSpanId"] == "e" * 16
     told = {item["key"] for _, span in found.values() for item in span["attributes"]}
-    assert told == {"k8s.object.uid"}
+    assert told == {"k8s.object.uid", "user", "phase"}
 
 
 def test_a_share_of_the_traces_is_sampled_the_same_everywhere():

@@ -1,4 +1,6 @@
-from sampan.core.telemetry.traces import MOST_SPANS, NO_MARKS, NO_TRACES, Span, Traces
+from sampan.core.telemetry.spans import NO_MARKS, Span
+from sampan.core.telemetry.traces import MOST_SPANS, NO_TRACES, Traces
+from sampan.testing.generators.traced_requests import say_pod_create
 from sampan.testing.manual_clock import ManualClock
 
 
@@ -10,7 +12,7 @@ def test_spans_of_an_object_come_in_order_and_parts_know_their_whole():
     marks = traces.marks()
     marks.at("decoding")
     marks.at("store commit")
-    traces.request("u", "apiserver", "create pods", marks)
+    traces.request("u", say_pod_create(marks))
     found = traces.of("u")
     assert found is not None
     assert [span.name for span in found.spans] == [
@@ -18,8 +20,9 @@ def test_spans_of_an_object_come_in_order_and_parts_know_their_whole():
         "create pods",
         "decoding",
         "store commit",
+        "response",
     ]
-    assert [span.parent for span in found.spans] == [-1, -1, 1, 1]
+    assert [span.parent for span in found.spans] == [-1, -1, 1, 1, 1]
     assert found.spans[0].facts == {"attempt": "1"}
 
 
@@ -46,7 +49,34 @@ def test_nothing_is_kept_where_tracing_is_off():
     NO_TRACES.add("u", Span("kubelet", "sync pod", 0.0, 1.0))
     marks = NO_TRACES.marks()
     marks.at("decoding")
-    NO_TRACES.request("u", "apiserver", "create pods", marks)
+    NO_TRACES.request("u", marks)
     assert marks is NO_MARKS
-    assert not marks.steps
+    assert marks == []
     assert NO_TRACES.of("u") is None
+
+
+def test_of_a_full_trace_the_beginning_and_the_newest_requests_stay():
+    clock = ManualClock()
+    traces = Traces(clock)
+    for number in range(40):
+        marks = say_pod_create(traces.marks(str(number)))
+        for _ in range(10):
+            marks.at("step")
+        traces.request("u", marks)
+    found = traces.of("u")
+    assert found is not None
+    ids = [span.facts["audit-id"] for span in found.spans if "audit-id" in span.facts]
+    assert ids == [*map(str, range(16)), *map(str, range(35, 40))]
+    assert len(found.spans) + found.dropped == 40 * 12
+    assert len(found.spans) <= MOST_SPANS
+
+
+def test_names_are_found_while_their_traces_are_kept():
+    traces = Traces(ManualClock(), most=3)
+    for uid, name in (("u1", "web"), ("u2", "db"), ("u3", "web")):
+        traces.request(uid, say_pod_create(traces.marks(), name))
+    traces.span("u3", "kubelet", "sync pod", 0.0)
+    assert traces.of_name("pods", "default", "web") == {("pods", "default", "web"): ["u3", "u1"]}
+    traces.span("u4", "kubelet", "sync pod", 0.0)  # nobody has said what it is
+    assert [*traces.of_name("pods", "default").values()] == [["u2"], ["u3"]]
+    assert traces.of_name("pods", "elsewhere") == {}
