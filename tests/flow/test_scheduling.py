@@ -264,9 +264,12 @@ def test_a_claim_that_waits_for_its_pod_is_provisioned_on_the_pods_node():
 def test_what_the_scheduler_remembers_is_not_for_strangers():
     """[X2]"""
 
+    async def remembered(rest):
+        return {"asked": rest}
+
     async def story():
         async with ControlPlane() as plane:
-            plane.server.add_document("/sampan/v1/why/", lambda rest: {"asked": rest})
+            plane.server.add_document("/sampan/v1/why/", remembered)
             reply = await plane.server.handle_http(Request("GET", "/sampan/v1/why/a/b", "", {}))
             assert reply.status in (401, 403)
 

@@ -314,6 +314,8 @@ class HttpEdge:
         body, _ = bodies.body_of(request, "Ignore", self._protobuf)
 
         async def may_tell(namespace: str, name: str) -> bool:
+            if request.caller:
+                return True  # a part of this cluster: in one process nobody would ask it
             asked = Attributes(user, "patch", "", "pods", "status", namespace, name)
             return (await self._chain.parts.authorization.decide(asked))[0]
 

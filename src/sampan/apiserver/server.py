@@ -52,7 +52,7 @@ from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconcile as flow_reconciled
 from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
-from sampan.apiserver.http.nonresource_paths import Action, Documents
+from sampan.apiserver.http.nonresource_paths import Action, Document, Documents
 from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import EdgeParts, HttpEdge
@@ -267,7 +267,7 @@ class ApiServer:
         """Whom a bearer token stands for. Raises BadToken."""
         return await self._chain.parts.authentication.token_user(token)
 
-    def add_document(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
+    def add_document(self, prefix: str, found: Document) -> None:
         """Serve other parts' answers below a path, to who is allowed to get it."""
         self._documents.add(prefix, found)
 

@@ -12,15 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from sampan.api.errors import ApiError
-from sampan.client.kubeconfig import KubeconfigError
 from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.background import say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
-from sampan.cmd.cluster.process import Parts, loop_factory, run_until_signal
+from sampan.cmd.cluster.process import (
+    STARTING_ERRORS,
+    Parts,
+    loop_factory,
+    run_until_signal,
+    why_not_started,
+)
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
@@ -46,30 +49,23 @@ def run(settings: UpSettings, data: DataDir, audience: Audience) -> int:
     except DataDirError as error:
         return _fail(str(error))
     try:
-        return _serve_until_signal(settings, data, audience)
+        return _serve_until_signal(settings, data, lock, audience)
     finally:
         lock.release()
 
 
-def _serve_until_signal(settings: UpSettings, data: DataDir, audience: Audience) -> int:
+def _serve_until_signal(settings: UpSettings, data: DataDir, lock: Lock, audience: Audience) -> int:
     log.set_up(settings.log_level)
     audience.progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
     try:
         with asyncio.Runner(loop_factory=_loop_factory(settings)) as runner:
-            runner.run(_serve(settings, data, audience))
-    except (CannotStart, DataDirError, KubeconfigError) as error:
-        return _fail(" ".join(str(error).split()))
-    except ApiError as error:
-        return _fail(f"the cluster's own objects cannot be stored: {error}")
-    except FileNotFoundError as error:
-        missing = error.filename or "a helper program"
-        return _fail(f"{missing} was not found: `sampan doctor` says what to install")
-    except OSError as error:
-        return _fail((error.strerror or str(error)).lower())
+            runner.run(_serve(settings, data, lock, audience))
+    except STARTING_ERRORS as error:
+        return _fail(why_not_started(error))
     return 0
 
 
-async def _serve(settings: UpSettings, data: DataDir, audience: Audience) -> None:
+async def _serve(settings: UpSettings, data: DataDir, lock: Lock, audience: Audience) -> None:
     clock: Clock = SystemClock()
     progress = audience.progress
 
@@ -78,6 +74,11 @@ async def _serve(settings: UpSettings, data: DataDir, audience: Audience) -> Non
 
     if settings.clock == "virtual":
         cluster: Parts = _virtual_cluster(settings, data, progress)
+    elif settings.processes:
+        from sampan.cmd.cluster.processes.supervisor import ProcessCluster, same_command
+
+        command = same_command(sys.argv[1:])
+        cluster = ProcessCluster(settings, data, progress, clock, lock.descriptor, command)
     else:
         cluster = parts = AllInOne(settings, data, progress, clock)
         if audience.only_for_api:

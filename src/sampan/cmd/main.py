@@ -148,7 +148,10 @@ def _start(given: argparse.Namespace) -> int:
         case "up":
             from sampan.cmd.verbs import up
 
-            return up.run(up_flags.up_settings(given), detach=given.detach)
+            settings_of_up = up_flags.up_settings(given)
+            if given.part:
+                return up.run_part(settings_of_up, given.part)
+            return up.run(settings_of_up, detach=given.detach)
         case "join":
             from sampan.cmd.verbs import join
 

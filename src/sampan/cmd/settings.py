@@ -95,6 +95,7 @@ class UpSettings:
     clock: ClockChoice = "real"  # virtual: it moves when somebody says so
     quiet_nodes: bool = False  # simulated ones whose heartbeats nobody waits for
     measures_plugins: bool = False  # of the scheduler, each time one is asked
+    processes: bool = False  # each part is a process of its own
     manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
 
 

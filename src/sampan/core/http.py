@@ -48,6 +48,7 @@ class Request:
     peer_certificate: bytes | None = None  # DER, verified against the server's client CA
     remote: str = ""  # address of the other side
     repeated: Mapping[str, Sequence[str]] = NOT_REPEATED  # headers of several lines, by name
+    caller: str = ""  # its name, from a listener that knows who connects to it; never from a header
 
     def values(self, name: str) -> Sequence[str]:
         """One for each line; a comma is part of its value."""

@@ -129,10 +129,13 @@ class HttpClient:
         server_hostname: str | None = None,
         allows: Callable[[str], bool] | None = None,
         place_of: Callable[[Origin], Awaitable[Origin]] | None = None,
+        unix_path: str = "",
     ) -> None:
         """`server_hostname`: whom the certificate must name, where that is not the URL's host.
         `allows`: which addresses may be connected to, asked after names are resolved. `place_of`:
-        where a server is really found, of those whose address is none."""
+        where a server is really found, of those whose address is none. `unix_path`: the one socket
+        that all connections lead to, without TLS, whatever host a URL names."""
+        self._unix_path = unix_path
         self._place_of = place_of
         self._ssl = ssl_context
         self._connect_seconds = connect_seconds
@@ -266,21 +269,9 @@ class HttpClient:
     async def _connect(self, origin: Origin) -> "_Link":
         if self._closed:
             raise HttpError("the client is closed")
-        loop = asyncio.get_running_loop()
-        encrypted = origin.scheme == "https"
-        if encrypted and self._ssl is None:
-            self._ssl = tls.client_context()
         try:
             async with asyncio.timeout(self._connect_seconds):
-                place = origin if self._place_of is None else await self._place_of(origin)
-                _, link = await loop.create_connection(
-                    lambda: _Link(self._forget, origin),
-                    await self._address_of(place),
-                    place.port,
-                    ssl=self._ssl if encrypted else None,
-                    server_hostname=(self._server_hostname or place.host) if encrypted else None,
-                    ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
-                )
+                link = await self._dial(origin)
         except AddressNotAllowed:
             raise
         except TimeoutError as error:
@@ -288,6 +279,28 @@ class HttpClient:
         except OSError as error:
             raise HttpError(f"dial {origin.host}:{origin.port}: {error}") from error
         self._links.add(link)
+        return link
+
+    async def _dial(self, origin: Origin) -> "_Link":
+        """Raises OSError."""
+        loop = asyncio.get_running_loop()
+        if self._unix_path:
+            _, link = await loop.create_unix_connection(
+                lambda: _Link(self._forget, origin), self._unix_path
+            )
+            return link
+        encrypted = origin.scheme == "https"
+        if encrypted and self._ssl is None:
+            self._ssl = tls.client_context()
+        place = origin if self._place_of is None else await self._place_of(origin)
+        _, link = await loop.create_connection(
+            lambda: _Link(self._forget, origin),
+            await self._address_of(place),
+            place.port,
+            ssl=self._ssl if encrypted else None,
+            server_hostname=(self._server_hostname or place.host) if encrypted else None,
+            ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
+        )
         return link
 
     async def _address_of(self, origin: Origin) -> str:

@@ -80,6 +80,11 @@ class Server:
     async def start_on(self, listening: socket.socket) -> None:
         """Listen on a socket that is already bound: whoever needs the port before the handler."""
         loop = asyncio.get_running_loop()
+        if listening.family == socket.AF_UNIX:
+            self._listener = await loop.create_unix_server(
+                lambda: _Connection(self, loop), sock=listening, backlog=BACKLOG
+            )
+            return
         encrypted = self._ssl is not None
         self._listener = await loop.create_server(
             lambda: _Connection(self, loop),

@@ -1,7 +1,8 @@
 """The chain of authenticators: who sent this request?
 
-Job: proxy headers, client certificate, bearer token (in the order of docs/authentication.md), then
-    anonymous where that is allowed. The first success wins.
+Job: the word of a listener that knows its callers, proxy headers, client certificate, bearer token
+    (in the order of docs/authentication.md), then anonymous where that is allowed. The first
+    success wins.
 Invariant: a request with bad credentials is 401; it never becomes anonymous.
 Invariant: a browser shows its certificate whoever asks for something: it counts only for what our
     own pages ask for.
@@ -10,6 +11,7 @@ Invariant: a browser shows its certificate whoever asks for something: it counts
 import base64
 import binascii
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import Unauthorized
@@ -25,7 +27,7 @@ from sampan.apiserver.authn.tokens import (
     TokenSigner,
     checked_user,
 )
-from sampan.apiserver.authn.user import ANONYMOUS, User, with_authenticated_group
+from sampan.apiserver.authn.user import ANONYMOUS, User, component, with_authenticated_group
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Request
@@ -41,6 +43,7 @@ if TYPE_CHECKING:  # options.py loads what the settings ask for
 
 log = get_logger(__name__)
 
+MOST_PARTS = 16_384  # whose names are remembered: every node of a large cluster
 # Whoever asks, whatever the authorization mode.
 ALWAYS_ALLOWED_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 # Browsers cannot set headers on a WebSocket: as upstream, a token comes among its protocols.
@@ -84,6 +87,8 @@ class Authentication:
 
     async def user(self, request: Request) -> User:
         """Raises Unauthorized."""
+        if request.caller:
+            return _part_of_the_cluster(request.caller)
         if request.peer_certificate is not None:
             user = self._by_certificate(request, request.peer_certificate)
             if user is not None:
@@ -192,6 +197,11 @@ class Authentication:
         if credential.certificate is None:
             return await self._bearer(credential.authorization)
         return self._certificates.user(credential.certificate)
+
+
+@lru_cache(MOST_PARTS)
+def _part_of_the_cluster(name: str) -> User:
+    return with_authenticated_group(component(name))
 
 
 def is_own_page(request: Request) -> bool:

@@ -20,6 +20,7 @@ from sampan.apiserver.openapi.endpoints import OpenApi, Packed
 from sampan.core.http import Request, Response
 from sampan.core.metrics import Metrics
 
+Document = Callable[[str], Awaitable[Obj | None]]  # of what follows its path; raises ApiError
 Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
 _METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 
@@ -42,10 +43,10 @@ class Documents:
         self._kinds, self._generation = kinds, (-1, -1)
         self._discovery = Discovery(())
         self._signer = signer
-        self._more: dict[str, Callable[[str], Obj | None]] = {}
+        self._more: dict[str, Document] = {}
         self.actions: dict[str, Action] = {}  # what other parts do when they are asked to, by path
 
-    def add(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
+    def add(self, prefix: str, found: Document) -> None:
         """Other parts' read-only answers: `found` gets the path after the prefix."""
         self._more[prefix] = found
 
@@ -62,7 +63,7 @@ class Documents:
             return self._health.reply(request)
         for prefix, found in self._more.items():
             if path.startswith(prefix):
-                answer = found(path[len(prefix) :])
+                answer = await found(path[len(prefix) :])
                 return None if answer is None else replies.object_reply(answer)
         match path:
             case "/version" | "/version/":

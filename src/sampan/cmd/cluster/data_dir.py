@@ -53,6 +53,16 @@ class DataDir:
         return "sampan" if is_plain else f"sampan-{self.root.name}"
 
     @property
+    def sockets(self) -> Path:
+        """Between the processes of one cluster."""
+        return self.root / "sockets"
+
+    @property
+    def processes_file(self) -> Path:
+        """Which processes there are, where a cluster is several."""
+        return self.root / "processes.json"
+
+    @property
     def lock_file(self) -> Path:
         return self.root / "lock"
 
@@ -81,7 +91,7 @@ class Lock:
     """Held from `take` until `release` or the end of the process."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor  # whoever inherits it holds the lock, too
 
     @classmethod
     def take(cls, data: DataDir) -> "Lock":
@@ -99,7 +109,7 @@ class Lock:
         return cls(descriptor)
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
 
 def holder(data: DataDir) -> int | None:

@@ -16,6 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from sampan.api.errors import ApiError
+from sampan.client.kubeconfig import KubeconfigError
+from sampan.cmd.cluster.data_dir import DataDirError
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.service_manager import notify
 from sampan.cmd.errors import CannotStart
@@ -56,6 +59,25 @@ def run_alone(
         print(f"sampan: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
+
+
+# What a user can cause; everything else is a bug.
+STARTING_ERRORS = (CannotStart, DataDirError, KubeconfigError, ApiError, OSError)
+
+
+def why_not_started(error: Exception) -> str:
+    """One sentence, of one of STARTING_ERRORS."""
+    match error:
+        case CannotStart() | DataDirError() | KubeconfigError():
+            return " ".join(str(error).split())
+        case ApiError():
+            return f"the cluster's own objects cannot be stored: {error}"
+        case FileNotFoundError():
+            missing = error.filename or "a helper program"
+            return f"{missing} was not found: `sampan doctor` says what to install"
+        case OSError():
+            return (error.strerror or str(error)).lower()
+    raise AssertionError(error)
 
 
 async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[], None]) -> None:

@@ -5,7 +5,7 @@ Job: file → Configuration → Scheduler; its records as a document of the API 
 
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,8 +121,8 @@ def lease_of(election: Election, identity: str) -> LeaseSettings:
     )
 
 
-def why_of(scheduler: Scheduler) -> Callable[[str], Obj | None]:
-    def found(path: str) -> Obj | None:
+def why_of(scheduler: Scheduler) -> Callable[[str], Awaitable[Obj | None]]:
+    async def found(path: str) -> Obj | None:
         namespace, _, name = path.partition("/")
         return scheduler.why(namespace, name)
 

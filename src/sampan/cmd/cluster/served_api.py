@@ -22,7 +22,7 @@ from sampan.apiserver.watch.watch_cache import Told
 from sampan.client.inprocess import Backend
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
-from sampan.core.http import Handler, Limits
+from sampan.core.http import Handler, Limits, WantsBody
 from sampan.core.http_server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -36,7 +36,7 @@ BOOKMARK_SECONDS = 60.0
 LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
 
 
-def _lesson(rest: str) -> Obj | None:
+async def _lesson(rest: str) -> Obj | None:
     from sampan.cmd.tour.lesson import lesson_object  # nobody waits for it with a start
 
     return lesson_object(rest)
@@ -78,6 +78,7 @@ class ServedApi:
         self._tasks = Tasks("api server")
         self._undo = AsyncExitStack()
         self._server: ApiServer | None = None
+        self.handler: Handler | None = None  # of requests, once it serves
 
     @property
     def bookmark_seconds(self) -> float:
@@ -126,6 +127,7 @@ class ServedApi:
         watch.start()
         self._undo.callback(watch.stop)
         handler: Handler = watch.around(server.handle_http)
+        self.handler = handler
         limits = Limits()
         if self._surroundings is not None:
             self._surroundings.offer(server, store)
@@ -137,6 +139,14 @@ class ServedApi:
         self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
         self._tasks.supervise("service repair", server.keep_repaired)
         return server
+
+    async def listen_locally(
+        self, listening: socket.socket, handler: Handler, wants_body: WantsBody
+    ) -> None:
+        """For the parts of this cluster that are other processes; after `serve`."""
+        http = Server(handler, wants_body=wants_body, name="local")
+        await http.start_on(listening)
+        self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
 
     def wind_down(self) -> None:
         """readyz fails from now on; requests are still answered."""

@@ -30,6 +30,11 @@ def add_verb(verbs: common.Verbs) -> None:
         help="leave containers running when sampan stops; the next start adopts them",
     )
     common.log_level(up)
+    add("--processes", action="store_true",
+        help="API server, scheduler, controllers and nodes are processes of their own under this "
+        "one, which starts again whichever ends")  # fmt: skip
+    # Of those: which part it is, and what it inherits.
+    add("--part", default="", help=argparse.SUPPRESS)
     _add_runtime(up.add_argument_group("what pods run on").add_argument)
     node_flags.add_flags(up)
     _add_control_plane(up)
@@ -121,8 +126,15 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
         clock=given.clock,
+        processes=_processes_of(given),
         manifests_to_apply=tuple(given.manifests_to_apply),
     )
+
+
+def _processes_of(given: argparse.Namespace) -> bool:
+    if given.processes and given.clock != "real":
+        raise CannotStart("--clock virtual is one clock for one process: leave --processes out")
+    return bool(given.processes)
 
 
 def _store_of(given: argparse.Namespace) -> str:

@@ -50,10 +50,13 @@ class VirtualTime:
     def offer(self, server: ApiServer, store: Store) -> None:
         """From now on, to whoever the API server lets."""
         self._revision = lambda: store.revision
-        server.add_document(PATH, lambda rest: self._state() if not rest.strip("/") else None)
+        server.add_document(PATH, self._document)
         server.add_action(f"{PATH}/advance", self._advance)
         server.add_action(f"{PATH}/step", self._step)
         server.add_action(f"{PATH}/settle", self._settle)
+
+    async def _document(self, rest: str) -> Obj | None:
+        return self._state() if not rest.strip("/") else None
 
     def let_go(self) -> None:
         """Time passes by itself: the end has come."""

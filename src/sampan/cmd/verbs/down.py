@@ -1,5 +1,6 @@
 """`sampan down`: ask the process that holds the data directory to stop, and wait for it."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -26,7 +27,8 @@ def stop(data: DataDir) -> int | None:
     pid = holder(data)
     if not pid:
         return None
-    os.kill(pid, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # killed; what it started is on its way out
+        os.kill(pid, signal.SIGTERM)
     waited = 0.0
     while holder(data) == pid:
         # The lock falls when the process ends; there is no event for a process that is not a child.

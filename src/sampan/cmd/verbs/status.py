@@ -13,6 +13,7 @@ from typing import Any
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
+from sampan.core.fast_dataclass import dataclass
 from sampan.version import GIT_VERSION, VERSION
 
 ASK_SECONDS = 5.0
@@ -46,6 +47,8 @@ def facts(data: DataDir) -> dict[str, Any]:
     warnings: list[str] = []
     if pid:
         found |= _process(pid)
+        if parts := _parts(data, pid):
+            found["processes"] = parts
         found |= _cluster(data, warnings)
     found["certificates"] = _certificates(data, warnings)
     if warnings:
@@ -58,23 +61,58 @@ def _size(path: Path) -> str:
     return f"{sum(sizes) / 2**20:.1f} MiB" if sizes else "not on disk here"
 
 
-def _process(pid: int) -> dict[str, Any]:
-    """From /proc: since when, how much memory and CPU."""
+@dataclass(frozen=True, slots=True)
+class Usage:
+    parent: int
+    up_seconds: float
+    cpu_seconds: float
+    memory_mib: float
+
+
+def _usage(pid: int) -> Usage | None:
+    """From /proc; None where that is not to be had."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks = os.sysconf("SC_CLK_TCK")
         uptime = float(Path("/proc/uptime").read_text().split()[0])
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return Usage(
+            int(fields[1]),
+            uptime - int(fields[19]) / ticks,
+            (int(fields[11]) + int(fields[12])) / ticks,
+            pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
+        )
     except (OSError, IndexError, ValueError):
+        return None
+
+
+def _process(pid: int) -> dict[str, Any]:
+    found = _usage(pid)
+    if found is None:
         return {"process": str(pid)}
-    seconds = uptime - int(fields[19]) / ticks
-    used = (int(fields[11]) + int(fields[12])) / ticks
-    memory = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    share = 100 * found.cpu_seconds / max(found.up_seconds, 1)
     return {
-        "process": f"{pid}, up {_span(seconds)}",
-        "memory": f"{memory:.0f} MiB",
-        "cpu": f"{used:.1f} s ({100 * used / max(seconds, 1):.0f}% of a core since the start)",
+        "process": f"{pid}, up {_span(found.up_seconds)}",
+        "memory": f"{found.memory_mib:.0f} MiB",
+        "cpu": f"{found.cpu_seconds:.1f} s ({share:.0f}% of a core since the start)",
     }
+
+
+def _parts(data: DataDir, parent: int) -> list[str]:
+    """Those of `sampan up --processes` that live; none where one process is all of it."""
+    try:
+        noted: dict[str, Any] = json.loads(data.processes_file.read_text())
+    except (FileNotFoundError, ValueError):
+        return []
+    lines = []
+    for part, entry in noted.items():
+        found = _usage(entry["pid"])
+        if found is None or found.parent != parent:
+            continue  # of an earlier life, or being started again
+        line = f"{part} {entry['pid']}, up {_span(found.up_seconds)}, {found.memory_mib:.0f} MiB"
+        again = f", started again {entry['restarts']}×" if entry["restarts"] else ""
+        lines.append(f"{line}, {found.cpu_seconds:.1f} s of CPU{again}")
+    return lines
 
 
 def _span(seconds: float) -> str:

@@ -34,6 +34,13 @@ def run(settings: UpSettings, *, detach: bool) -> int:
     return foreground.run(settings, data, foreground.Audience(progress, ready))
 
 
+def run_part(settings: UpSettings, word: str) -> int:
+    """As a process of a cluster that is several."""
+    from sampan.cmd.cluster.processes import child, handover
+
+    return child.run(settings, handover.place_in(word))
+
+
 def report(started: Started, data: DataDir) -> int:
     """How it went; the exit code."""
     is_ready, printed = started.wait()

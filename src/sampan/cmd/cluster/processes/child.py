@@ -1,0 +1,50 @@
+"""A process of `sampan up --processes` that is one part of the cluster.
+
+Job: hear the parent, run the part, say that it is ready or why it is not, stop when told to.
+Invariant: it holds the data directory's lock as long as it lives: nobody starts a second cluster
+    beside what is left of one.
+"""
+
+import asyncio
+import io
+import sys
+from pathlib import Path
+
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.process import (
+    STARTING_ERRORS,
+    loop_factory,
+    run_until_signal,
+    why_not_started,
+)
+from sampan.cmd.cluster.processes import handover
+from sampan.cmd.cluster.processes.parts import PartContext, part_of
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.settings import UpSettings
+from sampan.core import log
+from sampan.core.clock import SystemClock
+
+
+def run(settings: UpSettings, place: handover.PartPlace) -> int:
+    log.set_up(settings.log_level)
+    answer = handover.Answer(place.answer)
+    try:
+        words = handover.received(place.life)
+    except EOFError:
+        return 1
+    clock, data = SystemClock(), DataDir(Path(settings.data_dir).absolute())
+    given = PartContext(settings, data, words, Progress(sys.stdout, clock), clock)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(given, place, answer))
+    except STARTING_ERRORS as error:
+        answer.give(why_not_started(error))
+        return 1
+    return 0
+
+
+async def _serve(given: PartContext, place: handover.PartPlace, answer: handover.Answer) -> None:
+    handover.end_with_parent(place.life)
+    silent = Progress(io.StringIO(), given.clock)  # the parent says what there is to say
+    part = part_of(place.part, given)
+    await run_until_signal(part, silent, lambda: answer.give(handover.READY))

@@ -1,0 +1,236 @@
+"""The parts of `sampan up --processes`: what each process is made of.
+
+Job: settings and the parent's words → one part, started and stopped.
+Invariant: the work is that of all_in_one.py; only the way to the API is another.
+"""
+
+import io
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from sampan.api.objects import Obj
+from sampan.client.trace_delivery import TraceDelivery
+from sampan.cmd.cluster import pki, rotation
+from sampan.cmd.cluster.choose_nodes import choose_nodes
+from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
+from sampan.cmd.cluster.control_plane.duties import CONTROLLERS_USER, SCHEDULER_USER, Duties
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.nodes import Nodes, own_identity
+from sampan.cmd.cluster.process import Parts, process_metrics
+from sampan.cmd.cluster.processes import identities
+from sampan.cmd.cluster.processes.handover import Words
+from sampan.cmd.cluster.processes.local_api import SOCKET, LocalApi, LocalEdge
+from sampan.cmd.cluster.processes.local_sockets import listening_socket
+from sampan.cmd.cluster.processes.questions import PLACE, WHY, Answers, Questions
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.ranges import chosen_ranges
+from sampan.cmd.cluster.served_api import ServedApi
+from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.settings import UpSettings
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.http_client import Origin
+from sampan.core.tasks import Tasks
+from sampan.core.telemetry.traces import NO_TRACES, Outbox, Traces
+from sampan.core.tls import server_context
+
+
+@dataclass(frozen=True, slots=True)
+class PartContext:
+    """What every part gets."""
+
+    settings: UpSettings
+    data: DataDir
+    words: Words
+    progress: Progress
+    clock: Clock
+
+    @property
+    def simulates(self) -> bool:
+        return self.words.runtime == "simulated"
+
+    def nodes(self, progress: Progress) -> Nodes:
+        words = self.settings, self.data, own_identity(self.settings)
+        return choose_nodes(*words, progress, self.clock, random.Random())
+
+
+def part_of(name: str, given: PartContext) -> Parts:
+    ranges = chosen_ranges(given.settings.ranges, given.data.record())
+    settings = replace(given.settings, ranges=ranges, runtime=given.words.runtime)
+    given = replace(given, settings=settings)
+    if name == identities.API_SERVER:
+        return ApiServerPart(given)
+    link = Link(name, given)
+    if name == identities.SCHEDULER:
+        return SchedulerPart(given, link)
+    return NodesPart(given, link) if name == identities.NODES else ControllersPart(given, link)
+
+
+class Link:
+    """A part's way to the API: clients, and where its traces go."""
+
+    def __init__(self, part: str, given: PartContext) -> None:
+        self._clock, self._tasks = given.clock, Tasks(part)
+        secret = given.words.secrets[part]
+        self.api = LocalApi(given.data.sockets, part, secret, given.clock)
+        self._outbox = Outbox()
+        traces = Traces(given.clock, outbox=self._outbox) if given.settings.tracing else NO_TRACES
+        self.metrics = process_metrics(traces)
+
+    def start(self, user: str) -> None:
+        """`user`: who delivers what was traced."""
+        delivery = TraceDelivery(self.api.client_of(user), self._outbox, self._clock)
+        self._tasks.supervise("traces", delivery.run)
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.supervise(name, work)
+
+    async def stop_working(self) -> None:
+        await self._tasks.stop()
+
+    async def close(self) -> None:
+        await self._tasks.stop()
+        await self.api.close()
+
+
+class ApiServerPart:
+    def __init__(self, given: PartContext) -> None:
+        self._given = given
+        traces = Traces(given.clock) if given.settings.tracing else NO_TRACES
+        self._api = ServedApi(given.clock, process_metrics(traces))
+        self._cluster_api: ClusterApi | None = None
+        self._to_nodes = Questions(given.data.sockets, identities.NODES)
+        self._to_scheduler = Questions(given.data.sockets, identities.SCHEDULER)
+
+    async def start(self) -> None:
+        given = self._given
+        nodes = given.nodes(Progress(io.StringIO(), given.clock))  # the other process says it
+        around = NodesAround(
+            own_identity(given.settings),
+            await nodes.gateways(),
+            nodes.mount_volumes,
+            self._to_nodes.place_of if given.simulates else nodes.place_of,
+        )
+        api = self._cluster_api = ClusterApi(
+            given.settings, given.data, given.progress, self._api, around
+        )
+        server = await api.start()
+        if given.settings.scheduler:
+            server.add_document("/sampan/v1/why/", self._why)
+        assert self._api.handler is not None
+        edge = LocalEdge(server, self._api.handler, given.words.secrets)
+        listening = listening_socket(given.data.sockets, SOCKET)
+        await self._api.listen_locally(listening, edge.reply, edge.wants_body)
+
+    async def _why(self, rest: str) -> Obj | None:
+        return await self._to_scheduler.ask(WHY, rest)
+
+    async def stop(self) -> None:
+        if self._cluster_api is not None:
+            await self._cluster_api.stop()
+        await self._to_nodes.close()
+        await self._to_scheduler.close()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+
+def _duties(given: PartContext, link: Link) -> Duties:
+    shared = given.settings.store.startswith("etcd")
+    return Duties(
+        given.settings, link.api.client_of, given.clock, link.metrics, random.Random(), shared
+    )
+
+
+class SchedulerPart:
+    def __init__(self, given: PartContext, link: Link) -> None:
+        self._given, self._link = given, link
+        self._answers: Answers | None = None
+
+    async def start(self) -> None:
+        from sampan.cmd.cluster.schedulers import configuration_in, why_of
+
+        given = self._given
+        with given.progress.step("scheduler"):
+            configuration = configuration_in(given.settings.scheduler_config)
+            scheduler, work = _duties(given, self._link).scheduling(configuration)
+            answers = {WHY: why_of(scheduler)}
+            self._answers = Answers(given.data.sockets, identities.SCHEDULER, answers)
+            await self._answers.start()
+            self._link.start(SCHEDULER_USER)
+            self._link.supervise("kube-scheduler", work)
+
+    async def stop(self) -> None:
+        await self._link.stop_working()
+        if self._answers is not None:
+            await self._answers.stop()
+        await self._link.close()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+
+class ControllersPart:
+    def __init__(self, given: PartContext, link: Link) -> None:
+        self._given, self._link = given, link
+
+    async def start(self) -> None:
+        from sampan.apiserver.authn.tokens import TokenSigner
+
+        given = self._given
+        with given.progress.step("controllers"):
+            keys = pki.Pki(given.data.pki)
+            sign = TokenSigner(keys.token_key.read_bytes(), "").legacy_token
+            duties = _duties(given, self._link)
+            work = duties.controlling(keys, sign, gives_ranges=not given.simulates)
+            self._link.start(CONTROLLERS_USER)
+            self._link.supervise("kube-controller-manager", work)
+
+    async def stop(self) -> None:
+        await self._link.close()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+
+class NodesPart:
+    """Every node of this cluster that is here: the machine, or all those that are simulated."""
+
+    def __init__(self, given: PartContext, link: Link) -> None:
+        self._given, self._link = given, link
+        self._nodes: Nodes | None = None
+        self._answers: Answers | None = None
+
+    async def start(self) -> None:
+        given, link = self._given, self._link
+        nodes = self._nodes = given.nodes(given.progress)
+        await nodes.prepare()
+        nodes.renew_together(link.api.renew)
+        keys = pki.Pki(given.data.pki)
+        pair = keys.certificate("kubelet"), keys.key("kubelet")
+        tls = server_context(*pair, keys.ca)
+        link.supervise("certificate", lambda: rotation.keep_loaded(tls, pair, given.clock))
+        if isinstance(nodes, SimulatedNodes):
+            self._answers = Answers(given.data.sockets, identities.NODES, {PLACE: self._place})
+            await self._answers.start()
+            link.start(CONTROLLERS_USER)
+        else:
+            link.start(f"system:node:{own_identity(given.settings).name}")
+        await nodes.start(link.api.client_of, link.metrics, tls)
+
+    async def _place(self, host: str) -> Obj | None:
+        assert self._nodes is not None
+        place = await self._nodes.place_of(Origin("https", host, 0))
+        return None if place.host == host else {"host": place.host, "port": place.port}
+
+    async def stop(self) -> None:
+        if self._nodes is not None:
+            await self._nodes.stop()
+        if self._answers is not None:
+            await self._answers.stop()
+        await self._link.close()
+
+    def hurry(self) -> None:
+        if self._nodes is not None:
+            self._nodes.hurry()
