@@ -27,6 +27,13 @@ def state_directory(environment: Mapping[str, str]) -> Path:
     return base / "sampan"
 
 
+def data_directory(environment: Mapping[str, str]) -> Path:
+    """What the clusters of a user have in common, and could fetch again."""
+    given = environment.get("XDG_DATA_HOME", "")
+    base = Path(given) if os.path.isabs(given) else _home(environment) / ".local" / "share"
+    return base / "sampan"
+
+
 def _home(environment: Mapping[str, str]) -> Path:
     home = environment.get("HOME", "")
     return Path(home) if os.path.isabs(home) else Path.home()

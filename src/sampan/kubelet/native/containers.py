@@ -160,9 +160,6 @@ class Containers:
             if container.record.sandbox_id in sandbox_ids
         ]
 
-    def layers_in_use(self) -> set[str]:
-        return {layer for container in self._all.values() for layer in container.record.layers}
-
     def _get(self, container_id: str) -> Container:
         try:
             return self._all[container_id]

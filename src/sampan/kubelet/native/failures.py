@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.runtime.images.content import ImageError
-from sampan.runtime.images.registry import ImageMissing
+from sampan.runtime.images.registry_client import ImageMissing
 from sampan.runtime.monitor import ContainerFailure
 
 

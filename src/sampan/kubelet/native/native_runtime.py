@@ -10,13 +10,12 @@ Owner: the kubelet; one per node.
 
 import asyncio
 import contextlib
-import platform
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 from sampan.core.clock import Clock
-from sampan.core.elf import architecture
 from sampan.core.tasks import all_of, finish
+from sampan.core.telemetry.trace_context import note
 from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
@@ -39,6 +38,8 @@ from sampan.kubelet.contracts.runtime import (
 from sampan.kubelet.images.reference import InvalidReference, parse
 from sampan.kubelet.native.containers import Containers
 from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.node_images import NodeImages, Registries
+from sampan.kubelet.native.records import layers_in
 from sampan.kubelet.native.sandboxes import (
     OnAddresses,
     Sandboxes,
@@ -47,7 +48,7 @@ from sampan.kubelet.native.sandboxes import (
 )
 from sampan.kubelet.native.streams.answers import NativeStreams
 from sampan.runtime.images.image_store import ImageStore, StoredImage
-from sampan.runtime.images.registry import ImageMissing, Login, Puller, Wanted
+from sampan.runtime.images.registry_client import ImageMissing, Login
 from sampan.runtime.programs import Programs
 from sampan.runtime.spawn import Launch
 
@@ -61,12 +62,13 @@ class NativeRuntime:
         programs: Programs,
         network: SandboxNetwork,
         clock: Clock,
-        mirrors: Mapping[str, Sequence[str]] | None = None,
+        images: NodeImages | None = None,
     ) -> None:
-        """`mirrors`: by registry, URLs that are asked first."""
-        self._programs, self._mirrors = programs, mirrors or {}
+        """Without `images` it has those of its own directory, and no mirrors."""
+        self._programs = programs
         root.mkdir(parents=True, exist_ok=True)
-        self.store = ImageStore(root / "images")
+        self._images = images or NodeImages(image_store(root), Registries(), clock)
+        self.store = self._images.store
         self._sandboxes = Sandboxes(root / "sandboxes", programs, network, clock)
         self._containers = Containers(root / "containers", programs, self._sandboxes, clock)
         self.local_streams: LocalStreams | None = NativeStreams(self)
@@ -77,9 +79,10 @@ class NativeRuntime:
 
     async def start(self) -> None:
         """Find again what an earlier process started, and remove what it left halfway."""
-        self.store.remove_unfinished()
         await self._sandboxes.find_again()
         await self._containers.find_again()
+        with translated_failures("the images"):
+            await asyncio.to_thread(self.store.collect, unfinished=False)
 
     async def info(self) -> RuntimeInfo:
         features = RuntimeFeatures(
@@ -144,9 +147,12 @@ class NativeRuntime:
             raise RuntimeFailure(f"sandbox {sandbox_id} is not running")
         if image is None:
             raise RuntimeFailure(f"image {container.image} is not there")
-        with translated_failures("the image"):
+        with translated_failures("the image"), self.store.claims.claiming() as claim:
+            claim.add(*image.config.diff_ids)
             lowers = await self.store.lowers(image)
-        return await finish(self._containers.create(surrounding, container, sandbox, image, lowers))
+            return await finish(
+                self._containers.create(surrounding, container, sandbox, image, lowers)
+            )
 
     async def start_container(self, container_id: str) -> None:
         await self._containers.start(container_id)
@@ -180,31 +186,28 @@ class NativeRuntime:
         return found
 
     async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
+        came = 0
+
+        def count(size: int) -> None:
+            nonlocal came
+            came += size
+
         try:
-            name = parse(reference)
+            with translated_failures("the image"):
+                return (await self._images.pull(reference, _login(credentials), count)).id
         except InvalidReference as error:
             raise RuntimeFailure(str(error)) from error
-        wanted = Wanted(reference, name.registry, name.path, name.digest or name.tag or "latest")
-        machine = architecture(platform.machine())
-        with self.store.reserving() as reserved:
-            puller = Puller(self.store, machine, _login(credentials), reserved)
-            try:
-                with translated_failures("the image"):
-                    manifest = await puller.pull(wanted, self._mirrors, lambda _count: None)
-                    by_digest = f"{name.repository}@{manifest.digest}"
-                    return self.store.put(name.full_name(), manifest, repo_digest=by_digest).id
-            except ImageMissing as error:
-                raise ImageNotFound(str(error)) from error
-            finally:
-                await puller.close()
+        except ImageMissing as error:
+            raise ImageNotFound(str(error)) from error
+        finally:
+            note("downloaded", str(came))
 
     async def remove_image(self, reference: str) -> None:
         found = self._find(reference)
         if found is not None:
             self.store.remove(found)
-        mounted = self._containers.layers_in_use()
         with translated_failures("the image"):
-            await asyncio.to_thread(self.store.collect, mounted)
+            await asyncio.to_thread(self.store.collect)
 
     # ---- inside
 
@@ -253,6 +256,11 @@ class NativeRuntime:
     async def close(self) -> None:
         """Containers go on: conmon has them."""
         self._containers.close()
+
+
+def image_store(root: Path, shared: Path | None = None) -> ImageStore:
+    """Of the node with that directory; `shared`: where blobs and layers of several are."""
+    return ImageStore(root / "images", shared, lambda home: layers_in(home.parent / "containers"))
 
 
 def image_of(stored: StoredImage) -> Image:

@@ -104,3 +104,12 @@ class Records(Generic[Record]):
         lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
         record: Record = self._kind(**{**found, **lists})
         return record
+
+
+def layers_in(directory: Path) -> set[str]:
+    """The diff ids that the containers with records there stand on; blocking."""
+    if not directory.is_dir():
+        return set()
+    return {
+        layer for record in Records(directory, ContainerRecord).all() for layer in record.layers
+    }

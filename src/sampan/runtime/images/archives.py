@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sampan.runtime.images import manifests
+from sampan.runtime.images.claims import Claim
 from sampan.runtime.images.content import (
     CHUNK_BYTES,
     Descriptor,
@@ -35,7 +36,7 @@ class Archive:
 
     def __init__(self, opened: tarfile.TarFile, path: Path) -> None:
         """Raises ImageError, and what damaged archives raise."""
-        self._tar, self._path = opened, path
+        self._tar, self.path = opened, path
         self._members: dict[str, tarfile.TarInfo] = {}
         for member in opened:
             self._members[member.name.removeprefix("./")] = member
@@ -55,13 +56,13 @@ class Archive:
             member = self._members.get(target) or self._members.get(str(Path(name).parent / target))
         opened = self._tar.extractfile(member) if member is not None and member.isreg() else None
         if member is None or opened is None:
-            raise ImageError(f"{self._path} lacks {name}")
+            raise ImageError(f"{self.path} lacks {name}")
         return opened, member.size
 
     def read(self, name: str) -> bytes:
         opened, size = self.open(name)
         if size > manifests.MOST_JSON_BYTES:
-            raise ImageError(f"{name} of {self._path} is too large")
+            raise ImageError(f"{name} of {self.path} is too large")
         with opened:
             return opened.read()
 
@@ -73,34 +74,44 @@ def import_archive(
 
     `name`: for an archive of one image that does not say what it is called."""
     try:
-        with tarfile.open(path, tarinfo=StrictEntry) as opened, store.reserving() as reserved:
-            archive = Archive(opened, path)
-            if archive.has("index.json"):
-                found = _from_layout(store, archive, architecture, reserved)
-            elif archive.has("manifest.json"):
-                found = _from_docker(store, archive, reserved)
-            else:
-                raise ImageError(
-                    f"{path} is not an image archive: it has neither index.json nor manifest.json"
-                )
-            if not any(names for names, _ in found) and name and len(found) == 1:
-                found = [([name], found[0][1])]
-            named = [(normal(name), manifest) for names, manifest in found for name in names]
-            for full_name, manifest in named:
-                store.put(full_name, manifest)
-            return [full_name for full_name, _ in named]
+        with tarfile.open(path, tarinfo=StrictEntry) as opened:
+            return _imported(store, Archive(opened, path), normal, architecture, name)
+    except ImageError:
+        store.collect(unfinished=False)  # nothing of it stays
+        raise
     except OSError as error:
+        store.collect(unfinished=False)
         raise ImageError(f"{path} cannot be imported: {error}") from error
     except (*TAR_ERRORS, zlib.error, lzma.LZMAError) as error:
+        store.collect(unfinished=False)
         raise ImageError(f"{path} is not an image archive: {error}") from error
+
+
+def _imported(
+    store: ImageStore, archive: Archive, normal: Normal, architecture: str, name: str
+) -> list[str]:
+    with store.claims.claiming() as claim:
+        if archive.has("index.json"):
+            found = _from_layout(store, archive, architecture, claim)
+        elif archive.has("manifest.json"):
+            found = _from_docker(store, archive, claim)
+        else:
+            raise ImageError(
+                f"{archive.path} is not an image archive: it has neither index.json nor "
+                "manifest.json"
+            )
+        if not any(names for names, _ in found) and name and len(found) == 1:
+            found = [([name], found[0][1])]
+        named = [(normal(given), manifest) for names, manifest in found for given in names]
+        for full_name, manifest in named:
+            store.put(full_name, manifest)
+        return [full_name for full_name, _ in named]
 
 
 Found = list[tuple[list[str], Descriptor]]
 
 
-def _from_layout(
-    store: ImageStore, archive: Archive, architecture: str, reserved: set[str]
-) -> Found:
+def _from_layout(store: ImageStore, archive: Archive, architecture: str, claim: Claim) -> Found:
     index = manifests.document(archive.read("index.json"), "index")
     docker_names = _names_by_config(archive)
     found: Found = []
@@ -110,8 +121,9 @@ def _from_layout(
             found_index = manifests.document(_checked(archive, target), "index")
             target = manifests.manifest_for(found_index, architecture)
         manifest = manifests.manifest(manifests.document(_checked(archive, target), "manifest"))
-        for part in (target, manifest.config, *manifest.layers):
-            reserved.add(part.digest)
+        parts = (target, manifest.config, *manifest.layers)
+        claim.add(*(part.digest for part in parts))
+        for part in parts:
             _copy(store, archive, _blob(part.digest), part)
         names = _names_of(entry) or docker_names.get(manifest.config.digest, [])
         found.append((names, target))
@@ -160,13 +172,14 @@ def _docker_entries(archive: Archive) -> list[dict[str, Any]]:
     return found
 
 
-def _from_docker(store: ImageStore, archive: Archive, reserved: set[str]) -> Found:
+def _from_docker(store: ImageStore, archive: Archive, claim: Claim) -> Found:
     found: Found = []
     for entry in _docker_entries(archive):
         data = archive.read(str(entry.get("Config")))
         config = Descriptor("application/vnd.oci.image.config.v1+json", digest_of(data), len(data))
+        claim.add(config.digest)
         store.content.write(config, [data])
-        layers = [_layer(store, archive, str(name)) for name in entry.get("Layers") or ()]
+        layers = [_layer(store, archive, str(name), claim) for name in entry.get("Layers") or ()]
         manifest = {
             "schemaVersion": 2,
             "mediaType": manifests.OCI_MANIFEST,
@@ -175,13 +188,13 @@ def _from_docker(store: ImageStore, archive: Archive, reserved: set[str]) -> Fou
         }
         data = json.dumps(manifest, sort_keys=True).encode()
         target = Descriptor(manifests.OCI_MANIFEST, digest_of(data), len(data))
+        claim.add(target.digest)
         store.content.write(target, [data])
-        reserved |= {target.digest, config.digest, *(layer.digest for layer in layers)}
         found.append((list(entry.get("RepoTags") or ()), target))
     return found
 
 
-def _layer(store: ImageStore, archive: Archive, name: str) -> Descriptor:
+def _layer(store: ImageStore, archive: Archive, name: str, claim: Claim) -> Descriptor:
     """Docker's archives do not say a layer's digest: it is read twice."""
     opened, size = archive.open(name)
     with opened:
@@ -193,6 +206,7 @@ def _layer(store: ImageStore, archive: Archive, name: str) -> Descriptor:
     layer = Descriptor(
         f"application/vnd.oci.image.layer.v1.tar{packing}", f"sha256:{digest.hexdigest()}", size
     )
+    claim.add(layer.digest)
     _copy(store, archive, name, layer)
     return layer
 

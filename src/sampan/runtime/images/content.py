@@ -3,19 +3,22 @@
 Job: take bytes in, check them, keep them; give a file back, or nothing.
 Invariant: a file under its digest is whole: it is written elsewhere, counted, hashed, forced to the
     disk and only then renamed.
+Invariant: one process at a time writes a blob; the others find it when that has ended.
 Invariant: only digests of SHA-256 name files, so that no name leads anywhere else.
 Owner: one directory, which several processes of a user may share.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.runtime.images.claims import is_held
 
 CHUNK_BYTES = 1 << 20
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
@@ -85,18 +88,25 @@ class ContentStore:
         return f"sha256:{found}" == descriptor.digest
 
     def write(self, descriptor: Descriptor, chunks: Iterable[bytes]) -> None:
-        """Raises ImageError where the bytes are not those of the descriptor, and keeps nothing."""
-        writing = self.begin(descriptor)
+        """Raises ImageError where the bytes are not those of the descriptor, and keeps nothing.
+        Blocking, while another process writes the same."""
+        incoming = self.begin(descriptor, wait=True)
+        assert incoming is not None, "it waited"
         try:
+            incoming.start_over()
             for chunk in chunks:
-                writing.add(chunk)
-            writing.finish()
+                incoming.add(chunk)
+            incoming.finish()
+        except ImageError:
+            incoming.start_over()
+            raise
         finally:
-            writing.close()
+            incoming.close()
 
-    def begin(self, descriptor: Descriptor) -> "Incoming":
-        checked_digest(descriptor.digest)
-        return Incoming(self._incoming, self.path(descriptor.digest), descriptor)
+    def begin(self, descriptor: Descriptor, *, wait: bool = False) -> "Incoming | None":
+        """None: somebody else is writing it."""
+        target = self.path(descriptor.digest)
+        return Incoming.locked(self._incoming / target.name, target, descriptor, wait=wait)
 
     def digests(self) -> set[str]:
         return {f"sha256:{file.name}" for file in self._blobs.iterdir()}
@@ -105,23 +115,56 @@ class ContentStore:
         self.path(digest).unlink(missing_ok=True)
 
     def remove_unfinished(self) -> None:
-        """What a process that was killed left; nobody else may be writing."""
+        """What nobody is writing: left by processes that were killed, or by pulls that were cut."""
         for file in self._incoming.iterdir():
-            file.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                if not is_held(file):
+                    file.unlink()
 
 
 class Incoming:
-    """One blob on its way in."""
+    """One blob on its way in. What came of it stays when it is closed, for the next to go on."""
 
-    def __init__(self, directory: Path, target: Path, descriptor: Descriptor) -> None:
-        self._descriptor, self._target = descriptor, target
-        number, self._path = tempfile.mkstemp(dir=directory)
-        self._file: IO[bytes] = os.fdopen(number, "wb")
+    @classmethod
+    def locked(
+        cls, path: Path, target: Path, descriptor: Descriptor, *, wait: bool
+    ) -> "Incoming | None":
+        while True:
+            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                if os.fstat(number).st_ino == path.stat().st_ino:
+                    return cls(number, path, target, descriptor)
+            except BlockingIOError:
+                os.close(number)
+                return None
+            except FileNotFoundError:
+                """Its writer has finished, or removed it: this is another's file by now."""
+            os.close(number)
+
+    def __init__(self, number: int, path: Path, target: Path, descriptor: Descriptor) -> None:
+        self._descriptor, self._path, self._target = descriptor, path, target
+        self._file: IO[bytes] = os.fdopen(number, "r+b", buffering=0)
         self._hash = hashlib.sha256()
         self.received = 0
-        self._kept = False
+        self._finished = False
+
+    def go_on(self) -> int:
+        """How many bytes an earlier try left. Blocking."""
+        for chunk in chunks_of(self._file):
+            self._hash.update(chunk)
+            self.received += len(chunk)
+        if self.received > self._descriptor.size:
+            self.start_over()
+        return self.received
+
+    def start_over(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._hash, self.received = hashlib.sha256(), 0
 
     def add(self, chunk: bytes) -> None:
+        """Raises ImageError, OSError."""
         self.received += len(chunk)
         if self.received > self._descriptor.size:
             raise ImageError(
@@ -129,9 +172,12 @@ class Incoming:
                 "that its manifest says"
             )
         self._hash.update(chunk)
-        self._file.write(chunk)
+        view = memoryview(chunk)
+        while view:
+            view = view[self._file.write(view) :]
 
     def finish(self) -> None:
+        """Blocking. Raises ImageError, OSError."""
         if self.received != self._descriptor.size:
             raise ImageError(
                 f"{self._descriptor.digest} has {self.received} bytes, its manifest says "
@@ -142,15 +188,15 @@ class Incoming:
             raise ImageError(
                 f"failed digest verification: {found} came, not {self._descriptor.digest}"
             )
-        self._file.flush()
         os.fsync(self._file.fileno())
         os.rename(self._path, self._target)
-        self._kept = True
+        self._finished = True
 
     def close(self) -> None:
+        """Nothing is left of what has not begun."""
+        if not self.received and not self._finished:
+            self._path.unlink(missing_ok=True)
         self._file.close()
-        if not self._kept:
-            Path(self._path).unlink(missing_ok=True)
 
 
 def chunks_of(file: IO[bytes]) -> Iterator[bytes]:

@@ -1,58 +1,41 @@
-"""Images from registries: the distribution API, version 2.
+"""Images from registries.
 
-Job: a name → its manifest and blobs in the content store, several layers at once.
-Invariant: every byte is checked against its digest before it counts; a registry that lies, cuts off
-    or never ends leaves nothing behind.
-Invariant: credentials go to the registry and to whom it names for tokens, never to where it
-    redirects.
+Job: a name → its manifest and blobs in the content store, several layers at once; what was cut off
+    goes on where it was.
+Invariant: every byte is checked against its digest before it counts.
+Invariant: a layer of any size needs little memory, and no longer of the event loop than its chunks.
 """
 
 import asyncio
-import base64
-import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from urllib.parse import quote, urljoin, urlsplit
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+from urllib.parse import quote
 
+from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import ClientResponse, ClientStream, HttpClient, HttpError
+from sampan.core.http_client import ClientStream, HttpError
 from sampan.core.tasks import all_of
-from sampan.core.tls import client_context
 from sampan.runtime.images import manifests
-from sampan.runtime.images.content import Descriptor, ImageError, checked_digest, digest_of
+from sampan.runtime.images.claims import Claim
+from sampan.runtime.images.content import Descriptor, ImageError, Incoming, digest_of
+from sampan.runtime.images.hosts import PULL, RESOLVE, Host
 from sampan.runtime.images.image_store import ImageStore
+from sampan.runtime.images.registry_client import (
+    ImageMissing,
+    Login,
+    RegistryBusy,
+    RegistryClient,
+    refusal,
+    refusal_of,
+)
 
 _ACCEPT = ", ".join((*manifests.INDEXES, *manifests.MANIFESTS))
 _AT_ONCE = 3  # layers, as containerd
 _TRIES = 5
-_STALL_SECONDS = 60.0  # without a byte
-_MOST_REDIRECTS = 5
-_CHALLENGE = re.compile(r'([a-zA-Z_]+)="([^"]*)"')
-_LOCAL = ("localhost", "127.", "[::1]")
-
-
-class ImageMissing(ImageError):
-    """The registry does not have it, or will not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    username: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)  # for the registry itself
-
-    def basic(self) -> str:
-        pair = f"{self.username}:{self.password}".encode()
-        return "Basic " + base64.b64encode(pair).decode()
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an image is asked for: the registry's own host, or a mirror's."""
-
-    url: str  # https://registry-1.docker.io
-    repository: str
+_FIRST_WAIT_SECONDS = 0.5  # between two tries; twice as long each time
+# So much has to come within so long; else nothing is coming, or nothing that will ever end.
+_STEP_BYTES, _LEAST_BYTES, STALL_SECONDS = 1 << 18, 1 << 15, 60.0
+_OTHER_SECONDS = 0.1  # until it is looked again whether somebody else has fetched it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,71 +46,101 @@ class Wanted:
     reference: str  # a tag or a digest
 
 
+Found = TypeVar("Found")
 Progress = Callable[[int], None]  # how many bytes came
 
 
-def places(wanted: Wanted, mirrors: Mapping[str, Sequence[str]]) -> list[Place]:
-    """Mirrors first. Plain HTTP only where the registry is this machine, or a mirror says so."""
-    host = "registry-1.docker.io" if wanted.registry == "docker.io" else wanted.registry
-    scheme = "http" if host.startswith(_LOCAL) else "https"
-    urls = [*mirrors.get(wanted.registry, ()), f"{scheme}://{host}"]
-    return [Place(url.rstrip("/"), wanted.repository) for url in urls]
+class _BrokenOff(ImageError):
+    """The rest of it does not come."""
 
 
 class Puller:
-    """One pull: its connections, its token."""
+    """One pull."""
 
     def __init__(
-        self, store: ImageStore, architecture: str, login: Login | None, reserved: set[str]
+        self,
+        store: ImageStore,
+        architecture: str,
+        claim: Claim,
+        clock: Clock,
+        progress: Progress,
     ) -> None:
-        """`reserved`: gets the digests of everything that comes, before it comes."""
-        self._store, self._architecture, self._login = store, architecture, login
-        self._reserved = reserved
-        self._http = HttpClient(ssl_context=client_context())
-        self._authorization: dict[str, str] = {}  # by host
+        """`claim`: gets the digests of everything that comes, before it comes."""
+        self._store, self._architecture, self._claim = store, architecture, claim
+        self._clock, self._progress = clock, progress
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def close(self) -> None:
-        await self._http.close()
-
-    async def pull(
-        self, wanted: Wanted, mirrors: Mapping[str, Sequence[str]], progress: Progress
-    ) -> Descriptor:
+    async def pull(self, wanted: Wanted, hosts: Sequence[Host], login: Login | None) -> Descriptor:
         """The manifest; all of the image is in the store then. Raises ImageError."""
-        last = ImageError("no registry was asked")
-        for place in places(wanted, mirrors):
+        clients: list[RegistryClient] = []
+        try:
+            for host in hosts:
+                clients.append(RegistryClient(host, wanted.registry, wanted.repository, login))
+            found, data = await self._resolve(clients, wanted)
+            return await self._first_of(
+                [client for client in clients if client.host.may(PULL)],
+                lambda client: self._pull_from(client, found, data, wanted.name),
+            )
+        except ImageError as error:
+            kind = ImageMissing if isinstance(error, ImageMissing) else ImageError
+            raise kind(f'failed to pull image "{wanted.name}": {error}') from error
+        except OSError as error:
+            raise ImageError(f'failed to pull image "{wanted.name}": {error}') from error
+        finally:
+            for client in clients:
+                await client.close()
+
+    async def _resolve(
+        self, clients: Sequence[RegistryClient], wanted: Wanted
+    ) -> tuple[Descriptor, bytes]:
+        """What the name means now; a digest means itself, so whoever has it may say."""
+        by_digest = wanted.reference.startswith("sha256:")
+        asked = [
+            client
+            for client in clients
+            if client.host.may(RESOLVE) or (by_digest and client.host.may(PULL))
+        ]
+        return await self._first_of(
+            asked, lambda client: self._manifest(client, wanted.reference, wanted.name)
+        )
+
+    async def _first_of(
+        self,
+        clients: Sequence[RegistryClient],
+        ask: Callable[[RegistryClient], Awaitable[Found]],
+    ) -> Found:
+        """The answer of the first host that has one. Raises ImageError, the last host's."""
+        last = ImageError("no host is there that could be asked for it")
+        for client in clients:
             try:
-                return await self._pull_from(place, wanted, progress)
+                return await ask(client)
+            except HttpError as error:
+                last = ImageError(f'failed to do request to "{client.host.api}": {error}')
             except ImageError as error:
                 last = error
-            except HttpError as error:
-                last = ImageError(f'failed to do request to "{place.url}": {error}')
-        kind = type(last) if isinstance(last, ImageMissing) else ImageError
-        raise kind(f'failed to pull image "{wanted.name}": {last}')
+        raise last
 
-    async def _pull_from(self, place: Place, wanted: Wanted, progress: Progress) -> Descriptor:
-        manifest_descriptor, data = await self._manifest(place, wanted.reference, wanted.name)
-        found = manifests.document(data, "manifest")
-        if manifests.media_type_of(found, manifest_descriptor.media_type) in manifests.INDEXES:
-            chosen = manifests.manifest_for(found, self._architecture)
-            manifest_descriptor, data = await self._manifest(place, chosen.digest, wanted.name)
-            found = manifests.document(data, "manifest")
-        parts = manifests.manifest(found)
-        self._reserved |= {
-            manifest_descriptor.digest, parts.config.digest,
-            *(layer.digest for layer in parts.layers),
-        }  # fmt: skip
-        self._store.content.write(manifest_descriptor, [data])
-        await all_of(
-            self._blob(place, part, progress) for part in (parts.config, *_distinct(parts.layers))
-        )
-        return manifest_descriptor
+    async def _pull_from(
+        self, client: RegistryClient, found: Descriptor, data: bytes, name: str
+    ) -> Descriptor:
+        document = manifests.document(data, "manifest")
+        if manifests.media_type_of(document, found.media_type) in manifests.INDEXES:
+            chosen = manifests.manifest_for(document, self._architecture)
+            found, data = await self._manifest(client, chosen.digest, name)
+            document = manifests.document(data, "manifest")
+        parts = manifests.manifest(document)
+        wanted = [parts.config, *{layer.digest: layer for layer in parts.layers}.values()]
+        self._claim.add(found.digest, *(part.digest for part in wanted))
+        await asyncio.to_thread(self._store.content.write, found, [data])
+        await all_of(self._blob(client, part) for part in wanted)
+        return found
 
-    async def _manifest(self, place: Place, reference: str, name: str) -> tuple[Descriptor, bytes]:
-        url = f"{place.url}/v2/{place.repository}/manifests/{quote(reference, safe=':')}"
-        answer = await self._get(url, (("accept", _ACCEPT),), place)
+    async def _manifest(
+        self, client: RegistryClient, reference: str, name: str
+    ) -> tuple[Descriptor, bytes]:
+        answer = await client.get(f"manifests/{quote(reference, safe=':')}", _ACCEPT)
         if answer.status != 200:
-            raise _refusal(answer.status, answer.headers, answer.body, name)
+            raise refusal_of(answer.status, answer.headers, answer.body, name)
         if len(answer.body) > manifests.MOST_JSON_BYTES:
             raise ImageError("the manifest is too large")
         digest = digest_of(answer.body)
@@ -136,164 +149,93 @@ class Puller:
         kind = answer.headers.get("content-type", "").partition(";")[0]
         return Descriptor(kind, digest, len(answer.body)), answer.body
 
-    async def _blob(self, place: Place, part: Descriptor, progress: Progress) -> None:
-        if self._store.content.has(part):
-            return
+    async def _blob(self, client: RegistryClient, part: Descriptor) -> None:
+        """Once it is there; whoever fetches it, also in another cluster, does so for all."""
+        content = self._store.content
         async with self._slots:
-            incoming = self._store.content.begin(part)
-            try:
-                for attempt in range(_TRIES):
-                    try:
-                        await self._fetch(place, part, incoming.received, incoming.add, progress)
-                        break
-                    except (HttpError, TimeoutError) as error:
-                        if attempt == _TRIES - 1:
-                            raise ImageError(
-                                f"{part.digest}: the registry broke off after "
-                                f"{incoming.received} of {part.size} bytes: {error}"
-                            ) from error
-                incoming.finish()
-            finally:
-                incoming.close()
+            while not content.has(part):
+                incoming = content.begin(part)
+                if incoming is None:
+                    await self._clock.sleep(_OTHER_SECONDS)
+                    continue
+                try:
+                    await self._fetch(client, part, incoming)
+                finally:
+                    await asyncio.to_thread(incoming.close)
 
-    async def _fetch(
-        self,
-        place: Place,
-        part: Descriptor,
-        have: int,
-        add: Callable[[bytes], None],
-        progress: Progress,
-    ) -> None:
-        """From where an earlier try was cut off, if the registry can."""
-        url = f"{place.url}/v2/{place.repository}/blobs/{checked_digest(part.digest)}"
-        headers = (("range", f"bytes={have}-"),) if have else ()
-        answer = await self._stream(url, headers, place)
+    async def _fetch(self, client: RegistryClient, part: Descriptor, incoming: Incoming) -> None:
+        left = await asyncio.to_thread(incoming.go_on)
         try:
-            if answer.status not in (200, 206):
-                raise _refusal(answer.status, answer.headers, b"", part.digest)
+            await self._receive(client, part, incoming)
+            await asyncio.to_thread(incoming.finish)
+        except (_BrokenOff, ImageMissing):
+            raise  # what came stays, for the next try
+        except ImageError:
+            incoming.start_over()
+            if not left:
+                raise
+            # What an earlier process left may be damaged.
+            await self._receive(client, part, incoming)
+            await asyncio.to_thread(incoming.finish)
+
+    async def _receive(self, client: RegistryClient, part: Descriptor, incoming: Incoming) -> None:
+        """Again and again from where it was cut off. Raises ImageError."""
+        tries = 0  # without a byte more
+        while incoming.received < part.size:
+            had = incoming.received
+            try:
+                await self._receive_once(client, part, incoming)
+                return
+            except (HttpError, TimeoutError, RegistryBusy) as error:
+                tries = tries + 1 if incoming.received == had else 1
+                if tries == _TRIES:
+                    raise _BrokenOff(
+                        f"{part.digest}: the registry broke off after {incoming.received} of "
+                        f"{part.size} bytes: {str(error) or 'nothing comes any more'}"
+                    ) from error
+            await self._clock.sleep(_FIRST_WAIT_SECONDS * 2**tries)
+
+    async def _receive_once(
+        self, client: RegistryClient, part: Descriptor, incoming: Incoming
+    ) -> None:
+        have = incoming.received
+        headers = (("range", f"bytes={have}-"),) if have else ()
+        answer = await client.stream(f"blobs/{part.digest}", headers)
+        if answer.status not in (200, 206):
+            raise await refusal(answer, part.digest)
+        try:
             skip = have if answer.status == 200 else 0
             while True:
-                async with asyncio.timeout(_STALL_SECONDS):
-                    chunk = await anext(answer, b"")
-                if not chunk:
-                    break
-                progress(len(chunk))
-                rest = chunk[skip:] if skip < len(chunk) else b""
-                skip = max(0, skip - len(chunk))
+                step, failure = await _step(answer)
+                self._progress(len(step))
+                rest = step[skip:]
+                skip = max(0, skip - len(step))
                 if rest:
-                    add(rest)
+                    await asyncio.to_thread(incoming.add, rest)
+                if failure is not None:
+                    raise failure
+                if not step:
+                    break
         finally:
             await answer.aclose()
-
-    # ---- requests
-
-    async def _get(
-        self, url: str, headers: Sequence[tuple[str, str]], place: Place
-    ) -> ClientResponse:
-        answer = await self._stream(url, headers, place)
-        body = b""
-        try:
-            async with asyncio.timeout(_STALL_SECONDS):
-                async for chunk in answer:
-                    body += chunk
-                    if len(body) > manifests.MOST_JSON_BYTES:
-                        break
-        except TimeoutError:
-            raise HttpError("the registry's answer does not end") from None
-        finally:
-            await answer.aclose()
-        return ClientResponse(answer.status, answer.headers, body)
-
-    async def _stream(
-        self, url: str, headers: Sequence[tuple[str, str]], place: Place
-    ) -> ClientStream:
-        """Redirects are followed; a challenge is answered once."""
-        challenged = False
-        for _ in range(_MOST_REDIRECTS + 1):
-            answer = await self._http.stream(
-                "GET", url, headers=[*headers, *self._known(url, place)]
+        if incoming.received < part.size:
+            raise ImageError(
+                f"{part.digest} has {incoming.received} bytes, its manifest says {part.size}"
             )
-            if answer.status == 401 and not challenged:
-                challenged = True
-                said = answer.headers.get("www-authenticate", "")
-                await answer.aclose()
-                self._authorization[_host(url)] = await self._answer_challenge(said, place)
-                continue
-            if answer.status in (301, 302, 303, 307, 308) and "location" in answer.headers:
-                await answer.aclose()
-                url = urljoin(url, answer.headers["location"])
-                if urlsplit(url).scheme not in ("https", "http"):
-                    raise ImageError("the registry leads nowhere")
-                continue
-            return answer
-        raise ImageError("the registry redirects again and again")
-
-    def _known(self, url: str, place: Place) -> list[tuple[str, str]]:
-        host = _host(url)
-        if host != _host(place.url):
-            return []
-        found = self._authorization.get(host, "")
-        return [("authorization", found)] if found else []
-
-    async def _answer_challenge(self, said: str, place: Place) -> str:
-        scheme = said.split(" ", 1)[0].lower()
-        login = self._login
-        if login is not None and login.token:
-            return f"Bearer {login.token}"
-        if scheme == "basic":
-            return login.basic() if login is not None else ""
-        if scheme != "bearer":
-            raise ImageError(f"the registry asks for a login of an unknown kind: {scheme[:40]!r}")
-        fields = dict(_CHALLENGE.findall(said))
-        realm = fields.get("realm", "")
-        if urlsplit(realm).scheme not in ("https", "http"):
-            raise ImageError("the registry does not say where tokens are")
-        scope = fields.get("scope") or f"repository:{place.repository}:pull"
-        url = f"{realm}{'&' if '?' in realm else '?'}scope={quote(scope)}"
-        if "service" in fields:
-            url += f"&service={quote(fields['service'])}"
-        headers = [("authorization", login.basic())] if login is not None else []
-        answer = await self._http.request("GET", url, headers=headers)
-        if answer.status != 200:
-            raise _refusal(answer.status, answer.headers, answer.body, "the registry's token")
-        found = manifests.document(answer.body, "registry's token")
-        token = found.get("token") or found.get("access_token")
-        if not isinstance(token, str):
-            raise ImageError("the registry gave no token")
-        return f"Bearer {token}"
 
 
-def _distinct(parts: Sequence[Descriptor]) -> list[Descriptor]:
-    return list({part.digest: part for part in parts}.values())
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).netloc
-
-
-def _refusal(status: int, headers: Mapping[str, str], body: bytes, what: str) -> ImageError:
-    """In the words that people search for."""
-    said = _reason_in(body)
-    if status == 404:
-        return ImageMissing(f"{what}: not found")
-    if status in (401, 403):
-        return ImageMissing(
-            f"{what}: pull access denied, repository does not exist or may require "
-            f"authorization: {said or 'authorization failed'}"
-        )
-    if status == 429:
-        wait = headers.get("retry-after", "")
-        more = f"; it says: try again in {wait} s" if wait else ""
-        return ImageError(
-            f"{what}: 429 Too Many Requests: {said or 'toomanyrequests'}: the registry limits how "
-            f"often anybody may pull; log in, or use a mirror (--registry-mirror){more}"
-        )
-    return ImageError(f"{what}: unexpected status from the registry: {status} {said}".strip())
-
-
-def _reason_in(body: bytes) -> str:
+async def _step(answer: ClientStream) -> tuple[bytes, Exception | None]:
+    """Some more of it, empty at the end; and what ended it, if something did."""
+    found: list[bytes] = []
+    size = 0
+    failure: Exception | None = None
     try:
-        errors = json.loads(body)["errors"]
-        return "; ".join(f"{entry['code']}: {entry['message']}".lower() for entry in errors)[:300]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ""
+        async with asyncio.timeout(STALL_SECONDS):
+            while size < _STEP_BYTES and (chunk := await anext(answer, b"")):
+                found.append(chunk)
+                size += len(chunk)
+    except HttpError as error:
+        failure = error
+    except TimeoutError as error:
+        failure = error if size < _LEAST_BYTES else None
+    return b"".join(found), failure

@@ -1,6 +1,7 @@
 """A program of its own that unpacks one layer: `python -m sampan.runtime.images.unpack`.
 
-Job: what standard input asks for (a list: blob, packing, two digests, target, the layers below) →
+Job: what standard input asks for (a list: the asking process, blob, packing, two
+    digests, target, the layers below) →
     a directory; says in one line of JSON what went wrong. A process apart, because it
     makes the directory its root, because a large layer is seconds of work, and because a hostile
     one may take this process with it, and nothing else.
@@ -17,6 +18,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import zlib
@@ -27,6 +29,7 @@ from sampan.runtime.images.content import CHUNK_BYTES, ImageError
 from sampan.runtime.images.layer import LayerWriter, Limits
 
 MOST_MEMORY = 1 << 30
+_PR_SET_PDEATHSIG = 1  # it ends with the process that started it
 # Of the free space, what one layer may take: the rest is for everybody else.
 MOST_OF_DISK = 0.9
 # Of an archive, what is not in any file: headers, padding.
@@ -62,7 +65,9 @@ class Hashed(io.RawIOBase):
 
 def unpack(work: Sequence[str]) -> None:
     """Raises ImageError, OSError."""
-    blob, packing, digest, diff_id, target, *lowers = work
+    parent, blob, packing, digest, diff_id, target, *lowers = work
+    if os.getppid() != int(parent):
+        raise ImageError("whoever wanted it is gone")
     opened = [os.open(lower, os.O_PATH | os.O_DIRECTORY) for lower in lowers]
     disk = os.statvfs(target)
     free = int(disk.f_bavail * disk.f_frsize * MOST_OF_DISK)
@@ -126,6 +131,7 @@ def _unpacked_by_zstd(blob: str) -> Iterator[IO[bytes]]:
 
 
 def main() -> int:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:

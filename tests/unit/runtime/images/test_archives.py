@@ -86,12 +86,15 @@ def run(tmp_path):
     def imported(data):
         file = tmp_path / "image.tar"
         file.write_bytes(data)
-        (tmp_path / "images").mkdir()
         store = ImageStore(tmp_path / "images")
         try:
             return store, import_archive(store, file, lambda n: parse(n).full_name(), "amd64")
+        except ImageError:
+            assert store.content.digests() == set(), "something of it stayed"
+            raise
         finally:
             assert list((tmp_path / "images" / "incoming").iterdir()) == []
+            assert list((tmp_path / "images" / "claims").iterdir()) == []
             assert sorted(os.listdir(tmp_path)) == ["image.tar", "images"]
 
     return imported

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 
 import pytest
 from hypothesis import given
@@ -33,7 +34,6 @@ def full_name(name):
 
 @pytest.fixture
 def store(tmp_path):
-    (tmp_path / "images").mkdir()
     return ImageStore(tmp_path / "images")
 
 
@@ -85,22 +85,63 @@ def test_an_imported_image_is_found_by_name_id_and_after_a_restart(store, tmp_pa
     assert ImageStore(tmp_path / "images").find("localhost/a:1") == found
 
 
-def test_what_has_no_name_any_more_goes_but_not_what_is_mounted_or_coming(store, tmp_path):
+def test_what_has_no_name_any_more_goes_but_not_what_is_mounted_or_coming(tmp_path):
+    mounted = set()
+    store = ImageStore(tmp_path / "images", None, lambda home: mounted)
     import_archive(store, archive(tmp_path), full_name, "amd64")
     found = store.find("localhost/a:1")
     layer = tmp_path / "images" / "layers" / found.config.diff_ids[0].removeprefix("sha256:")
     layer.mkdir()
     store.remove(found)
     assert store.find("localhost/a:1") is None
-    with store.reserving() as reserved:
-        reserved.add(found.id)
-        store.collect(mounted=())
+    with store.claims.claiming() as claim:
+        claim.add(found.id)
+        store.collect()
         assert found.id in store.content.digests()
-    store.collect(mounted=found.config.diff_ids)
+    mounted.add(found.config.diff_ids[0])
+    layer.mkdir(exist_ok=True)
+    store.collect()
     assert store.content.digests() == set()
     assert layer.exists()
-    store.collect(mounted=())
+    mounted.clear()
+    store.collect()
     assert not layer.exists()
+
+
+def test_clusters_share_what_they_have_and_none_takes_it_from_another(tmp_path):
+    shared, mounted = tmp_path / "shared", {}
+    stores = [
+        ImageStore(tmp_path / name, shared, lambda home: mounted.get(home.name, ()))
+        for name in ("a", "b")
+    ]
+    for store in stores:
+        import_archive(store, archive(tmp_path), full_name, "amd64")
+    found = stores[0].find("localhost/a:1")
+    layer = shared / "layers" / found.config.diff_ids[0].removeprefix("sha256:")
+    layer.mkdir()
+    stores[0].remove(found)
+    stores[0].collect()
+    assert stores[0].images() == []
+    assert stores[1].find("localhost/a:1") == found
+    assert found.manifest.layers[0].digest in stores[1].content.digests()
+    # Its name is gone, but a container of the other one stands on it.
+    stores[1].remove(found)
+    mounted["b"] = found.config.diff_ids
+    stores[0].collect()
+    assert layer.exists()
+    # The other one is gone, as a whole.
+    shutil.rmtree(tmp_path / "b")
+    stores[0].collect()
+    assert not layer.exists()
+    assert stores[0].content.digests() == set()
+
+
+def test_a_name_that_another_process_moves_is_seen_at_once(store, tmp_path):
+    import_archive(store, archive(tmp_path), full_name, "amd64")
+    other = ImageStore(tmp_path / "images")
+    for data in (b"1", b"2", b"3", b"4"):
+        import_archive(other, archive(tmp_path, data=data), full_name, "amd64")
+        assert store.find("localhost/a:1") == other.find("localhost/a:1")
 
 
 def test_another_image_may_take_the_name(store, tmp_path):

@@ -9,10 +9,13 @@ import pytest
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response, Stream
 from sampan.core.http_server import Server
+from sampan.core.tasks import all_of
 from sampan.runtime.images import manifests, registry
 from sampan.runtime.images.content import ImageError, digest_of
+from sampan.runtime.images.hosts import hosts_of
 from sampan.runtime.images.image_store import ImageStore
-from sampan.runtime.images.registry import ImageMissing, Login, Puller, Wanted, places
+from sampan.runtime.images.registry import Puller, Wanted
+from sampan.runtime.images.registry_client import ImageMissing, Login
 
 LAYER = b"layer " * 1000
 CONFIG = json.dumps({"architecture": "amd64", "rootfs": {"diff_ids": [digest_of(LAYER)]}}).encode()
@@ -47,10 +50,12 @@ class FakeRegistry:
             f"/v2/team/app/blobs/{digest_of(CONFIG)}": CONFIG,
             f"/v2/team/app/blobs/{digest_of(LAYER)}": LAYER,
         }
-        self.behaviour, self.requests = behaviour, []
+        self.behaviour, self.came = behaviour, []
+        self.requests, self.seen = [], []
 
     async def answer(self, request):
-        self.requests.append((request.path, dict(request.headers)))
+        self.requests.append(request)
+        self.seen.append((request.path, dict(request.headers)))
         special = self.behaviour(self, request) if self.behaviour else None
         if special is not None:
             return special
@@ -63,7 +68,6 @@ class FakeRegistry:
 def pull(tmp_path, behaviour=None, *, login=None, name="app", tag="1", mirrored=False):
     """(the fake registry, the store, the manifest)"""
     fake = FakeRegistry(behaviour)
-    (tmp_path / "images").mkdir(exist_ok=True)
     store = ImageStore(tmp_path / "images")
 
     async def story():
@@ -71,16 +75,21 @@ def pull(tmp_path, behaviour=None, *, login=None, name="app", tag="1", mirrored=
         port = await server.start("127.0.0.1", 0)
         fake.url = f"http://127.0.0.1:{port}"
         host = "127.0.0.1:1" if mirrored else f"127.0.0.1:{port}"
-        mirrors = {host: [fake.url]} if mirrored else {}
-        puller = Puller(store, "amd64", login, set())
+        hosts = hosts_of(host, {host: [fake.url]} if mirrored else {}, ())
         try:
-            wanted = Wanted(f"team/{name}:{tag}", host, f"team/{name}", tag)
-            return await puller.pull(wanted, mirrors, lambda count: None)
+            with store.claims.claiming() as claim:
+                puller = Puller(store, "amd64", claim, SystemClock(), fake.came.append)
+                wanted = Wanted(f"team/{name}:{tag}", host, f"team/{name}", tag)
+                return await puller.pull(wanted, hosts, login)
         finally:
-            await puller.close()
             await server.stop(0)
 
     return fake, store, asyncio.run(story())
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(registry, "_FIRST_WAIT_SECONDS", 0.001)
 
 
 def test_an_image_comes_whole(tmp_path):
@@ -100,12 +109,6 @@ def test_what_is_not_there_and_what_is_not_allowed_are_said(tmp_path):
         pull(tmp_path, tag="2")
     with pytest.raises(ImageMissing, match="pull access denied"):
         pull(tmp_path, lambda fake, request: Response(403, (), b""))
-
-
-def test_a_limit_is_explained(tmp_path):
-    headers = (("retry-after", "30"),)
-    with pytest.raises(ImageError, match=r"Too Many Requests.*mirror.*30 s"):
-        pull(tmp_path, lambda fake, request: Response(429, headers, b""))
 
 
 def test_bytes_that_are_not_those_of_the_digest_are_refused(tmp_path):
@@ -134,23 +137,158 @@ def test_a_layer_that_never_ends_is_cut_off(tmp_path):
         pull(tmp_path, lie)
 
 
-def test_what_was_cut_off_goes_on_where_it_was(tmp_path):
-    async def half():
-        yield LAYER[:2000]
+def is_layer(request):
+    return request.path.endswith(digest_of(LAYER))
+
+
+def begin_of(request):
+    return int(request.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+
+
+def cut_after(size, *, begins_again=False):
+    """So much of it comes each time; a registry that does not know ranges begins again."""
+
+    async def some(begin):
+        yield LAYER[begin : begin + size]
         raise ConnectionResetError
 
     def cut(fake, request):
-        if not request.path.endswith(digest_of(LAYER)):
+        if not is_layer(request):
             return None
-        begin = request.headers.get("range", "").removeprefix("bytes=").removesuffix("-")
-        if not begin:
-            return Stream(200, (), half())
-        return Response(206, (), LAYER[int(begin) :])
+        begin = 0 if begins_again else begin_of(request)
+        return Stream(206 if begin else 200, (), some(begin))
 
-    fake, _, manifest = pull(tmp_path, cut)
+    return cut
+
+
+def test_what_was_cut_off_goes_on_where_it_was(tmp_path):
+    """However often: there is an end to it only where nothing more comes."""
+    fake, _, manifest = pull(tmp_path, cut_after(500))
     assert manifest.digest == digest_of(MANIFEST)
-    ranges = [headers["range"] for _, headers in fake.requests if "range" in headers]
-    assert ranges
+    begins = [begin_of(request) for request in fake.requests if is_layer(request)]
+    assert begins == list(range(0, len(LAYER), 500))
+
+
+def test_a_registry_that_always_cuts_at_the_same_place_is_given_up(tmp_path):
+    with pytest.raises(ImageError, match="broke off after 2000 of 6000 bytes"):
+        pull(tmp_path, cut_after(2000, begins_again=True))
+    assert digest_of(LAYER) not in ImageStore(tmp_path / "images").content.digests()
+
+
+def test_the_next_process_goes_on_where_the_last_one_was(tmp_path):
+    with pytest.raises(ImageError):
+        pull(tmp_path, cut_after(2000, begins_again=True))
+    fake, _, _ = pull(
+        tmp_path, lambda fake, request:
+        Response(206, (), LAYER[begin_of(request) :]) if is_layer(request) else None
+    )  # fmt: skip
+    assert [begin_of(request) for request in fake.requests if is_layer(request)] == [2000]
+
+
+def test_what_the_last_process_left_may_be_damaged(tmp_path):
+    with pytest.raises(ImageError):
+        pull(tmp_path, cut_after(2000, begins_again=True))
+    (left,) = (tmp_path / "images" / "incoming").iterdir()
+    left.write_bytes(bytes(2000))
+    _, store, _ = pull(
+        tmp_path, lambda fake, request:
+        Response(206, (), LAYER[begin_of(request) :]) if is_layer(request) else None
+    )  # fmt: skip
+    assert store.content.path(digest_of(LAYER)).read_bytes() == LAYER
+
+
+def test_a_layer_that_drips_is_given_up(tmp_path, monkeypatch):
+    """A few bytes now and then would be years."""
+    monkeypatch.setattr(registry, "STALL_SECONDS", 0.03)
+
+    async def drip():
+        while True:
+            yield b""
+            await asyncio.sleep(0.01)
+
+    def slow(fake, request):
+        return Stream(200, (), drip()) if is_layer(request) else None
+
+    with pytest.raises(ImageError, match="broke off after 0 of 6000"):
+        pull(tmp_path, slow)
+    assert list((tmp_path / "images" / "incoming").iterdir()) == []
+
+
+REFUSALS = {
+    404: (ImageMissing, "not found"),
+    403: (ImageMissing, "pull access denied.*denied: not yours"),
+    429: (ImageError, "Too Many Requests.*denied: not yours.*mirror.*30 s"),
+    418: (ImageError, "unexpected status from the registry: 418"),
+    503: (ImageError, "unexpected status from the registry: 503"),
+}
+
+
+@pytest.mark.parametrize("status", sorted(REFUSALS))
+@pytest.mark.parametrize("of", ["manifests", "blobs"])
+def test_each_refusal_is_explained(tmp_path, status, of):
+    body = b'{"errors": [{"code": "DENIED", "message": "not yours"}]}'
+
+    def refuse(fake, request):
+        if f"/{of}/" in request.path:
+            return Response(status, (("retry-after", "30"),), body)
+        return None
+
+    kind, sentence = REFUSALS[status]
+    with pytest.raises(kind, match=sentence):
+        pull(tmp_path, refuse)
+    assert list((tmp_path / "images" / "incoming").iterdir()) == []
+
+
+def test_a_registry_that_is_busy_for_a_moment_is_asked_again(tmp_path):
+    def busy(fake, request):
+        asked = [path for path, _ in fake.seen if path == request.path]
+        return Response(503, (), b"") if is_layer(request) and len(asked) < 3 else None
+
+    _, store, _ = pull(tmp_path, busy)
+    assert digest_of(LAYER) in store.content.digests()
+
+
+def test_an_endless_manifest_is_cut_off(tmp_path):
+    async def endless():
+        while True:
+            yield b" " * 65536
+            await asyncio.sleep(0)
+
+    with pytest.raises(ImageError, match="too large"):
+        pull(tmp_path, lambda fake, request: Stream(200, (), endless()))
+
+
+def test_a_manifest_of_another_digest_is_refused(tmp_path):
+    def lie(fake, request):
+        return Response(200, (), MANIFEST + b" ") if "sha256:" in request.path else None
+
+    with pytest.raises(ImageError, match="digest verification"):
+        pull(tmp_path, lie)
+
+
+def test_two_pulls_at_once_fetch_a_layer_once(tmp_path):
+    """As two clusters do that share their blobs."""
+    fake = FakeRegistry()
+
+    async def one(store, url):
+        host = url.removeprefix("http://")
+        with store.claims.claiming() as claim:
+            puller = Puller(store, "amd64", claim, SystemClock(), lambda count: None)
+            return await puller.pull(
+                Wanted("app", host, "team/app", "1"), hosts_of(host, {}, ()), None
+            )
+
+    async def story():
+        server = Server(fake.answer, clock=SystemClock(), name="registry")
+        port = await server.start("127.0.0.1", 0)
+        stores = [ImageStore(tmp_path / name, tmp_path / "shared") for name in ("a", "b")]
+        try:
+            await all_of(one(store, f"http://127.0.0.1:{port}") for store in stores)
+        finally:
+            await server.stop(0)
+
+    asyncio.run(story())
+    assert len([path for path, _ in fake.seen if path.endswith(digest_of(LAYER))]) == 1
 
 
 def test_a_token_is_fetched_with_the_login_and_not_carried_elsewhere(tmp_path):
@@ -185,12 +323,6 @@ def test_a_registry_that_only_redirects_ends(tmp_path):
         pull(tmp_path, lambda fake, request: Response(302, (("location", request.path),), b""))
 
 
-def test_only_this_machine_is_asked_without_encryption():
-    for host, scheme in (("127.0.0.1:5000", "http"), ("localhost", "http"), ("ghcr.io", "https")):
-        assert places(Wanted("x", host, "x", "1"), {})[0].url == f"{scheme}://{host}"
-    assert "registry-1.docker.io" in places(Wanted("x", "docker.io", "x", "1"), {})[0].url
-
-
 def test_secrets_are_not_shown():
     assert "secret" not in repr(Login("me", "secret", "secret"))
-    assert registry.Login("me", "secret").basic().startswith("Basic ")
+    assert Login("me", "secret").basic().startswith("Basic ")

@@ -56,8 +56,8 @@ def unpack(tmp_path):
         around = sorted(item.name for item in tmp_path.iterdir() if item.name != "disk")
         done = subprocess.run(
             [sys.executable, "-I", "-m", "sampan.runtime.images.unpack"],
-            input=json.dumps([str(file), packing, sha(packed), diff_id or sha(data), str(target),
-                              *lowers]),
+            input=json.dumps([str(os.getpid()), str(file), packing, sha(packed),
+                              diff_id or sha(data), str(target), *lowers]),
             capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert sorted(item.name for item in tmp_path.iterdir() if item.name != "disk") == around

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sampan.cmd.cluster.cluster_names import data_directory, name_of_directory
 from sampan.cmd.cluster.node.sandbox_network import BridgedSandboxes
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
@@ -19,8 +20,13 @@ from sampan.core.elf import architecture
 
 if TYPE_CHECKING:
     from sampan.kubelet.native.native_runtime import NativeRuntime
+    from sampan.kubelet.native.node_images import NodeImages
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.runtime.images.image_store import ImageStore
+
+
+# As containerd's own default; the cluster's directory is asked before.
+CERTS_DIRECTORIES = (Path("/etc/containerd/certs.d"), Path("/etc/docker/certs.d"))
 
 
 def home(data_dir: Path) -> Path:
@@ -58,7 +64,8 @@ async def started_runtime(
     try:
         programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
         sandboxes = BridgedSandboxes(interfaces)
-        runtime = NativeRuntime(home(data_dir), programs, sandboxes, clock, mirrors)
+        images = node_images(data_dir, mirrors, clock)
+        runtime = NativeRuntime(home(data_dir), programs, sandboxes, clock, images)
         await runtime.start()
         await asyncio.to_thread(_import_hello, runtime.store)
     except (ProgramsMissing, RuntimeFailure, ImageError, OSError) as error:
@@ -86,10 +93,17 @@ def import_file(store: "ImageStore", file: Path, name: str = "") -> list[str]:
     return import_archive(store, file, lambda given: parse(given).full_name(), machine, name)
 
 
-def image_store(data_dir: Path) -> "ImageStore":
-    from sampan.runtime.images.image_store import ImageStore
+def node_images(data_dir: Path, mirrors: Mapping[str, Sequence[str]], clock: Clock) -> "NodeImages":
+    """Named clusters of a user have their blobs and layers in common; one with a directory of its
+    own keeps everything there."""
+    from sampan.kubelet.native.native_runtime import image_store
+    from sampan.kubelet.native.node_images import NodeImages, Registries
 
-    return ImageStore(home(data_dir) / "images")
+    named = name_of_directory(data_dir, os.environ)
+    shared = data_directory(os.environ) / "images" if named else None
+    directories = (home(data_dir) / "certs.d", *CERTS_DIRECTORIES)
+    store = image_store(home(data_dir), shared)
+    return NodeImages(store, Registries(mirrors, directories), clock)
 
 
 async def reset(data_dir: Path, clock: Clock) -> None:
@@ -101,12 +115,15 @@ async def reset(data_dir: Path, clock: Clock) -> None:
 
     try:
         programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
-        runtime = NativeRuntime(home(data_dir), programs, _NoNetwork(), clock)
+        images = node_images(data_dir, {}, clock)
+        runtime = NativeRuntime(home(data_dir), programs, _NoNetwork(), clock, images)
         await runtime.start()
         for pod in await runtime.pods():
             for sandbox in pod.sandboxes:
                 await runtime.remove_sandbox(sandbox.id)
         await runtime.close()
+        images.store.forget_home()
+        await asyncio.to_thread(images.store.collect)
     except (ProgramsMissing, RuntimeFailure):
         """What runs still is ended by its cgroup; mounts go here."""
     await asyncio.to_thread(unmount_below, str(home(data_dir)))

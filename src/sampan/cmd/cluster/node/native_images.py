@@ -1,19 +1,17 @@
 """`sampan image` for a cluster whose node has no containerd: the images are files of its own."""
 
 import asyncio
-import platform
 from collections.abc import Callable
 from pathlib import Path
 
 from sampan.cmd.cluster.node import native
-from sampan.core.elf import architecture
+from sampan.core.clock import SystemClock
 from sampan.kubelet.contracts.runtime import Image
 from sampan.kubelet.images.archive import ArchiveError
-from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.kubelet.images.reference import InvalidReference
 from sampan.kubelet.native.native_runtime import image_of
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.image_store import ImageStore
-from sampan.runtime.images.registry import Puller, Wanted
 
 
 def is_native(data_dir: Path) -> bool:
@@ -22,7 +20,8 @@ def is_native(data_dir: Path) -> bool:
 
 class NativeImages:
     def __init__(self, data_dir: Path) -> None:
-        self._store: ImageStore = native.image_store(data_dir)
+        self._images = native.node_images(data_dir, {}, SystemClock())
+        self._store: ImageStore = self._images.store
 
     def import_file(self, file: Path) -> list[str]:
         try:
@@ -51,18 +50,6 @@ class NativeImages:
 
     async def _pull(self, name: str, came: Callable[[int], None]) -> Image:
         try:
-            parsed = parse(name)
-            tag = parsed.digest or parsed.tag or "latest"
-            wanted = Wanted(name, parsed.registry, parsed.path, tag)
-            with self._store.reserving() as reserved:
-                machine = architecture(platform.machine())
-                puller = Puller(self._store, machine, None, reserved)
-                try:
-                    manifest = await puller.pull(wanted, {}, came)
-                finally:
-                    await puller.close()
-                by_digest = f"{parsed.repository}@{manifest.digest}"
-                stored = self._store.put(parsed.full_name(), manifest, repo_digest=by_digest)
+            return image_of(await self._images.pull(name, None, came))
         except (ImageError, InvalidReference) as error:
             raise ArchiveError(str(error)) from error
-        return image_of(stored)
