@@ -39,6 +39,9 @@ def _run(words: list[str], program: str) -> tuple[int, bool]:
     elif words in ([], ["help"], ["-h"], ["--help"]):
         print(screen(), end="")
         return 0, True
+    elif verb == "diff" and words[1:2] and not words[1].startswith("-"):
+        words = ["snapshot", *words]  # kubectl's takes nothing but flags
+        verb = "snapshot"
     # `config` is the client's, but for the word that explains the cluster's own configuration.
     is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
     if verb != "config" and (not is_ours or verb in QUESTIONS):

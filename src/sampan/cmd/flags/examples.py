@@ -45,7 +45,7 @@ EXAMPLES = {
 """,
     "snapshot": """\
   sampan snapshot save before                  keep all objects
-  sampan snapshot diff before                  what has changed since
+  sampan snapshot diff before                  what has changed since; or: sampan diff before
   sampan snapshot restore before               bring them back (`sampan down` first)
 """,
     "fork": """\

@@ -13,11 +13,9 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.api.resources import NODES, SERVICE_CIDRS
 from sampan.cmd.cluster.data_dir import OWN_STORE, DataDir
-from sampan.cmd.snapshot.snapshot_file import SERVERS, Snapshot
+from sampan.cmd.snapshot.snapshot_file import ENCRYPTED, SERVERS, Snapshot
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.sqlite_copy import copy_store, forget, has_value_like, living, write_store
-
-ENCRYPTED = b"k8s:enc:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from sampan.api.objects import Obj
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.storage.stored_form import canonical, stored_bytes
-from sampan.cmd.snapshot.snapshot_file import SERVERS, storage_keys
+from sampan.cmd.snapshot.snapshot_file import ENCRYPTED, SERVERS, BadSnapshot, storage_keys
 from sampan.core.tasks import all_of
 from sampan.store.contract import Store
 from sampan.store.sqlite_copy import NewEntry
@@ -22,9 +22,14 @@ AT_ONCE = 1000  # writes under way
 
 
 async def restore(store: Store, objects: Sequence[Obj]) -> int:
-    """How many writes it took."""
+    """How many writes it took. Raises BadSnapshot."""
     wanted = _values(objects)
     there = {entry.key: entry for entry in (await store.range(ROOT)).entries}
+    if any(entry.value.startswith(ENCRYPTED) for entry in there.values()):
+        raise BadSnapshot(
+            "the objects in this store are encrypted, and those of a snapshot are not: `sampan "
+            "fork --snapshot NAME --to DIR` starts a cluster beside it"
+        )
     works = [
         store.delete(key, entry.revision)
         for key, entry in there.items()

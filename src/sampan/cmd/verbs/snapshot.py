@@ -11,7 +11,7 @@ from pathlib import Path
 from sampan.api.errors import ApiError
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
-from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, holder
+from sampan.cmd.cluster.data_dir import OWN_STORE, DataDir, DataDirError, Lock, holder
 from sampan.cmd.cluster.table import table
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.snapshot.differences import differences
@@ -62,8 +62,7 @@ def _perform(chosen: SnapshotChoices, data: DataDir) -> list[str]:
         case "save":
             return _save(data, chosen.name, taken(data))
         case "import":
-            api = BlockingClient(load(chosen.kubeconfig, os.environ, str(Path.home())).connection())
-            return _save(data, chosen.name, take(api, SystemClock(), secrets=chosen.secrets))
+            return _save(data, chosen.name, _imported(chosen))
         case "restore":
             return _restore(data, read(path_of(data, chosen.name)), chosen.store)
         case "list":
@@ -93,6 +92,17 @@ def taken(data: DataDir) -> Snapshot:
         api.close()
 
 
+def _imported(chosen: SnapshotChoices) -> Snapshot:
+    connection = load(chosen.kubeconfig, os.environ, str(Path.home())).connection()
+    api = BlockingClient(connection)
+    try:
+        return take(api, SystemClock(), secrets=chosen.secrets)
+    except ApiError as error:
+        raise CannotStart(f"{connection.server} refuses: {error.message}") from error
+    finally:
+        api.close()
+
+
 async def _write_to_store(url: str, snapshot: Snapshot) -> int:
     store = await open_store(url, SystemClock())
     try:
@@ -115,8 +125,7 @@ def _save(data: DataDir, name: str, snapshot: Snapshot) -> list[str]:
 def _restore(data: DataDir, snapshot: Snapshot, store: str) -> list[str]:
     lock = Lock.take(data)  # says whose it is where the cluster runs
     try:
-        url = store or f"sqlite:///{data.store}"
-        writes = asyncio.run(_write_to_store(url, snapshot))
+        writes = asyncio.run(_write_to_store(store or _own_store(data), snapshot))
     finally:
         lock.release()
     return [
@@ -125,20 +134,29 @@ def _restore(data: DataDir, snapshot: Snapshot, store: str) -> list[str]:
     ]
 
 
+def _own_store(data: DataDir) -> str:
+    """Where the last start of the cluster kept its objects."""
+    url = str(data.record().get("store") or OWN_STORE)
+    if url == OWN_STORE:
+        return f"sqlite:///{data.store}"
+    if url.startswith("memory:"):
+        raise CannotStart(
+            "this cluster keeps its objects in memory, and they end with it: `sampan fork "
+            "--snapshot NAME --to DIR` starts another with those of a snapshot"
+        )
+    return url
+
+
 def _listed(data: DataDir) -> list[str]:
     rows = []
     for path in sorted((data.root / "snapshots").glob(f"*{SUFFIX}")):
-        found = read(path)
-        size = f"{path.stat().st_size / 1024:.0f} KiB"
-        rows.append(
-            (
-                path.name.removesuffix(SUFFIX),
-                found.taken,
-                found.revision,
-                str(len(found.objects)),
-                size,
-            )
-        )
+        name, size = path.name.removesuffix(SUFFIX), f"{path.stat().st_size / 1024:.0f} KiB"
+        try:
+            found = read(path)
+        except BadSnapshot:
+            rows.append((name, "damaged", "", "", size))  # `diff` says why
+        else:
+            rows.append((name, found.taken, found.revision, str(len(found.objects)), size))
     if not rows:
         return ["there is no snapshot: `sampan snapshot save NAME` makes one"]
     return table(("NAME", "TAKEN", "REVISION", "OBJECTS", "SIZE"), rows)

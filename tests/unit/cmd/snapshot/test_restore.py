@@ -1,6 +1,8 @@
 import orjson
+import pytest
 
-from sampan.cmd.snapshot.restore import restore
+from sampan.cmd.snapshot.restore import new_entries, restore
+from sampan.cmd.snapshot.snapshot_file import BadSnapshot
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
 
@@ -34,3 +36,25 @@ def test_a_store_becomes_equal_and_its_revisions_only_grow():
         await store.close()
 
     virtual_time.run(story())
+
+
+def test_a_store_whose_values_are_encrypted_is_left_alone():
+    async def story():
+        store = MemoryStore(virtual_time.LoopClock())
+        await store.create("/registry/secrets/n/s", b"k8s:enc:aescbc:v1:key:rest")
+        with pytest.raises(BadSnapshot, match="encrypted"):
+            await restore(store, [config("new", "1")])
+        assert [entry.key for entry in (await store.range("/")).entries] == [
+            "/registry/secrets/n/s"
+        ]
+        await store.close()
+
+    virtual_time.run(story())
+
+
+def test_entries_of_a_new_store_have_the_time_to_live_of_events():
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "n"}}
+    entries = {entry.key: entry for entry in new_entries([config("a", "1"), event], 1000.0)}
+    assert entries["/registry/events/n/e"].expires == 4600.0
+    assert entries["/registry/configmaps/n/a"].expires is None
+    assert data_of(entries["/registry/configmaps/n/a"]) == "1"
