@@ -1,5 +1,6 @@
 """`sampan testserver`: the programs that envtest starts, started as envtest starts them."""
 
+import datetime
 import shutil
 import signal
 import socket
@@ -10,12 +11,15 @@ import urllib.error
 import urllib.request
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
-from sampan.api.errors import NotFound
+from sampan.api.errors import Forbidden, NotFound
 from sampan.client.blocking import BlockingClient
 from sampan.client.kubeconfig import Connection, load
+from sampan.core.clock import SystemClock
 from sampan.testing.parts.certificates import Authority
 from sampan.testing.parts.processes import Program
 from sampan.testing.parts.sampan_process import environment, sampan_command
@@ -56,7 +60,8 @@ def assets(tmp_path):
 
 @pytest.fixture
 def certificates(tmp_path):
-    """As envtest makes them: two authorities, and an RSA key for tokens."""
+    """As envtest makes them: two authorities; the key for tokens is of a third one, whose
+    certificate is what they are checked with."""
     directory = tmp_path / "certs"
     directory.mkdir()
     pair = Authority(directory, "serving-ca").issue("apiserver")
@@ -66,15 +71,24 @@ def certificates(tmp_path):
     (directory / "sa-signer.key").write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
     )
-    (directory / "sa-signer.crt").write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "envtest-environment")])
+    now = datetime.datetime.fromtimestamp(SystemClock().now(), datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=7))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
     )
+    (directory / "sa-signer.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     return directory
 
 
@@ -104,28 +118,61 @@ def test_envtest_starts_uses_and_ends_it(assets, certificates, tmp_path):
          f"--service-account-issuer=https://127.0.0.1:{port}/",
          f"--service-account-key-file={certificates / 'sa-signer.crt'}",
          f"--service-account-signing-key-file={certificates / 'sa-signer.key'}",
-         "--service-cluster-ip-range=10.0.0.0/24", "--watch-cache=false"],
+         "--service-cluster-ip-range=10.0.0.0/24", "--watch-cache=false", "--v=4",
+         "--feature-gates=Some=true", ""],
         tmp_path / "apiserver.out", environment(),
     )  # fmt: skip
     try:
         until(lambda: is_healthy(f"{store}/health"))
         server.wait_until(lambda: is_healthy(f"https://127.0.0.1:{port}/healthz"), 60)
-        admin = clients.issue("admin", "system:masters")
-        use(
-            BlockingClient(
-                Connection(
-                    f"https://127.0.0.1:{port}",
-                    ca=(certificates / "serving-ca.crt").read_bytes(),
-                    certificate=admin.cert_path.read_bytes(),
-                    key=admin.key_path.read_bytes(),
-                )
-            )
-        )
-        assert "--watch-cache=false has no effect here" in (tmp_path / "apiserver.out").read_text()
+        served = f"https://127.0.0.1:{port}", (certificates / "serving-ca.crt").read_bytes()
+        api = client_of(*served, clients.issue("admin", "system:masters"))
+        api.json("GET", "/api/v1/namespaces/default")  # it waits for this one before all else
+        use_tokens(api)
+        use_roles(api, client_of(*served, clients.issue("somebody", "readers")))
+        use(api)
+        said = (tmp_path / "apiserver.out").read_text()
+        for flag in ("--watch-cache=false", "--v=4", "--feature-gates=Some=true"):
+            assert f"{flag} has no effect here" in said
     finally:
         for program in (server, etcd):
             program.process.send_signal(signal.SIGTERM)
             assert program.process.wait(60) == 0
+
+
+def client_of(url: str, ca: bytes, pair) -> BlockingClient:
+    certificate, key = pair.cert_path.read_bytes(), pair.key_path.read_bytes()
+    return BlockingClient(Connection(url, ca=ca, certificate=certificate, key=key))
+
+
+def use_tokens(api: BlockingClient) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    api.json("POST", accounts, body={"metadata": {"name": "robot"}})
+    answer = api.json("POST", f"{accounts}/robot/token", body={"spec": {}})
+    review = {"spec": {"token": answer["status"]["token"]}}
+    found = api.json("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body=review)["status"]
+    assert found["authenticated"], found
+    assert found["user"]["username"] == "system:serviceaccount:default:robot"
+
+
+def use_roles(api: BlockingClient, somebody: BlockingClient) -> None:
+    """A user that was added has what its groups are given."""
+    with pytest.raises(Forbidden):
+        somebody.json("GET", "/api/v1/namespaces/default/configmaps")
+    subject = {"kind": "Group", "name": "readers", "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
+    binding = {"metadata": {"name": "readers"}, "subjects": [subject], "roleRef": role}
+    api.json("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body=binding)
+
+    def may_read() -> bool:
+        try:
+            somebody.json("GET", "/api/v1/namespaces/default/configmaps")
+        except Forbidden:
+            return False
+        return True
+
+    until(may_read)  # `view` is put together by a controller
+    somebody.close()
 
 
 def use(api: BlockingClient) -> None:

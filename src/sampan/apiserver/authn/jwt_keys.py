@@ -6,6 +6,7 @@ Invariant: the key says which algorithms it may be used with; a token's header n
 
 from typing import Any
 
+from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -102,12 +103,14 @@ class VerifyingKey:
 
 
 def verifying_keys(pem: bytes) -> list[VerifyingKey]:
-    """Of every key in the text, public or private. Raises ValueError."""
+    """Of every key in the text, public or private, and of every certificate. Raises ValueError."""
     found = []
     for block in _blocks(pem):
         try:
             if b"PUBLIC KEY" in block:
                 public: object = serialization.load_pem_public_key(block)
+            elif b"CERTIFICATE" in block:
+                public = x509.load_pem_x509_certificate(block).public_key()
             else:
                 public = serialization.load_pem_private_key(block, password=None).public_key()
         except (TypeError, UnsupportedAlgorithm) as error:

@@ -44,7 +44,7 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
         "authorization_webhook": _target(chosen.authorization_webhook_file),
         "token_file": _text(chosen.token_file),
         "token_webhook": _target(chosen.token_webhook_file),
-        "token_other_keys_pem": "\n".join(map(_text, chosen.account_key_files)).encode(),
+        "token_other_keys_pem": _account_keys(chosen),
         "anonymous_paths": _PATHS[chosen.anonymous or "health"],
         "bootstrap_tokens": True,
         "token_extend": chosen.account_extend == "true",
@@ -196,6 +196,22 @@ def _text(path: str) -> str:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise CannotStart(f"cannot read {path}: {reason_of(error)}") from error
+
+
+def _account_keys(chosen: SecurityChoices) -> bytes:
+    if not chosen.account_key_files:
+        return b""
+    from sampan.apiserver.authn.jwt_keys import verifying_keys  # who names none does not wait
+
+    keys = {path: _text(path).encode() for path in chosen.account_key_files}
+    for path, pem in keys.items():
+        try:
+            found = verifying_keys(pem)
+        except ValueError as error:
+            raise CannotStart(f"--service-account-key-file {path}: {error}") from error
+        if not found:
+            raise CannotStart(f"--service-account-key-file {path}: there is no key in it")
+    return b"\n".join(keys.values())
 
 
 def _document(path: str) -> Obj | None:

@@ -6,6 +6,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from sampan.apiserver.authn.tokens import BadToken, Claims, TokenSigner, checked_user
+from sampan.testing.parts.certificates import Authority
 
 ISSUER = "https://issuer.example"
 CLAIMS = Claims(("api",), 1000, "team", "bot", "sa-uid")
@@ -111,6 +112,15 @@ def test_a_key_that_was_replaced_still_verifies():
     assert [one["kid"] for one in new.public_jwks()] == [new.key_id, old.key_id]
     with pytest.raises(BadToken):
         old.claims(new.token(CLAIMS, NOW, "id"), NOW)
+
+
+def test_a_certificate_stands_for_its_key(tmp_path):
+    """As envtest names one to be checked with."""
+    authority = Authority(tmp_path)
+    old = TokenSigner(authority.ca_key_pem(), ISSUER)
+    new_key = pem(ec.generate_private_key(ec.SECP256R1()))
+    new = TokenSigner(new_key, ISSUER, authority.ca_path.read_bytes())
+    assert new.claims(old.token(CLAIMS, NOW, "id"), NOW).namespace == "team"
 
 
 def test_a_token_that_is_remembered_still_expires(signer):

@@ -162,3 +162,19 @@ def test_seats_are_both_limits_together():
     made = settings(reads_in_flight=30, writes_in_flight=20)
     assert (made.request_seats, made.max_requests_in_flight) == (50, 30)
     assert settings(fairness="false").request_seats == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "there is no key in it"),
+        ("rubbish", "there is no key in it"),
+        ("-----BEGIN PUBLIC KEY-----\nrubbish\n-----END PUBLIC KEY-----\n", ""),
+        ("-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n", ""),
+    ],
+)
+def test_a_key_file_without_a_key_is_named(tmp_path, text, says):
+    path = tmp_path / "key.pem"
+    path.write_text(text)
+    with pytest.raises(CannotStart, match=f"--service-account-key-file {path}: .*{says}"):
+        settings(account_key_files=(str(path),))
