@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str], program: str) -> tuple[int, bool]:
     """The exit code, and whether the verb was one of the client's."""
+    words = _in_full(words)
     verb = words[0] if words else ""
     if verb == "__complete":
         return _complete(words[1:], program if program == "kubectl" else "sampan"), True
@@ -39,9 +40,6 @@ def _run(words: list[str], program: str) -> tuple[int, bool]:
     elif words in ([], ["help"], ["-h"], ["--help"]):
         print(screen(), end="")
         return 0, True
-    elif verb == "diff" and words[1:2] and not words[1].startswith("-"):
-        words = ["snapshot", *words]  # kubectl's takes nothing but flags
-        verb = "snapshot"
     # `config` is the client's, but for the word that explains the cluster's own configuration.
     is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
     if verb != "config" and (not is_ours or verb in QUESTIONS):
@@ -51,6 +49,12 @@ def _run(words: list[str], program: str) -> tuple[int, bool]:
 
         return cluster.main(words), False
     return _client(words, "sampan"), True
+
+
+def _in_full(words: list[str]) -> list[str]:
+    """`diff NAME` is a snapshot's: kubectl's takes nothing but flags."""
+    is_of_snapshot = words[:1] == ["diff"] and words[1:2] and not words[1].startswith("-")
+    return ["snapshot", *words] if is_of_snapshot else words
 
 
 def _find_kubeconfig() -> None:
