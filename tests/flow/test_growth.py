@@ -16,7 +16,7 @@ SHORT = (
     "list of N by pages",
     "N Services",
     "N owners",
-    "N claims",
+    "N volumes for claims that wait",
     "N disruption budgets",
     "N custom objects",
 )

@@ -55,3 +55,22 @@ def job(name: str, **spec: Obj) -> Obj:
 def service(name: str, **selector: str) -> Obj:
     ports = [{"port": 80, "targetPort": 8080}]
     return named("v1", "Service", name, spec={"selector": selector, "ports": ports})
+
+
+def volume(number: int) -> Obj:
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "by-hand",
+        "hostPath": {"path": f"/v/{number}"},
+    }
+    return named("v1", "PersistentVolume", f"volume-{number}", "", spec=spec)
+
+
+def claim(number: int, size: str) -> Obj:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "by-hand",
+        "resources": {"requests": {"storage": size}},
+    }
+    return named("v1", "PersistentVolumeClaim", f"claim-{number}", spec=spec)

@@ -33,14 +33,7 @@ from sampan.api.rules.nodes import is_ready
 from sampan.client.contract import Page
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import all_of
-from tests.growth.objects import (
-    config_map,
-    job,
-    named,
-    pod,
-    service,
-    workload,
-)
+from tests.growth.objects import claim, config_map, job, named, pod, service, volume, workload
 from tests.growth.world import World
 
 Step = Callable[[World, int], Awaitable[None]]
@@ -325,27 +318,19 @@ async def bindings(world: World, n: int) -> None:
 
 async def volumes(world: World, n: int) -> None:
     """N claims for N volumes of their size."""
-
-    def volume(number: int) -> Obj:
-        spec = {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "by-hand",
-            "hostPath": {"path": f"/v/{number}"},
-        }
-        return named("v1", "PersistentVolume", f"volume-{number}", "", spec=spec)
-
-    def claim(number: int) -> Obj:
-        spec = {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "by-hand",
-            "resources": {"requests": {"storage": "1Gi"}},
-        }
-        return named("v1", "PersistentVolumeClaim", f"claim-{number}", spec=spec)
-
     await world.create(PERSISTENT_VOLUMES, (volume(number) for number in range(n)))
     await world.until(PERSISTENT_VOLUMES, n, phase("Available"))
-    await world.create(PERSISTENT_VOLUME_CLAIMS, (claim(number) for number in range(n)))
+    await world.create(PERSISTENT_VOLUME_CLAIMS, (claim(number, "1Gi") for number in range(n)))
+    await world.until(PERSISTENT_VOLUME_CLAIMS, n, phase("Bound"))
+
+
+async def waiting_claims(world: World, n: int) -> None:
+    """N claims wait for N volumes, among as many that need more."""
+    sizes = ("1Gi", "2Gi")
+    claims = [claim(number, sizes[number % 2]) for number in range(2 * n)]
+    await world.create(PERSISTENT_VOLUME_CLAIMS, claims)
+    await world.until(PERSISTENT_VOLUME_CLAIMS, 2 * n, phase("Pending"))
+    await world.create(PERSISTENT_VOLUMES, (volume(number) for number in range(n)))
     await world.until(PERSISTENT_VOLUME_CLAIMS, n, phase("Bound"))
 
 
@@ -404,7 +389,7 @@ WORKLOADS = (
     ),
     Workload("N config maps", create_config_maps, size=4),
     Workload("N config maps watched", watched_config_maps, size=4),
-    Workload("N watchers", watchers),
+    Workload("N watchers", watchers, size=8),
     Workload("N updates of one", one_changes, size=4),
     Workload("lists of N by selector", list_selected, create_pods, nodes=nodes_for_pods),
     Workload("list of N by pages", list_pages, create_config_maps, size=4),
@@ -424,6 +409,7 @@ WORKLOADS = (
     Workload("a quota and N pods", quota, nodes=nodes_for_pods),
     Workload("N role bindings", bindings),
     Workload("N claims", volumes),
+    Workload("N volumes for claims that wait", waiting_claims),
     Workload("N disruption budgets", budgets, nodes=nodes_for_pods),
     Workload("N custom objects", custom_objects, define, size=4),
 )

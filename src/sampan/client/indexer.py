@@ -9,6 +9,7 @@ Owner: the Informer writes; everybody else reads. What is returned is shared and
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from sampan.api.objects import Obj, key_of, meta_of, namespace_of, uid_of
@@ -60,6 +61,10 @@ class Cache:
 
     def by(self, index: str, value: str) -> list[Obj]:
         return list(self._indices[index].get(value, {}).values())
+
+    def some(self, index: str, value: str, most: int | None) -> list[Obj]:
+        """At most so many of them, the longest known first."""
+        return list(islice(self._indices[index].get(value, {}).values(), most))
 
     def count(self, index: str, value: str) -> int:
         return len(self._indices[index].get(value, ()))

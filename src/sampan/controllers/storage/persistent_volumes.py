@@ -38,6 +38,7 @@ from sampan.api.rules.storage import (
     class_name_of,
     class_named,
     default_class,
+    is_default_class,
     waits_for_consumer,
 )
 from sampan.client.events import reference as reference_to
@@ -54,10 +55,13 @@ from sampan.controllers.actions import (
 from sampan.controllers.controller import Caches, Controller, View
 from sampan.controllers.storage.volume_matching import (
     INDICES,
+    NEEDS,
     best_match,
     by_shape,
+    claims_for,
     is_bound_to,
     mismatch,
+    next_claims,
     volumes_for,
 )
 from sampan.controllers.storage.volume_protection import claim_keys
@@ -100,7 +104,7 @@ def persistent_volume_binder() -> Controller:
         planned=_plan_key,
         indices={
             PERSISTENT_VOLUMES: INDICES,
-            PERSISTENT_VOLUME_CLAIMS: {"unbound": _unbound},
+            PERSISTENT_VOLUME_CLAIMS: {**NEEDS, "class": _class_of_unbound},
             PODS: {"claims": claim_keys},
         },
         workers=1,
@@ -399,6 +403,10 @@ def _claim_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
         for volume in caches(PERSISTENT_VOLUMES).by("claim", key_of(claim)):
             if (volume["spec"].get("claimRef") or {}).get("uid") == uid_of(claim):
                 yield Volume(name_of(volume))
+    if old is not None:
+        claims, volumes = caches(PERSISTENT_VOLUME_CLAIMS), caches(PERSISTENT_VOLUMES)
+        for waiting in next_claims(claims, volumes, old, new):
+            yield Claim(key_of(waiting))
 
 
 def _volume_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim | Volume]:
@@ -411,7 +419,7 @@ def _volume_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
         yield Claim(f"{reference.get('namespace')}/{reference.get('name')}")
         return
     if new is not None and _offer(new) and (old is None or _offer(old) != _offer(new)):
-        for claim in caches(PERSISTENT_VOLUME_CLAIMS).by("unbound", "yes"):
+        for claim in claims_for(caches(PERSISTENT_VOLUME_CLAIMS), new):
             yield Claim(key_of(claim))
 
 
@@ -420,9 +428,14 @@ def _offer(volume: Obj) -> tuple[object, ...]:
     return tuple((shape, labels_of(volume)) for shape in by_shape(volume))
 
 
-def _class_changed(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[Claim]:
-    for claim in caches(PERSISTENT_VOLUME_CLAIMS).by("unbound", "yes"):
-        yield Claim(key_of(claim))
+def _class_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim]:
+    """It concerns those of the class, and those that have none if it may be the default."""
+    claims = caches(PERSISTENT_VOLUME_CLAIMS)
+    states = [item for item in (old, new) if item is not None]
+    names = {name_of(item) for item in states}
+    for name in names | ({""} if any(map(is_default_class, states)) else set()):
+        for claim in claims.by("class", name):
+            yield Claim(key_of(claim))
 
 
 def _first_user_came(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim]:
@@ -430,9 +443,9 @@ def _first_user_came(caches: Caches, old: Obj | None, new: Obj | None) -> Iterab
         return
     for key in claim_keys(new):
         claim = caches(PERSISTENT_VOLUME_CLAIMS).get(key)
-        if claim is not None and list(_unbound(claim)):
+        if claim is not None and BIND_COMPLETED not in annotations_of(claim):
             yield Claim(key)
 
 
-def _unbound(claim: Obj) -> Iterable[str]:
-    return () if BIND_COMPLETED in annotations_of(claim) else ("yes",)
+def _class_of_unbound(claim: Obj) -> Iterable[str]:
+    return () if BIND_COMPLETED in annotations_of(claim) else (class_name_of(claim),)

@@ -2,15 +2,25 @@
 
 Job: the rules of a match, and the best of all that match: few access modes, then little space.
 Invariant: a volume that names another claim never matches.
-Invariant: of free volumes that no rule tells apart, one is looked at, however many there are.
+Invariant: of free volumes that no rule tells apart, one is looked at, however many there are; of
+    claims that need alike, a few are woken.
+Invariant: as long as a free volume suits a claim that waits, a claim of that need has its turn.
 """
 
 from collections.abc import Iterable, Mapping
 
-from sampan.api.objects import Obj, is_deleted, labels_of, name_of, namespace_of, uid_of
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    is_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.rules.selectors import from_object
-from sampan.api.rules.storage import class_name_of
+from sampan.api.rules.storage import BIND_COMPLETED, class_name_of
 from sampan.client.indexer import Cache, IndexFunction
 
 
@@ -40,7 +50,56 @@ def by_shape(volume: Obj) -> Iterable[str]:
     return (repr((*shape, spec.get("volumeAttributesClassName"))),)
 
 
+def by_need(claim: Obj) -> Iterable[str]:
+    """Of one that waits for any volume that suits it: all that the rules of a match look at."""
+    spec = claim["spec"]
+    if BIND_COMPLETED in annotations_of(claim) or spec.get("volumeName"):
+        return ()
+    modes, size = sorted(spec.get("accessModes") or ()), (spec.get("resources") or {})
+    need = (
+        class_name_of(claim),
+        spec.get("volumeMode"),
+        modes,
+        str(capacity(size.get("requests"))),
+    )
+    return (repr((*need, spec.get("volumeAttributesClassName"), spec.get("selector"))),)
+
+
 INDICES: Mapping[str, IndexFunction] = {"claim": by_claim, "shape": by_shape}
+NEEDS: Mapping[str, IndexFunction] = {"need": by_need}
+# Of claims that need alike so many are woken for a volume: more than one, for one of them may not
+# be able to take it. When one has got what it needs, or is gone, the next ones have their turn.
+WOKEN = 4
+
+
+def claims_for(claims: Cache, volume: Obj) -> list[Obj]:
+    """Those who may take a volume that is free, some of each need."""
+    found: list[Obj] = []
+    for need in claims.index_values("need"):
+        some = claims.some("need", need, WOKEN)
+        if _suits(volume, some[0]):
+            found += some
+    return found
+
+
+def next_claims(claims: Cache, volumes: Cache, old: Obj, new: Obj | None) -> list[Obj]:
+    """Those who may take what is still free, when one that needed the same waits no longer."""
+    for need in by_need(old):
+        some = [] if new is not None and need in by_need(new) else claims.some("need", need, WOKEN)
+        if not some:
+            continue
+        for shape in volumes.index_values("shape"):
+            of_labels = None if old["spec"].get("selector") else 1
+            if any(_suits(volume, old) for volume in volumes.some("shape", shape, of_labels)):
+                return some
+    return []
+
+
+def _suits(volume: Obj, claim: Obj) -> bool:
+    selector = claim["spec"].get("selector")
+    if mismatch(volume, claim) is not None:
+        return False
+    return not selector or from_object(selector).matches(labels_of(volume))
 
 
 def volumes_for(volumes: Cache, claim: Obj) -> dict[str, Obj]:
@@ -51,7 +110,7 @@ def volumes_for(volumes: Cache, claim: Obj) -> dict[str, Obj]:
     found += volumes.by("claim", f"{namespace_of(claim)}/{name_of(claim)}")
     each = None if claim["spec"].get("selector") else 1
     for shape in volumes.index_values("shape"):
-        found += volumes.by("shape", shape)[:each]
+        found += volumes.some("shape", shape, each)
     return {name_of(volume): volume for volume in found}
 
 
@@ -80,7 +139,7 @@ def best_match(volumes: Iterable[Obj], claim: Obj, *, only_reserved: bool) -> Ob
 def mismatch(volume: Obj, claim: Obj) -> str | None:
     """Why the claim cannot have this volume, as upstream says it; None where it can."""
     have, want = volume["spec"], claim["spec"]
-    if capacity(have.get("capacity")) < capacity((want.get("resources") or {}).get("requests")):
+    if capacity(have.get("capacity")) < _requested(claim):
         return "requested PV is too small"
     if class_name_of(volume) != class_name_of(claim):
         return "storageClassName does not match"
@@ -102,6 +161,10 @@ def phase_of(volume: Obj) -> str | None:
 
 def capacity(amounts: Obj | None) -> Quantity:
     return value_of((amounts or {}).get("storage", 0)) if amounts else ZERO
+
+
+def _requested(claim: Obj) -> Quantity:
+    return capacity((claim["spec"].get("resources") or {}).get("requests"))
 
 
 def _preference(volume: Obj) -> tuple[int, int, str]:

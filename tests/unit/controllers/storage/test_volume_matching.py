@@ -6,9 +6,13 @@ from sampan.api.objects import name_of
 from sampan.client.indexer import Cache
 from sampan.controllers.storage.volume_matching import (
     INDICES,
+    NEEDS,
+    WOKEN,
     best_match,
+    claims_for,
     is_bound_to,
     mismatch,
+    next_claims,
     volumes_for,
 )
 
@@ -117,3 +121,82 @@ def test_what_a_claim_names_and_what_names_it_are_among_its_volumes():
     cache.put(free("reserved", claimRef={"namespace": "n", "name": "c"}))
     cache.put(free("another's", claimRef={"namespace": "n", "name": "d"}))
     assert set(volumes_for(cache, asking(volumeName="named"))) == {"named", "reserved"}
+
+
+def waiting(name, size="1Gi", **spec):
+    found = claim(size, **spec)
+    return {**found, "metadata": {"name": name, "namespace": "default", "uid": name}}
+
+
+def cache_of(indices, *objects):
+    cache = Cache(indices)
+    for obj in objects:
+        cache.put(obj)
+    return cache
+
+
+def names(objects):
+    return {name_of(obj) for obj in objects}
+
+
+def test_a_free_volume_wakes_a_few_of_those_whom_it_suits():
+    alike = [waiting(f"alike-{number}") for number in range(2 * WOKEN)]
+    fast = {"matchLabels": {"disk": "fast"}}
+    others = [
+        waiting("large", "9Gi"),
+        waiting("of-a-class", storageClassName="gold"),
+        waiting("choosy", selector=fast),
+        waiting("small", "1Mi"),
+        waiting("named", volumeName="v"),
+    ]
+    claims = cache_of(NEEDS, *alike, *others)
+    found = names(claims_for(claims, volume()))
+    assert found == {*names(alike[:WOKEN]), "small"}
+    quick = volume()
+    quick["metadata"]["labels"] = {"disk": "fast"}
+    assert "choosy" in names(claims_for(claims, quick))
+
+
+def test_when_one_has_got_its_volume_the_next_have_their_turn():
+    first, second = waiting("first"), waiting("second")
+    bound = waiting("first", volumeName="v1")
+    claims = cache_of(NEEDS, bound, second, waiting("large", "9Gi"))
+    free, none = cache_of(INDICES, volume("v2")), cache_of(INDICES)
+    assert names(next_claims(claims, free, first, bound)) == {"second"}
+    assert names(next_claims(claims, free, first, None)) == {"second"}
+    assert next_claims(claims, none, first, bound) == []
+    assert next_claims(claims, free, first, first) == []
+    assert next_claims(claims, cache_of(INDICES, volume("v2", "1Mi")), first, bound) == []
+
+
+SIZES = st.sampled_from(["1Gi", "2Gi", "3Gi"])
+
+
+@given(st.lists(SIZES, max_size=20), st.lists(SIZES, max_size=20))
+def test_whoever_is_woken_takes_all_that_can_be_taken(wants, offers):
+    """The wake-ups alone, one after the other, leave nobody waiting for what is free."""
+    claims = cache_of(NEEDS, *(waiting(f"c{n}", size) for n, size in enumerate(wants)))
+    volumes = cache_of(INDICES)
+    turns = []
+
+    def take_turns():
+        while turns:
+            key = f"default/{turns.pop(0)}"
+            found = claims.get(key)
+            if found is None or found["spec"].get("volumeName"):
+                continue
+            best = best_match(volumes_for(volumes, found).values(), found, only_reserved=False)
+            if best is not None:
+                volumes.remove(best)
+                [(old, new)] = claims.put(waiting(name_of(found), volumeName=name_of(best)))
+                turns.extend(sorted(names(next_claims(claims, volumes, old, new))))
+
+    for n, size in enumerate(offers):
+        free = volume(f"v{n}", size)
+        volumes.put(free)
+        turns.extend(sorted(names(claims_for(claims, free))))
+        if n % 3 == 0:
+            take_turns()
+    take_turns()
+    left = [item for item in claims.all() if not item["spec"].get("volumeName")]
+    assert not any(mismatch(free, item) is None for free in volumes.all() for item in left)
