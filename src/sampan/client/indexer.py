@@ -8,6 +8,7 @@ Invariant: an object that was deleted and made anew under the same name is seen 
 Owner: the Informer writes; everybody else reads. What is returned is shared and read-only.
 """
 
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -99,7 +100,7 @@ class Cache:
             tally.put(key, obj)
 
     def put(self, obj: Obj) -> list[Difference]:
-        key = key_of(obj)
+        key = sys.intern(key_of(obj))  # the caches of one process have it once
         old = self._objects.get(key)
         self._set(key, obj)
         if old is not None and uid_of(old) != uid_of(obj):

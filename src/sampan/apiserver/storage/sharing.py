@@ -7,11 +7,14 @@ Owner: whoever made it.
 """
 
 import operator
+import sys
 from typing import Any
 
 import orjson
 
 VALUE_BYTES = 8192  # longer ones are hardly ever equal, and would crowd out the others
+INTERNED = 40  # characters: what is longer is an id, or a message
+_EMPTY_DICT: dict[str, Any] = {}
 SEEN = 16384  # texts of which only a mark is kept, until they come again
 
 
@@ -64,8 +67,12 @@ class SharedValues:
     def shared(self, value: Any, levels: int = 0) -> Any:
         """An equal value that others have too; else `value`, or, with `levels`, one whose parts are
         shared down to that depth: a list of which one item is unlike all others."""
-        if not value or not isinstance(value, dict | list):
+        if isinstance(value, str):
+            return sys.intern(value) if len(value) <= INTERNED else value
+        if not isinstance(value, dict | list):
             return value
+        if not value:
+            return _EMPTY_DICT if isinstance(value, dict) else value
         text = orjson.dumps(value)
         found = self._known.get(text)
         if found is not None:

@@ -11,6 +11,7 @@ Owner: the feed task; everything else only reads, or waits until a revision has 
 
 import asyncio
 import heapq
+import sys
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -437,7 +438,7 @@ class WatchCache:
 def split_key(key: str) -> tuple[str, str]:
     """`/registry/pods/default/web` → (`/registry/pods/`, `default/web`)."""
     end = key.index("/", len(ROOT)) + 1
-    return key[:end], key[end:]
+    return sys.intern(key[:end]), sys.intern(key[end:])  # once, whoever else names it so
 
 
 def _in_namespace(record: Record, namespace: str) -> bool:

@@ -10,6 +10,7 @@ Owner: SyncLoop gives and takes; PodSync reads, and says how far a resize got.
 import json
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from sampan.api.objects import Obj, meta_of, spec_of, uid_of
@@ -113,6 +114,13 @@ def _in_order(container: Obj) -> Obj:
     return {key: resources[key] for key in ("limits", "requests", "claims") if resources.get(key)}
 
 
+@lru_cache(maxsize=4096)
+def _shared_allocation(text: str) -> Allocation:
+    """Pods of one template were given the same; it is kept once."""
+    found: Allocation = json.loads(text)
+    return found
+
+
 class Allocations:
     def __init__(self, path: str = "") -> None:
         """`path` of the checkpoint; empty: none is written."""
@@ -140,7 +148,7 @@ class Allocations:
 
     def give(self, pod: Obj) -> None:
         """The pod gets what its spec asks for."""
-        given = allocation_of(pod)
+        given = _shared_allocation(json.dumps(allocation_of(pod)))
         self._agreed.pop(uid_of(pod), None)
         if given and self._given.get(uid_of(pod)) != given:
             self._given[uid_of(pod)] = given

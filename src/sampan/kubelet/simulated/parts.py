@@ -7,8 +7,9 @@ Owner: SimulatedRuntime.
 
 import asyncio
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from zlib import crc32
 
 from sampan.core.fast_dataclass import dataclass
@@ -56,6 +57,16 @@ class Addresses:
 
     def give_back(self, addresses: "tuple[str, ...]") -> None:
         self._taken.difference_update(addresses)
+
+
+def shared_notes(notes: Mapping[str, str]) -> Mapping[str, str]:
+    """Equal ones once: containers of one template have the same annotations, on all nodes."""
+    return _shared_notes(tuple(notes.items()))
+
+
+@lru_cache(maxsize=4096)
+def _shared_notes(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return dict(items)
 
 
 def digits_of(seed: str) -> str:

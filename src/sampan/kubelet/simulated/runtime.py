@@ -50,6 +50,7 @@ from sampan.kubelet.simulated.parts import (
     SimulatedContainer,
     SimulatedSandbox,
     digits_of,
+    shared_notes,
 )
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.kubelet.simulated.script import Script
@@ -135,7 +136,8 @@ class SimulatedRuntime:
         for addresses in self._addresses:
             addresses.reserve(status.ips)
         for found in remains.containers:
-            container = SimulatedContainer(found, Script(notes, found.name))
+            told = replace(found, annotations=shared_notes(found.annotations))
+            container = SimulatedContainer(told, Script(notes, found.name))
             sandbox.containers[found.id] = container
             self._containers[found.id] = (sandbox, container)
             if found.image and self._images.find(found.image) is None:
@@ -234,7 +236,7 @@ class SimulatedRuntime:
             created_at=self._clock.now(),
             log_path=log_file,
             labels=container.labels,
-            annotations=container.annotations,
+            annotations=shared_notes(container.annotations),
         )
         made = inside.containers[container_id] = SimulatedContainer(status, script)
         self._containers[container_id] = (inside, made)

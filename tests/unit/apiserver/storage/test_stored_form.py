@@ -118,6 +118,53 @@ def test_what_has_a_name_of_its_own_inside_is_shared_around_it():
     assert mine["volumeMounts"][1]["name"] == "token-b"
 
 
+def status_item(sharing, number, before=None):
+    """As a node writes it: an address, an id and a time of its own."""
+    ip, now = f"10.0.0.{number}", f"2026-01-01T00:00:{number:02}Z"
+    fields = {"f:phase": {}, "f:podIPs": {".": {}, f'k:{{"ip":"{ip}"}}': {"f:ip": {}}}}
+    fields["f:conditions"] = {'k:{"type":"Ready"}': {".": {}, "f:status": {}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"p{number}",
+            "managedFields": [
+                {"manager": "kubelet", "time": now, "fieldsV1": {"f:status": fields}}
+            ],
+        },
+        "status": {
+            "podIP": ip,
+            "containerStatuses": [
+                {"name": "c", "containerID": f"simulated://{number}", "resources": {"cpu": "1"}}
+            ],
+        },
+    }
+    item = item_from(f"p{number}", stored_bytes(canonical(pod)), 5, None)
+    share_parts(item, before, sharing)
+    assert orjson.loads(item.data) == item.obj
+    return item
+
+
+def test_of_a_status_and_of_whose_fields_are_whose_only_what_is_its_own_is_kept():
+    sharing = SharedValues()
+    _, one, two = (status_item(sharing, number).obj for number in (1, 2, 3))
+    mine, other = (pod["status"]["containerStatuses"][0] for pod in (one, two))
+    assert mine["containerID"] != other["containerID"]
+    assert mine["resources"] is other["resources"]
+    mine, other = (pod["metadata"]["managedFields"][0]["fieldsV1"] for pod in (one, two))
+    assert mine["f:status"]["f:conditions"] is other["f:status"]["f:conditions"]
+    assert mine["f:status"]["f:podIPs"] != other["f:status"]["f:podIPs"]
+
+
+def test_what_a_write_has_left_as_it_was_is_the_object_of_before():
+    sharing = SharedValues()
+    before = status_item(sharing, 1)
+    after = status_item(sharing, 1, before)
+    assert after.obj["status"] is before.obj["status"]
+    entries = (item.obj["metadata"]["managedFields"][0] for item in (before, after))
+    assert next(entries) is next(entries)
+
+
 def test_sharing_changes_nothing_that_somebody_else_holds():
     sharing = SharedValues()
     for _ in range(2):
