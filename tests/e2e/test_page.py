@@ -130,6 +130,8 @@ def test_a_pod_comes_says_something_is_talked_to_and_goes(page, kubectl):
     page.wait_for("document.querySelectorAll('.stations .reached').length === 6")
     for words in ("sandbox and network", "filter and score", "store commit", "Scores of the best"):
         page.wait_for_text(words)
+    page.wait_for_text("What it waited for: the critical path")
+    page.wait_for("document.querySelectorAll('.waterfall .critical').length >= 3")
     page.wait_for_text("hello from seen")
     # Escapes and markup in a log are characters.
     page.wait_for_text("␛]0;owned␇␛[31mred␛[2J" + EVIL)
@@ -253,13 +255,24 @@ def test_who_may_little_sees_little(browser, kubectl, pod):
     page.close()
 
 
-def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, kubectl):
+@pytest.fixture
+def fleet(kubectl, glass):
+    """Two pods of one Deployment."""
+    kubectl("create", "deployment", "fleet", "-n", glass, f"--image={IMAGE}", "--replicas=2",
+            "--", "sleep", "3600")  # fmt: skip
+    yield "fleet"
+    kubectl("delete", "deployment", "fleet", "-n", glass, "--now")
+
+
+def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, fleet, kubectl):
     kubectl("wait", "--for=condition=Ready", "pod/seen", "-n", "glass", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/fleet", "-n", "glass", "--timeout=60s")
     axe = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
     views = {
-        "#/": "Running 1", "#/events": "Started", "#/kinds": "configmaps",
+        "#/": "Running 3", "#/events": "Started", "#/kinds": "configmaps",
         "#/table/-/v1/pods": "seen", "#/object/-/v1/pods/glass/seen": "kubelet",
         "#/pod/glass/seen": "hello from seen", "#/lesson/11": "The decision",
+        "#/object/apps/v1/deployments/glass/fleet": "2 pods in ",
     }  # fmt: skip
     page.evaluate(axe)
     for scheme, width in (("light", 1280), ("dark", 390)):
@@ -274,7 +287,7 @@ def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, ku
             assert across[0] <= across[1], (view, across)
             page.screenshot(PICTURES / f"{scheme}{view.replace('/', '-').replace('#', '')}.png")
     page.go("#/")
-    page.wait_for_text("Running 1")
+    page.wait_for_text("Running 3")
     page.evaluate("document.activeElement.blur()")
     focused = set()
     for _ in range(12):

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sampan.cmd.diagnosis.journey import journey_of, way_down_of
+from sampan.api.rules.journey import journey_of, way_down_of
 from sampan.testing.parts.certificates import Authority
 from sampan.testing.parts.processes import eventually
 

@@ -6,11 +6,11 @@ import io
 import pytest
 
 from sampan.api.resources import PODS
+from sampan.api.rules.journey import journey_of
 from sampan.client import kubeconfig, rest
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.diagnosis.journey import journey_of
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
@@ -185,6 +185,8 @@ def test_a_request_is_found_by_the_id_that_its_answer_carries():
             )
             [trace] = (await api.get(f"{REQUESTS}/mine")).obj["traces"]
             assert trace["spans"][0]["name"] == "delete pods"
+            told = [span["name"] for span in trace["spans"]][-3:]
+            assert told == ["admission", "store commit", "response"]
             # Reads have an id, too, and no trace.
             read = await api.get(ALL)
             assert (await api.get(f"{REQUESTS}/{read.headers['audit-id']}")).status == 404
@@ -287,7 +289,7 @@ def test_every_part_tells_its_steps_and_they_add_up(tmp_path):
         finally:
             await client.close()
             await cluster.stop()
-        told = {(step.lane, step.name) for step in journey.steps}
+        told, spans = {(step.lane, step.name) for step in journey.steps}, trace["spans"]
         assert told >= {
             ("apiserver", "create pods"), ("apiserver", "create pods/binding"),
             ("apiserver", "patch pods/status"), ("scheduler", "queue"),
@@ -296,6 +298,10 @@ def test_every_part_tells_its_steps_and_they_add_up(tmp_path):
             ("kubelet", "sandbox and network"), ("kubelet", "image of main"),
             ("kubelet", "create main"), ("kubelet", "start main"),
         }  # fmt: skip
+        # What parts of the process ask for has its steps, too.
+        at = next(at for at, span in enumerate(spans) if span["name"] == "create pods/binding")
+        parts = {span["name"] for span in spans if span["parent"] == at}
+        assert parts >= {"authorization", "NodeRestriction", "store commit", "response"}
         assert sum(step.seconds for step in journey.critical) == pytest.approx(journey.seconds)
 
     asyncio.run(scenario())

@@ -72,8 +72,12 @@ class Chain:
         return found
 
     async def perform(self, user: User, call: Call) -> Answer | ListAnswer:
+        """For parts of this process, whose requests are traced as those of others."""
         marks = self.parts.traces.marks() if call.verb not in READS else NO_MARKS
+        if marks is not NO_MARKS:
+            call = replace(call, marks=marks)
         await authorize(self.parts.authorization, user, call)
+        marks.at("authorization")
         answer = await self.perform_authorized(user, call)
         self.traced.answered(user, call, answer, marks)
         return answer

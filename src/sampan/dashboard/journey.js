@@ -1,7 +1,8 @@
 // A pod's way from the request to its containers: stations that light up, and a waterfall.
 //
 // Invariant: what is drawn is what the server noted (/sampan/v1/trace); nothing is made up. A trace
-// that lost steps says so.
+// that lost steps says so. Which steps the pod had to wait for is worked out by the server, for this
+// page and for `sampan trace`.
 
 import {get} from "./api.js";
 import {h, plain, seconds, setText, show, svg} from "./dom.js";
@@ -36,7 +37,7 @@ export function journeyView(place, scope, namespace, name) {
       drawn = trace.spans.length;
       drawStations(stations, trace);
       sum.textContent = sumOf(trace);
-      show(chart, waterfall(trace));
+      show(chart, waterfall(trace), waits(trace.journey));
     } catch (error) {
       sum.textContent = error.status === 404 ? "This server remembers nothing of its way." : plain(error.message);
     }
@@ -88,38 +89,38 @@ function spanned(spans) {
   return spans.length ? Math.max(...spans.map((span) => span.ended)) - Math.min(...spans.map((span) => span.began)) : 0;
 }
 
-function sumOf(trace) {
-  const {spans} = trace;
-  if (!spans.length) return "Nothing was recorded.";
-  const began = Math.min(...spans.map((span) => span.began));
-  const lost = trace.dropped ? ` ${trace.dropped} steps found no room and are missing.` : "";
-  if (spans.some((span) => span.facts?.phase === "Running")) return `Create to Running in ${seconds(endOf(spans) - began)}.${lost}`;
-  const last = spans.reduce((latest, span) => (span.ended > latest.ended ? span : latest));
-  return `Not Running; the last step was ${plain(last.lane)}: ${plain(last.name)}.${lost}`;
+function sumOf({dropped, journey}) {
+  if (!journey) return "Nothing was recorded.";
+  const lost = dropped ? ` ${dropped} steps found no room and are missing.` : "";
+  const {began, ended, ready, stopped} = journey;
+  if (stopped) return `Not Running; it stopped at ${plain(stopped.lane)}: ${plain(stopped.name)}.${lost}`;
+  const later = ready ? `, Ready ${seconds(ready - ended)} later` : "";
+  return `Create to ${plain(journey.reached || "its last step")} in ${seconds(ended - began)}${later}.${lost}`;
 }
 
 const ROW = 18;
 const NAMES = 240;
 
-// On one time axis, up to Running and what follows it closely; lanes in the order in which they act.
-function waterfall({spans}) {
-  if (!spans.length) return null;
-  const began = Math.min(...spans.map((span) => span.began));
-  const until = endOf(spans);
+// On one time axis, up to Ready; lanes in the order in which they act. What the pod had to wait for
+// is drawn full.
+function waterfall({spans, journey}) {
+  if (!journey) return null;
+  const {began} = journey;
+  const until = journey.ready ?? journey.ended;
   const length = Math.max(until - began, 1e-6);
   const rows = spans.filter((span) => span.began <= until).sort((a, b) => a.began - b.began || b.ended - a.ended);
   const lanes = [...new Set(rows.map((span) => span.lane))];
   const width = 1000;
   const scale = (moment) => NAMES + ((Math.min(moment, until) - began) / length) * (width - NAMES - 80);
+  const bar = (step, y, look) => svg("rect", {x: scale(step.began), y: y + 3, width: Math.max(1.5, scale(step.ended) - scale(step.began)), height: ROW - 6, class: look});
   const bars = rows.map((span, at) => {
     const y = at * ROW;
-    const x = scale(span.began);
     const took = seconds(span.ended - span.began);
     const label = `${span.parent >= 0 ? "\u00a0\u00a0" : ""}${plain(span.lane)}: ${plain(span.name)}`;
     return svg("g", {class: `lane${lanes.indexOf(span.lane) % 4}`},
       svg("title", {}, `${label.trim()}: ${took}${factsOf(span)}`),
       svg("text", {x: 0, y: y + 13}, label.length > 40 ? `${label.slice(0, 39)}…` : label),
-      svg("rect", {x, y: y + 3, width: Math.max(1.5, scale(span.ended) - x), height: ROW - 6}),
+      bar(span, y, "part"), waitedFor(span, journey).map((step) => bar(step, y, "critical")),
       svg("text", {x: Math.min(scale(span.ended) + 4, width - 76), y: y + 13, class: "took"}, took));
   });
   const height = rows.length * ROW;
@@ -128,6 +129,25 @@ function waterfall({spans}) {
     svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": summary}, bars),
     h("details", {}, h("summary", {}, "As a list"),
       h("ol", {}, rows.map((span) => h("li", {}, `${plain(span.lane)}: ${plain(span.name)}, after ${seconds(span.began - began)} for ${seconds(span.ended - span.began)}${factsOf(span)}`)))));
+}
+
+// The parts of the critical path that are this step's.
+function waitedFor(span, {critical}) {
+  return critical.filter((step) => step.lane === span.lane && step.name === span.name && step.began >= span.began && step.ended <= span.ended);
+}
+
+function waits(journey) {
+  if (!journey?.critical.length) return null;
+  const {critical, slowest} = journey;
+  const whole = critical.at(-1).ended - critical[0].began;
+  const share = (step) => `${Math.round((100 * (step.ended - step.began)) / Math.max(whole, 1e-9))} %`;
+  return h("div", {class: "wide", tabindex: "0", role: "region", "aria-labelledby": "waits"},
+    h("table", {class: "small"},
+      h("caption", {id: "waits"}, "What it waited for: the critical path"),
+      h("thead", {}, h("tr", {}, ["Step", "Took", "Share"].map((title) => h("th", {scope: "col"}, title)))),
+      h("tbody", {}, critical.map((step) => h("tr", {},
+        h("th", {scope: "row"}, `${plain(step.lane)}: ${plain(step.name)}`), h("td", {}, seconds(step.ended - step.began)), h("td", {}, share(step)))))),
+    slowest && h("p", {}, `The slowest was ${plain(slowest.lane)}: ${plain(slowest.name)}${slowest.advice ? `: ${plain(slowest.advice)}` : ""}.`));
 }
 
 function factsOf(span) {

@@ -3,20 +3,24 @@
 import {get, pathOf} from "./api.js";
 import {h, plain, show} from "./dom.js";
 import {kindNamed, tableLink} from "./kinds.js";
+import {rolloutView} from "./rollout.js";
 import {ownedLines} from "./yaml.js";
 
 const HUES = 8; // as many as style.css has
+const WORKLOADS = new Set(["apps", "batch"]); // groups whose selectors choose pods
 
 export async function view(place, scope, [group, version, plural, namespace, name]) {
   const kind = await kindNamed(group, version, plural);
   const own = namespace === "-" ? "" : namespace;
   const object = await get(pathOf({...kind, namespaced: Boolean(own)}, own, name));
+  const pods = h("section", {"aria-label": "Its pods"});
   show(
     place,
     h("p", {class: "quiet"}, h("a", {href: tableLink(kind)}, plain(kind.plural)), own && ` in ${plain(own)}`),
     h("h1", {}, plain(name)),
-    yamlOf(object),
+    pods, yamlOf(object),
   );
+  if (own && WORKLOADS.has(kind.group)) await rolloutView(pods, own, object);
 }
 
 export function yamlOf(object) {

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import PODS
+from sampan.api.rules.journey import journey_document
 from sampan.api.rules.pods import is_ready, node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
@@ -42,8 +43,12 @@ class TracedObjects:
         self._refused: OrderedDict[str, TracedRequest] = OrderedDict()  # by their ids
 
     def document(self, about: About) -> Obj | None:
-        """Every trace of a name, the newest first; None where there is none."""
-        return next(iter(self._documents(*about)), None)
+        """Every trace of a name, the newest first, with what it had to wait for; None where there
+        is none."""
+        found = next(iter(self._documents(*about)), None)
+        for trace in found["traces"] if found is not None else ():
+            trace["journey"] = journey_document(trace)
+        return found
 
     def in_namespace(self, resource: str, namespace: str) -> Obj:
         """Every trace of objects in a namespace, gone ones too."""

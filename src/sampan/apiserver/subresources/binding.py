@@ -42,6 +42,8 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
             new["metadata"]["uid"] = wanted_uid  # checked against the pod's own
         return new
 
-    inner = Call("update", PODS, call.namespace, name, "binding", options=call.options)
+    inner = Call(
+        "update", PODS, call.namespace, name, "binding", options=call.options, marks=call.marks
+    )
     await modify(parts, user, inner, Modification(change))
     return Answer(SUCCESS, code=201)

@@ -51,6 +51,7 @@ async def _delete(parts: Parts, user: User, call: Call) -> Answer:
         attributes = attributes_of(user, DELETE, call, None, in_version_of(resource, item))
         await parts.admission.mutate(attributes)
         await parts.admission.validate(attributes)
+        call.marks.at("admission")
         try:
             match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
                 case deletion.Remove(last):
@@ -66,7 +67,9 @@ async def _delete(parts: Parts, user: User, call: Call) -> Answer:
                 case deletion.Pending():
                     pass
         except Stale:
+            call.marks.at("lost race")
             continue
+        call.marks.at("store commit")
         await parts.conversions.prepare(resource, (item,))
         return answer_of(resource, item)
     raise lost_race(call)

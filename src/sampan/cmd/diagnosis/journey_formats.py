@@ -3,7 +3,7 @@
 from html import escape
 
 from sampan.api.objects import Obj
-from sampan.cmd.diagnosis.journey import Journey, printable
+from sampan.api.rules.journey import Journey, printable
 from sampan.cmd.diagnosis.journey_text import milliseconds
 from sampan.core.telemetry.otlp import request_of
 from sampan.core.telemetry.spans import Span

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sampan.cmd.diagnosis.journey import Journey, Step, advice_on
+from sampan.api.rules.journey import Journey, Step, advice_on
 
 BAR_CELLS = 40
 SHORT_SECONDS = 0.0005  # parts of a request that are shorter are left out

@@ -12,6 +12,7 @@ from dataclasses import replace
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import ENDPOINTS
+from sampan.api.rules.journey import journey_document
 from sampan.client import rest
 from sampan.client.kubeconfig import Connection
 from sampan.core.clock import Clock
@@ -120,7 +121,8 @@ def _merged_trace(uid: str, traces: Sequence[Obj]) -> Obj:
     own = trace_id_of(uid)
     begun = next((item["traceId"] for item in traces if item["traceId"] != own), own)
     dropped = max(trace["dropped"] for trace in traces)
-    return {"uid": uid, "traceId": begun, "spans": spans, "dropped": dropped}
+    whole: Obj = {"uid": uid, "traceId": begun, "spans": spans, "dropped": dropped}
+    return {**whole, "journey": journey_document(whole)}
 
 
 def _began(trace: Obj) -> float:

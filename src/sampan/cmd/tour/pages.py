@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, status_of
+from sampan.api.rules.journey import printable
 from sampan.cli.printers.yaml_text import to_yaml
-from sampan.cmd.diagnosis.journey import printable
 from sampan.cmd.diagnosis.journey_text import milliseconds
 from sampan.cmd.tour.lesson import PACKAGE, UPSTREAM, LessonStep, line_of
 

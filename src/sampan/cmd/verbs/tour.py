@@ -14,11 +14,11 @@ from pathlib import Path
 
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of
+from sampan.api.rules.journey import printable
 from sampan.api.rules.pods import is_ready, is_terminal
 from sampan.cli.printers.yaml_text import to_yaml
 from sampan.client import kubeconfig
 from sampan.client.blocking import BlockingClient
-from sampan.cmd.diagnosis.journey import printable
 from sampan.cmd.errors import CannotStart, sentence_of
 from sampan.cmd.tour import pages
 from sampan.cmd.tour.lesson import LessonStep, lesson

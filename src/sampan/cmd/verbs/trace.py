@@ -14,9 +14,9 @@ from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import DEPLOYMENTS, PODS
 from sampan.api.rules import pods
+from sampan.api.rules.journey import Journey, journey_of, printable, steps_of, way_down_of
 from sampan.client import kubeconfig
 from sampan.cmd.diagnosis import journey_formats, journey_text
-from sampan.cmd.diagnosis.journey import Journey, journey_of, printable, steps_of, way_down_of
 from sampan.cmd.diagnosis.trace_sources import TraceSources
 from sampan.cmd.errors import CannotStart, sentence_of
 from sampan.core.clock import SystemClock

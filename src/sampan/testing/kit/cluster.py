@@ -240,7 +240,7 @@ class Cluster:
 
     def trace(self, pod: str, *, namespace: str = "default") -> str:
         """Each step of a pod's way, and what it waited for: as `sampan trace`."""
-        from sampan.cmd.diagnosis.journey import journey_of
+        from sampan.api.rules.journey import journey_of
         from sampan.cmd.diagnosis.journey_text import waterfall
 
         name = pod.removeprefix("pod/")

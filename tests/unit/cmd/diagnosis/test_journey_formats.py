@@ -1,8 +1,8 @@
 import json
 from xml.etree import ElementTree
 
+from sampan.api.rules.journey import journey_of
 from sampan.cmd.diagnosis import journey_formats
-from sampan.cmd.diagnosis.journey import journey_of
 
 UID = "12345678-1234-1234-1234-123456789abc"
 HOSTILE = "<script>&\"'\x1b]"

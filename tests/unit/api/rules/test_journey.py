@@ -1,8 +1,17 @@
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sampan.api.rules.journey import (
+    WAITING,
+    advice_on,
+    journey_document,
+    journey_of,
+    way_down_of,
+)
 from sampan.cmd.diagnosis import journey_text
-from sampan.cmd.diagnosis.journey import WAITING, advice_on, journey_of, way_down_of
 
 
 def span(lane, name, began, ended, **facts):
@@ -210,3 +219,20 @@ def test_ways_side_by_side_have_a_lane_each():
     both = journey_text.side_by_side([("b", one), ("a", one)])
     assert {step.lane for step in both.steps} == {"a", "b"}
     assert journey_text.side_by_side([]).steps == ()
+
+
+def test_as_json_the_critical_path_is_the_same():
+    journey, found = journey_of(POD), journey_document(POD)
+    assert json.loads(json.dumps(found)) == found
+    assert [(step["lane"], step["name"]) for step in found["critical"]] == [
+        (step.lane, step.name) for step in journey.critical
+    ]
+    whole = sum(step["ended"] - step["began"] for step in found["critical"])
+    assert whole == pytest.approx(found["ended"] - found["began"])
+    assert (found["slowest"]["name"], found["reached"]) == ("sandbox and network", "Running")
+    assert "network plugin" in found["slowest"]["advice"]
+    assert found["stopped"] is None
+    refused = span("scheduler", "filter and score", 0.2, 0.3, **{"refused by": "x"})
+    pending = trace(span("apiserver", "create pods", 0.0, 0.1, phase="Pending"), refused)
+    assert journey_document(pending)["stopped"]["name"] == "filter and score"
+    assert journey_document(trace()) is None

@@ -100,6 +100,27 @@ def journey_of(trace: Obj) -> Journey | None:
     )  # fmt: skip
 
 
+def journey_document(trace: Obj) -> Obj | None:
+    """The same as JSON, without the steps, which are the trace; None where it is empty."""
+    journey = journey_of(trace)
+    if journey is None:
+        return None
+    critical = (*journey.critical, *journey.until_ready)
+    slowest, stopped = journey.slowest, journey.stopped
+    advice = advice_on(slowest) if slowest is not None else ""
+    return {
+        "began": journey.began, "ended": journey.ended, "ready": journey.ready,
+        "reached": journey.reached,
+        "critical": [_step_object(step) for step in critical],
+        "slowest": None if slowest is None else {**_step_object(slowest), "advice": advice},
+        "stopped": None if stopped is None else _step_object(stopped),
+    }  # fmt: skip
+
+
+def _step_object(step: Step) -> Obj:
+    return {"lane": step.lane, "name": step.name, "began": step.began, "ended": step.ended}
+
+
 def _before_deletion(steps: list[Step]) -> list[Step]:
     deleted = deletion_of(steps)
     return [step for step in steps if deleted is None or step.began < deleted.began] or steps
