@@ -81,8 +81,8 @@ LAYERS = {
     ),
     "cmd": (
         "errors help_screen flags.values flags.security settings flags tour.originals tour.lesson "
-        "simulation background cluster foreground diagnosis tour snapshot lab reference verbs "
-        "main entry"
+        "simulation background rootless cluster foreground diagnosis tour snapshot lab reference "
+        "verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room

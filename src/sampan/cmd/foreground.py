@@ -5,16 +5,19 @@ Invariant: every failure that a user can cause ends as one sentence and exit cod
 """
 
 import asyncio
+import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.background import say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
+from sampan.cmd.cluster.choose_nodes import may_be_rootless
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
 from sampan.cmd.cluster.process import (
     STARTING_ERRORS,
@@ -32,6 +35,7 @@ from sampan.version import KUBERNETES_VERSION, VERSION
 
 if TYPE_CHECKING:
     from sampan.cmd.cluster.start_manifests import StartManifests
+    from sampan.cmd.rootless.outside import Outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,48 @@ def _serve_until_signal(settings: UpSettings, data: DataDir, lock: Lock, audienc
     log.set_up(settings.log_level)
     audience.progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
     try:
-        with asyncio.Runner(loop_factory=_loop_factory(settings)) as runner:
-            runner.run(_serve(settings, data, lock, audience))
+        with (
+            _own_namespaces(settings, data, audience.progress) as (settings, outside),
+            asyncio.Runner(loop_factory=_loop_factory(settings)) as runner,
+        ):
+            runner.run(_serve(settings, data, lock, audience, outside))
     except STARTING_ERRORS as error:
         return _fail(why_not_started(error))
     return 0
 
 
-async def _serve(settings: UpSettings, data: DataDir, lock: Lock, audience: Audience) -> None:
+@contextlib.contextmanager
+def _own_namespaces(
+    settings: UpSettings, data: DataDir, progress: Progress
+) -> "Iterator[tuple[UpSettings, Outside | None]]":
+    """Where real containers are wanted and we are not root. Before there is a loop: a process with
+    threads cannot enter them. Raises CannotStart."""
+    if not may_be_rootless(settings):
+        yield settings, None
+        return
+    from sampan.cmd.rootless.rootless import Rootless
+
+    rootless, stopped = Rootless(data.root), False
+    try:
+        with progress.step("namespaces") as step:
+            rootless.enter(progress.warn)
+            step.detail = "of your own: no root"
+        progress.warn("limits of pods have no effect: an ordinary user has no cgroups here")
+        node = replace(settings.node, cgroup_driver="none")
+        yield replace(settings, runtime="native", rootless=True, node=node), rootless.outside
+        stopped = not settings.keep_pods
+    finally:
+        rootless.leave(stopped=stopped)
+
+
+async def _serve(
+    settings: UpSettings,
+    data: DataDir,
+    lock: Lock,
+    audience: Audience,
+    outside: "Outside | None",
+) -> None:
+    """`outside`: who listens where others find us, where we cannot."""
     clock: Clock = SystemClock()
     progress = audience.progress
 
@@ -81,6 +119,8 @@ async def _serve(settings: UpSettings, data: DataDir, lock: Lock, audience: Audi
         cluster = ProcessCluster(settings, data, progress, clock, lock.descriptor, command)
     else:
         cluster = parts = AllInOne(settings, data, progress, clock)
+        if outside is not None:
+            parts.listen_by(outside)
         if audience.only_for_api:
             parts.on_answer, announce = announce, _say_nothing
     if settings.manifests_to_apply:

@@ -71,6 +71,7 @@ class UpSettings:
     port: int = DEFAULT_PORT  # 0: the one of last time if it is free, else any
     store: str = ""  # empty: SQLite in the data dir
     runtime: RuntimeChoice = "auto"
+    rootless: bool = False  # in a user namespace of our own
     nodes: int = 1  # simulated ones
     node_names: tuple[str, ...] = ()  # theirs, instead of a number of them
     nodes_file: str = ""  # types of simulated nodes, instead of both

@@ -237,13 +237,13 @@ def ended_by_file(container: str, files: ConmonFiles) -> Ended | None:
 
 
 def kill_orphan(container: str, files: ConmonFiles) -> None:
-    """A container whose conmon was killed writes to nobody, and nobody would see its end. Its
-    cgroup says whether the process of that number is still the container's."""
+    """A container whose conmon was killed writes to nobody, and nobody would see its end. What is
+    mounted as its root says whether the process of that number is still the container's."""
     with contextlib.suppress(OSError):
         pid = _number_in(files.pid)
         opened = os.pidfd_open(pid)
         try:
-            if f"/{container}" in Path(f"/proc/{pid}/cgroup").read_text():
+            if f"/{container}/" in Path(f"/proc/{pid}/mountinfo").read_text():
                 signal.pidfd_send_signal(opened, signal.SIGKILL)
         finally:
             os.close(opened)

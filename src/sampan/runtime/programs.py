@@ -26,9 +26,11 @@ class Programs:
     name: str = ""
     version: str = ""
     hides_unified: bool = False
+    limits: bool = True  # False: no cgroups, nobody may make them
 
     def runtime_options(self) -> list[str]:
-        own = ["--cgroup-manager=cgroupfs"] if self.name == "crun" else []
+        manager = "cgroupfs" if self.limits else "disabled"
+        own = [f"--cgroup-manager={manager}"] if self.name == "crun" else []
         return [f"--root={self.state}", *own]
 
     def call(self, *arguments: str) -> Launch:
@@ -37,7 +39,7 @@ class Programs:
         return Launch(command, hides_unified=self.hides_unified)
 
 
-def find_programs(state: Path, search_path: str) -> Programs:
+def find_programs(state: Path, search_path: str, *, limits: bool = True) -> Programs:
     """Raises ProgramsMissing."""
     conmon = shutil.which("conmon", path=search_path)
     name = next((name for name in ("crun", "runc") if shutil.which(name, path=search_path)), "")
@@ -46,8 +48,8 @@ def find_programs(state: Path, search_path: str) -> Programs:
         raise ProgramsMissing(f"{' and '.join(missing)} (apt-get install {' '.join(missing)})")
     runtime = shutil.which(name, path=search_path)
     assert runtime is not None
-    hides_unified = name == "crun" and os.path.ismount(UNIFIED)
-    return Programs(runtime, conmon, str(state), name, _version(runtime), hides_unified)
+    hides_unified = name == "crun" and os.path.exists(f"{UNIFIED}/cgroup.procs")
+    return Programs(runtime, conmon, str(state), name, _version(runtime), hides_unified, limits)
 
 
 def _version(program: str) -> str:

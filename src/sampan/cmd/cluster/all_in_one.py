@@ -21,7 +21,8 @@ from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.duties import Duties, check_controllers
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.nodes import ClientMaker, Nodes, own_identity
+from sampan.cmd.cluster.node_accounts import NETWORK_USER
+from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, own_identity
 from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
@@ -29,10 +30,12 @@ from sampan.cmd.cluster.served_api import ServedApi, Surroundings
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
+from sampan.core.http_server import bound_socket
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 
 if TYPE_CHECKING:
+    from sampan.cmd.rootless.outside import Outside
     from sampan.scheduler.settings import Configuration
 
 
@@ -57,6 +60,11 @@ class AllInOne:
         self._server: ApiServer | None = None
         self._scheduler_configuration: Configuration | None = None  # where a file was given
         self.on_answer: Callable[[], None] | None = None  # told when the API answers, before nodes
+        self._outside: Outside | None = None
+
+    def listen_by(self, outside: "Outside") -> None:
+        """On the machine's network, where this process is in one of its own."""
+        self._outside = outside
 
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
@@ -74,7 +82,8 @@ class AllInOne:
         )
         nodes = self.nodes
         gateways = await nodes.gateways()
-        around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of)
+        bind = self._outside.bound_socket if self._outside is not None else bound_socket
+        around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of, bind)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([nodes.prepare(), self._start_control_plane(around)])
         assert self._server is not None
@@ -82,6 +91,16 @@ class AllInOne:
         nodes.renew_together(self._server.renew_leases)
         clients, tls = self._client_maker(self._server), self._cluster_api.tls_of_node()
         await nodes.start(clients, self._metrics, tls)
+        if self._outside is not None:
+            self._publish_ports(self._outside, identity, clients(NETWORK_USER))
+
+    def _publish_ports(self, outside: "Outside", identity: NodeIdentity, client: Client) -> None:
+        from sampan.cmd.rootless.published_ports import PublishedPorts
+
+        ports = PublishedPorts(outside, self._settings.bind_address, identity.address)
+        self._tasks.supervise(
+            "published ports", lambda: ports.run(client, identity.name, self._clock)
+        )
 
     async def stop(self) -> None:
         """readyz fails first; then whoever calls the API goes, then the API, then the store."""

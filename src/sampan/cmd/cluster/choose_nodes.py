@@ -99,14 +99,34 @@ def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:
         )
 
 
+def may_be_rootless(settings: UpSettings) -> bool:
+    """Real containers are wanted, we are not root, and there is what it takes without."""
+    if sys.platform != "linux" or os.geteuid() == 0 or settings.clock == "virtual":
+        return False
+    if settings.runtime not in ("auto", "native") or settings.cri_socket:
+        return False
+    if settings.network == "none" or settings.cni == "reference" or settings.processes:
+        return False
+    from sampan.cmd.rootless import rootless
+
+    return not rootless.what_is_missing() and not _missing_programs()
+
+
 def _missing_for_native() -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
+    from sampan.cmd.rootless import rootless
+
+    lacking = missing_rights() if os.geteuid() == 0 else rootless.what_is_missing() or ["root"]
+    return [*lacking, *_missing_programs()]
+
+
+def _missing_programs() -> list[str]:
     from sampan.cmd.cluster.node import native
     from sampan.kubelet.containerd.config import search_path
 
     os.environ["PATH"] = search_path(os.environ)
-    return [*missing_rights(), *native.what_is_missing()]
+    return native.what_is_missing()
 
 
 def missing_parts(settings: UpSettings) -> list[str]:

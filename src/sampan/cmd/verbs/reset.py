@@ -7,6 +7,8 @@ from pathlib import Path
 
 from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.rootless.rootless import inside_to_remove
 from sampan.cmd.verbs.down import stop
 from sampan.core.clock import SystemClock
 from sampan.core.files.remove_tree import remove_tree
@@ -28,7 +30,11 @@ def run(data_dir: str, *, confirmed: bool) -> int:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     try:
-        remove(data)
+        with inside_to_remove(data.root):
+            remove(data)
+    except CannotStart as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"sampan: cannot remove {data.root}: {error}", file=sys.stderr)
         return 1

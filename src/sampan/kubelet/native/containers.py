@@ -226,6 +226,11 @@ class Containers:
             users.text_inside(root, "etc", "passwd"),
             users.text_inside(root, "etc", "group"),
         )
+        if self._machine.has_one_user and (identity.uid or identity.gid):
+            raise RuntimeFailure(
+                f"it is to run as user {identity.uid} and group {identity.gid}, and there is one "
+                "user for all containers: give yourself more (/etc/subuid and /etc/subgid)"
+            )
         spec = specified(identity)
         if not container.security.privileged:
             self._restrict_calls(spec, container.security.seccomp)

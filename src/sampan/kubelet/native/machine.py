@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sampan.kubelet.native.oci_spec import Machine
+from sampan.runtime import user_namespace
 
 # In the kernel's order.
 _CAPABILITIES = (
@@ -21,10 +22,12 @@ _OWN = {"pts", "shm", "mqueue", "fd", "console", ".lxc", ".lxd-mounts", ".udev"}
 
 
 def this_machine() -> Machine:
-    capabilities = _capabilities()
+    capabilities, rights = _capabilities(), user_namespace.rights()
     own_score = int(Path("/proc/self/oom_score_adj").read_text())
-    least = -1000 if "CAP_SYS_RESOURCE" in capabilities else own_score
-    return Machine(capabilities, tuple(_devices("/dev")), least)
+    # The kernel asks for the machine's own capability, not for that of a user namespace.
+    may_lower = "CAP_SYS_RESOURCE" in capabilities and not rights.is_inside
+    least = -1000 if may_lower else own_score
+    return Machine(capabilities, tuple(_devices("/dev")), least, rights.has_one_user)
 
 
 def _capabilities() -> tuple[str, ...]:

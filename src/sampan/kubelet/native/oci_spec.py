@@ -63,6 +63,7 @@ class Machine:
     capabilities: tuple[str, ...]  # all that we have ourselves
     devices: tuple[dict[str, Any], ...] = ()
     least_oom_score: int = -1000  # what we may give; less than our own takes CAP_SYS_RESOURCE
+    has_one_user: bool = False  # nothing can belong to others, or to groups
 
 
 def oci_spec(
@@ -74,7 +75,8 @@ def oci_spec(
     machine: Machine,
 ) -> dict[str, Any]:
     security = container.security
-    mounts = _default_mounts(container, surroundings) + _given_mounts(container, surroundings)
+    mounts = _default_mounts(container, surroundings, machine)
+    mounts += _given_mounts(container, surroundings)
     linux: dict[str, Any] = {
         "namespaces": _namespaces(container, sandbox, surroundings),
         "cgroupsPath": surroundings.cgroup,
@@ -216,16 +218,19 @@ def _namespaces(
     return found
 
 
-def _default_mounts(container: ContainerSpec, surroundings: Surroundings) -> list[dict[str, Any]]:
+def _default_mounts(
+    container: ContainerSpec, surroundings: Surroundings, machine: Machine
+) -> list[dict[str, Any]]:
     privileged = container.security.privileged
     system = "rw" if privileged else "ro"
     hard = ["nosuid", "noexec", "nodev"]
+    terminals = [] if machine.has_one_user else ["gid=5"]
     mounts: list[dict[str, Any]] = [
         _mount("/proc", "proc", "proc", hard),
         _mount("/dev", "tmpfs", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
         _mount(
             "/dev/pts", "devpts", "devpts",
-            ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+            ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", *terminals],
         ),
         _mount("/dev/mqueue", "mqueue", "mqueue", hard),
         _mount("/sys", "sysfs", "sysfs", [*hard, system]),

@@ -6,11 +6,16 @@ Invariant: however many layers there are, their names fit into one mount call: t
 """
 
 import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.kubelet.contracts.runtime import Layer
 from sampan.kubelet.volumes.mounts import mount, unmount_all
+from sampan.runtime import user_namespace
+
+_FUSE_SECONDS = 10.0
 
 
 def mount_root(directory: Path, lowers: Sequence[Path]) -> Path:
@@ -19,16 +24,39 @@ def mount_root(directory: Path, lowers: Sequence[Path]) -> Path:
     empty = directory / "empty"  # an image without layers is a root without files
     for made in (upper, work, root, empty):
         made.mkdir(exist_ok=True)
+    rights = user_namespace.rights()
     opened = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in (lowers or [empty])]
     try:
         below = ":".join(f"/proc/self/fd/{number}" for number in reversed(opened))
         # Its directories are those of the container, however long the path to them.
         options = f"lowerdir={below},upperdir={upper},workdir={work}"
-        mount("overlay", str(root), "overlay", 0, options)
+        notes = ",userxattr" if rights.is_inside else ""
+        mount("overlay", str(root), "overlay", 0, options + notes)
+    except OSError as error:
+        if not rights.is_inside:
+            raise
+        _mount_by_fuse(root, f"lowerdir={_joined(lowers or [empty])},upperdir={upper}", work, error)
     finally:
         for number in opened:
             os.close(number)
     return root
+
+
+def _joined(lowers: Sequence[Path]) -> str:
+    return ":".join(str(path) for path in reversed(lowers))
+
+
+def _mount_by_fuse(root: Path, options: str, work: Path, why: OSError) -> None:
+    """Kernels before 5.11 have no overlay for root of a user namespace. Raises OSError."""
+    program = shutil.which("fuse-overlayfs")
+    if program is None:
+        raise OSError(why.errno, f"{why.strerror}; install fuse-overlayfs", str(root)) from why
+    done = subprocess.run(
+        [program, "-o", f"{options},workdir={work}", str(root)], capture_output=True, text=True,
+        timeout=_FUSE_SECONDS, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise OSError(why.errno, f"fuse-overlayfs: {done.stderr.strip()}", str(root)) from why
 
 
 def unmount_root(directory: Path) -> None:

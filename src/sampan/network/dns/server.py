@@ -7,7 +7,6 @@ Owner: one per node; the zone and the answers that were made are written here on
 """
 
 import asyncio
-import contextlib
 import random
 import socket
 import struct
@@ -26,6 +25,7 @@ from sampan.network.dns import wire
 from sampan.network.dns.forward import Forwarder, ForwardSettings
 from sampan.network.dns.wire import Answer, BadMessage, Question, Record
 from sampan.network.dns.zone import ClusterZone
+from sampan.network.socket_buffers import widen_receiving
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MOST_ANSWERS = 20_000
@@ -33,7 +33,6 @@ MOST_CHASES = 8
 TCP_IDLE_SECONDS = 10.0
 PORT = 53
 WAITING_BYTES = 4 << 20
-_SO_RCVBUFFORCE = 33
 _QUERY_FLAGS = 0x0100  # an ordinary question that wants recursion
 log = get_logger(__name__)
 
@@ -269,8 +268,7 @@ def _sockets(address: str) -> tuple[socket.socket, socket.socket]:
             datagrams.bind((address, stream.getsockname()[1]))
             datagrams.setblocking(False)
             # A burst of questions waits here while the loop is busy, instead of being lost.
-            with contextlib.suppress(PermissionError):
-                datagrams.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, WAITING_BYTES)
+            widen_receiving(datagrams, WAITING_BYTES)
             stream.setblocking(False)
         except OSError as error:
             last = error

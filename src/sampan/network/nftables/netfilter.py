@@ -27,6 +27,7 @@ from sampan.network.nftables.attributes import (
     text,
 )
 from sampan.network.nftables.elements import DROP, Data, SetShape, Values, Verdict, decode, encode
+from sampan.network.socket_buffers import widen_receiving, widen_sending
 
 FAMILIES = {"ip": 2, "ip6": 10, "inet": 1}
 
@@ -46,7 +47,6 @@ _VERDICT_CODE, _VERDICT_CHAIN = 1, 2
 _GOTO, _DROP_CODE = -4, 0
 # An attribute's length is sixteen bits: longer lists are cut in several.
 _LIST_BYTES = 40_000
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33  # not bound by the machine's limit
 _BUFFER_BYTES = 8 << 20
 _ANSWER_BYTES = 1 << 16
 _ANSWER_SECONDS = 10.0
@@ -70,8 +70,8 @@ class Netfilter:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
         own_port.bind(self._socket)
         self._socket.settimeout(_ANSWER_SECONDS)
-        for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
-            self._socket.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+        widen_sending(self._socket, _BUFFER_BYTES)
+        widen_receiving(self._socket, _BUFFER_BYTES)
         self._sequence = 0
 
     def close(self) -> None:

@@ -17,13 +17,13 @@ from enum import Enum
 from sampan.network.nftables import own_port
 from sampan.network.nftables.attributes import GENERIC, attributes, split_with_port
 from sampan.network.nftables.nft import SIGNATURE
+from sampan.network.socket_buffers import widen_receiving
 
 _NETLINK_NETFILTER = 12
 _NFTABLES_GROUP = 7
 _SUBSYSTEM = 10 << 8
 _DELETE_CHAIN, _NEW_GENERATION = _SUBSYSTEM | 5, _SUBSYSTEM | 15
 _TABLE_NAME, _CHAIN_NAME = 1, 3  # the table's is the first attribute of every message
-_SO_RCVBUFFORCE = 33  # not bound by the machine's limit
 _BUFFER_BYTES = 4 << 20
 _ANSWER_BYTES = 1 << 16
 _MOST_ANSWERS = 200  # before others have their turn
@@ -69,8 +69,7 @@ class TableWatch:
         """Raises OSError. Inside of the loop that is to be told."""
         self._transactions, self._on_tampering = Transactions(table), on_tampering
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
-        with contextlib.suppress(OSError):
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        widen_receiving(self._socket, _BUFFER_BYTES)
         with contextlib.suppress(OSError):
             own_port.ignore_own(self._socket)
         self._socket.setblocking(False)

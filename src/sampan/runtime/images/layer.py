@@ -18,9 +18,9 @@ from typing import IO
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.files.remove_tree import remove_tree
 from sampan.runtime.images.content import CHUNK_BYTES, ImageError
+from sampan.runtime.user_namespace import OF_ROOT, Rights
 
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
-_OVERLAY_OPAQUE = "trusted.overlay.opaque"
 _XATTR, _CAPABILITY = "SCHILY.xattr.", "security.capability"
 # As containerd: all but the administrator's. Those would speak to the overlay itself, and these to
 # one that is mounted without root.
@@ -59,9 +59,11 @@ class StrictEntry(tarfile.TarInfo):
 
 
 class LayerWriter:
-    def __init__(self, limits: Limits, lowers: Sequence[int] = ()) -> None:
+    def __init__(
+        self, limits: Limits, lowers: Sequence[int] = (), rights: Rights = OF_ROOT
+    ) -> None:
         """`lowers`: open directories of the layers below, the nearest first."""
-        self._limits, self._lowers = limits, lowers
+        self._limits, self._lowers, self._rights = limits, lowers, rights
         self._entries = self.bytes_written = 0
         self._times: dict[str, float] = {}  # of directories: writing into them changes it
 
@@ -94,9 +96,9 @@ class LayerWriter:
         directory, base = os.path.split(name)
         self._make_parents(directory)
         if base == OPAQUE:
-            os.setxattr(directory or ".", _OVERLAY_OPAQUE, b"y")
+            self._make_opaque(directory or ".")
         elif base.startswith(WHITEOUT):
-            _hide(os.path.join(directory, _hidden_name(base)))
+            self._hide(os.path.join(directory, _hidden_name(base)))
         else:
             self._add_file(archive, member, name)
 
@@ -130,7 +132,8 @@ class LayerWriter:
             self._make_directory(name)
             below = self._lower(name)
             if below is not None:
-                os.chown(name, below.st_uid, below.st_gid)
+                if not self._rights.has_one_user:
+                    os.chown(name, below.st_uid, below.st_gid)
                 os.chmod(name, stat.S_IMODE(below.st_mode))
 
     def _lower(self, directory: str) -> os.stat_result | None:
@@ -153,7 +156,7 @@ class LayerWriter:
         os.mkdir(name, 0o755)
         if _is_whiteout(found):
             # What the whiteout hid must not show through the new directory.
-            os.setxattr(name, _OVERLAY_OPAQUE, b"y")
+            self._make_opaque(name)
 
     def _write_file(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
         opened = archive.extractfile(member)
@@ -193,10 +196,26 @@ class LayerWriter:
                 f"the layer has a hard link {name!r} to {target!r}, which it does not have"
             ) from None
 
+    def _make_opaque(self, directory: str) -> None:
+        os.setxattr(directory, f"{self._rights.overlay_notes}opaque", b"y")
+
+    def _hide(self, name: str) -> None:
+        """A whiteout is about the layers below only: what this layer has under that name stays."""
+        if os.path.basename(name).startswith(WHITEOUT):
+            return  # notes of a file system that is no more
+        try:
+            found = os.lstat(name)
+        except FileNotFoundError:
+            os.mknod(name, stat.S_IFCHR, os.makedev(0, 0))
+            return
+        if stat.S_ISDIR(found.st_mode):
+            self._make_opaque(name)
+
     def _dress(self, name: str, member: tarfile.TarInfo) -> None:
         if _NOBODY in (member.uid, member.gid):
             raise ImageError(f"{name!r} of the layer has an owner that nobody can be")
-        os.chown(name, member.uid, member.gid, follow_symlinks=False)
+        if not self._rights.has_one_user:
+            os.chown(name, member.uid, member.gid, follow_symlinks=False)
         if not member.issym():
             os.chmod(name, stat.S_IMODE(member.mode))
         for key, value in member.pax_headers.items():
@@ -226,19 +245,6 @@ def _hidden_name(base: str) -> str:
     if hidden in ("", ".", ".."):
         raise ImageError(f"the layer has a whiteout of nothing: {base!r}")
     return hidden
-
-
-def _hide(name: str) -> None:
-    """A whiteout is about the layers below only: what this layer has under that name stays."""
-    if os.path.basename(name).startswith(WHITEOUT):
-        return  # notes of a file system that is no more
-    try:
-        found = os.lstat(name)
-    except FileNotFoundError:
-        os.mknod(name, stat.S_IFCHR, os.makedev(0, 0))
-        return
-    if stat.S_ISDIR(found.st_mode):
-        os.setxattr(name, _OVERLAY_OPAQUE, b"y")
 
 
 def _is_whiteout(found: os.stat_result) -> bool:

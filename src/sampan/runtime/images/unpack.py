@@ -25,6 +25,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from sampan.runtime import user_namespace
 from sampan.runtime.images.content import CHUNK_BYTES, ImageError
 from sampan.runtime.images.layer import LayerWriter, Limits
 
@@ -72,6 +73,7 @@ def unpack(work: Sequence[str]) -> None:
     disk = os.statvfs(target)
     free = int(disk.f_bavail * disk.f_frsize * MOST_OF_DISK)
     limits = Limits(bytes=min(Limits().bytes, free))
+    rights = user_namespace.rights()
     try:
         # zstd is started before its program is out of sight.
         with _content(blob, packing, digest) as content:
@@ -81,7 +83,7 @@ def unpack(work: Sequence[str]) -> None:
             os.umask(0)
             plain = Hashed(content, 2 * limits.bytes + MOST_BESIDE)
             # tarfile only reads, which a Hashed can.
-            LayerWriter(limits, opened).write(plain)  # type: ignore[arg-type]
+            LayerWriter(limits, opened, rights).write(plain)  # type: ignore[arg-type]
             plain.rest()
     except (zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise ImageError(f"the layer cannot be unpacked: {error}") from error

@@ -33,6 +33,8 @@ from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context, server_context
 from sampan.version import VERSION
 
+Bind = Callable[[str, int], socket.socket]
+
 
 @dataclass(frozen=True, slots=True)
 class NodesAround:
@@ -42,6 +44,7 @@ class NodesAround:
     gateways: tuple[str, ...]  # where the pods of this machine come to, if anywhere
     mount_volumes: bool
     place_of: Callable[[Origin], Awaitable[Origin]]  # where a kubelet is really found
+    bind: Bind = bound_socket  # on the machine's network, which may not be this process's own
 
 
 class ClusterApi:
@@ -72,7 +75,7 @@ class ClusterApi:
             self.shared = store.shared
             step.detail = f"{url.split(':')[0]}, revision {store.revision}"
         with self._progress.step("API server") as step:
-            listening = _listen(self._settings, self._data)
+            listening = _listen(self._settings, self._data, self._around.bind)
             port = listening.getsockname()[1]
             advertised = advertise_address(
                 self._settings.bind_address,
@@ -129,6 +132,8 @@ class ClusterApi:
         """Where the server is for this machine only, its pods find it at their gateway; where it is
         for everybody, IPv6 is not left out."""
         more = [advertised] if advertised in self._around.gateways else []
+        if self._settings.rootless:
+            more.append("127.0.0.1")  # ours is not the machine's
         if self._settings.bind_address == "0.0.0.0" and "ipv6" in self._settings.ranges.families:
             more.append("::")
         try:
@@ -196,13 +201,13 @@ class ClusterApi:
             raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
 
 
-def _listen(settings: UpSettings, data: DataDir) -> socket.socket:
+def _listen(settings: UpSettings, data: DataDir, bind: Bind) -> socket.socket:
     """The port asked for; with 0 the one of last time where it is free, else any."""
     last = data.record().get("port")
     wanted = [settings.port] if settings.port else [last if isinstance(last, int) else 0, 0]
     for port in wanted:
         try:
-            return bound_socket(settings.bind_address, port)
+            return bind(settings.bind_address, port)
         except OSError as error:
             if error.errno == errno.EADDRINUSE and port != wanted[-1]:
                 continue

@@ -50,8 +50,11 @@ async def started_runtime(
     interfaces: "PodInterfaces | None",
     mirrors: Mapping[str, Sequence[str]],
     clock: Clock,
+    *,
+    limits: bool = True,
 ) -> "NativeRuntime":
-    """With the image of `sampan run hello` on board. Raises CannotStart."""
+    """With the image of `sampan run hello` on board. `limits`: whether we may make cgroups. Raises
+    CannotStart."""
     from sampan.kubelet.contracts.runtime import RuntimeFailure
     from sampan.kubelet.native.native_runtime import NativeRuntime
     from sampan.runtime.images.content import ImageError
@@ -62,7 +65,8 @@ async def started_runtime(
             "--runtime native makes the pods' interfaces itself: leave --cni and --network out"
         )
     try:
-        programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
+        search_path = os.environ.get("PATH", os.defpath)
+        programs = find_programs(home(data_dir) / "state", search_path, limits=limits)
         sandboxes = BridgedSandboxes(interfaces)
         images = node_images(data_dir, mirrors, clock)
         runtime = NativeRuntime(home(data_dir), programs, sandboxes, clock, images)

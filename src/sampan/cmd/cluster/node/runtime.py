@@ -79,7 +79,11 @@ class NodeRuntime:
         from sampan.cmd.cluster.node import native
 
         runtime = await native.started_runtime(
-            self._data.root, interfaces, self._mirrors(), self._clock
+            self._data.root,
+            interfaces,
+            self._mirrors(),
+            self._clock,
+            limits=not self._settings.rootless,
         )
         self.containers = runtime
         info = await runtime.info()

@@ -82,13 +82,34 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
 
 
 def _root() -> Check:
-    lacking = missing_rights()
     if os.geteuid() != 0:
-        text, remedy = f"uid {os.geteuid()}", "real containers need root: sudo sampan up"
-    else:
-        text = f"root, without {lacking[0]}" if lacking else "root"
-        remedy = "start the container around it with --privileged"
+        return _ordinary_user()
+    lacking = missing_rights()
+    text = f"root, without {lacking[0]}" if lacking else "root"
+    remedy = "start the container around it with --privileged"
     return Check("user", not lacking, text, remedy)
+
+
+def _ordinary_user() -> Check:
+    """Containers in a user namespace need no containerd, but what stands in for it."""
+    from sampan.cmd.rootless import rootless
+    from sampan.runtime.programs import ProgramsMissing, find_programs
+
+    lacking = rootless.what_is_missing()
+    try:
+        find_programs(Path("/nonexistent"), os.environ.get("PATH", os.defpath))
+    except ProgramsMissing as error:
+        lacking.append(str(error))
+    text = f"uid {os.geteuid()}: containers in a user namespace (--runtime native)"
+    if lacking:
+        return Check(
+            "user",
+            False,
+            f"uid {os.geteuid()}",
+            f"install {', '.join(lacking)}, or: sudo sampan up",
+        )
+    advice = rootless.what_would_help()
+    return Check("user", True, f"{text}; {advice}" if advice else text)
 
 
 def kernel(release: str) -> Check:

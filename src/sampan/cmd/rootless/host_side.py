@@ -1,0 +1,96 @@
+"""What stays outside when `sampan up` enters a user namespace: a small program of its own.
+
+Job: do for the process inside what only somebody outside can: give its namespace ids, connect it
+    with the network, listen on addresses of the machine. Questions and answers are JSON, each one
+    message at the socket that it was started with.
+Invariant: it needs nothing but Python's own library, so that it stays small.
+Invariant: it does what an ordinary user may do anyway; it ends with the process inside.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+MOST_BYTES = 1 << 16
+SECONDS = 10.0
+READY = "{ready}"  # among a program's words: where it says that it is ready
+
+Answer = tuple[dict[str, Any], list[int]]
+
+
+def give_ids(pid: int, users: list[str], groups: list[str]) -> Answer:
+    for program, words in (("newuidmap", users), ("newgidmap", groups)):
+        done = subprocess.run(
+            [program, str(pid), *words],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            return {"error": f"{program}: {done.stderr.strip() or done.returncode}"}, []
+    return {}, []
+
+
+def connect(words: list[str]) -> Answer:
+    """Starts what moves packets between the namespace and the machine; it outlives us."""
+    told, tell = os.pipe()
+    words = [word.replace(READY, str(tell)) for word in words]
+    try:
+        process = subprocess.Popen(
+            words, pass_fds=(tell,), start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        os.close(tell)
+        tell = -1
+        if not os.read(told, 1):
+            assert process.stderr is not None
+            said = process.stderr.read(MOST_BYTES // 4).decode(errors="replace").strip()
+            return {"error": f"{words[0]}: {said or 'it ended without a word'}"}, []
+        return {"pid": process.pid}, []
+    finally:
+        os.close(told)
+        if tell >= 0:
+            os.close(tell)
+
+
+def bind(address: str, port: int, kind: str) -> Answer:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    try:
+        if kind == "tcp":
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((address, port))
+    except OSError:
+        opened.close()
+        raise
+    return {}, [opened.detach()]
+
+
+WORK: dict[str, Callable[..., Answer]] = {"give_ids": give_ids, "connect": connect, "bind": bind}
+
+
+def answer(question: dict[str, Any]) -> Answer:
+    try:
+        return WORK[question.pop("do")](**question)
+    except OSError as error:
+        return {"error": error.strerror or str(error), "errno": error.errno}, []
+    except subprocess.TimeoutExpired as error:
+        return {"error": str(error)}, []
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    while question := channel.recv(MOST_BYTES):
+        said, opened = answer(json.loads(question))
+        socket.send_fds(channel, [json.dumps(said).encode()], opened)
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Real containers for who is not root: `sampan up` in a user namespace of its own. [R]"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.machines import machines
+from sampan.testing.parts.native_runtime import why_not
+from sampan.testing.parts.ordinary_user import ordinary_user
+from sampan.testing.parts.processes import eventually
+
+MISSING = why_not() or next(
+    (f"{name} is not there" for name in ("newuidmap", "slirp4netns") if not shutil.which(name)), ""
+)
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING) or os.geteuid() != 0, reason=MISSING or "needs root"),
+]
+IMAGE = "localhost/test/busybox:1"
+PODS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: httpd
+    image: IMAGE
+    command: [sh, -c, "id -u; echo from a pod > /tmp/index.html; httpd -f -p 8080 -h /tmp & wait"]
+    securityContext: {runAsUser: 1000, runAsGroup: 1000}
+    volumeMounts: [{name: tmp, mountPath: /tmp}]
+    ports: [{containerPort: 8080, hostPort: 18080}]
+    readinessProbe: {httpGet: {port: 8080, path: /index.html}, periodSeconds: 1}
+    resources: {limits: {memory: 64Mi, cpu: 500m}}
+  volumes: [{name: tmp, emptyDir: {}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: shell}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: IMAGE, command: [sleep, "1000"]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+""".replace("IMAGE", IMAGE)
+
+
+@contextmanager
+def listener(machine, address):
+    """Somebody on the machine who says something to whoever comes; his port."""
+    came = {}
+
+    def listen():
+        with open(f"/run/netns/{machine.namespace}") as namespace:
+            os.setns(namespace.fileno(), 0) if hasattr(os, "setns") else _setns(namespace.fileno())
+        came["socket"] = socket.create_server((address, 0))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    server = came["socket"]
+
+    def answer():
+        try:
+            while True:
+                with server.accept()[0] as connection:
+                    connection.recv(4096)
+                    connection.sendall(b"from outside\n")
+        except OSError:
+            return
+
+    answering = threading.Thread(target=answer, daemon=True)
+    answering.start()
+    try:
+        yield server.getsockname()[1]
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+def _setns(descriptor):
+    import ctypes
+
+    assert ctypes.CDLL(None).setns(descriptor, 0) == 0
+
+
+@pytest.fixture(scope="module")
+def machine():
+    with machines(1) as [only]:
+        yield only
+
+
+@pytest.fixture(scope="module")
+def user(machine):
+    with ordinary_user(machine.where) as he:
+        yield he
+        if he.data_dir.exists():
+            he.sampan("reset", "--yes")
+
+
+@pytest.fixture(scope="module")
+def kubectl(machine, user):
+    said = user.sampan("up", "--detach")
+    assert "without containerd" in said
+    assert "limits of pods have no effect" in said
+    archive = busybox_archive(user.place / "busybox.tar", IMAGE)
+    archive.chmod(0o644)
+    user.sampan("image", "import", str(archive))
+    found = Kubectl(user.data_dir / "kubeconfig", user.place, where=machine.where)
+    found("apply", "-f", "-", stdin=PODS)
+    found("wait", "--for=condition=Ready", "pod/web", "pod/shell", "--timeout=60s", seconds=90)
+    return found
+
+
+def test_containers_run_as_users_of_the_namespace(kubectl, user):
+    assert kubectl("logs", "web").split() == ["1000"]
+    assert kubectl("exec", "shell", "--", "id", "-u").strip() == "0"
+    outside = {os.stat(f"/proc/{pid}").st_uid for pid in user.processes()}
+    assert all(uid != 0 for uid in outside)
+    assert any(uid >= 2_000_000_000 for uid in outside)  # 1000 inside
+
+
+def test_a_container_may_change_all_of_its_root(kubectl):
+    """A directory that is replaced hides the image's: the overlay notes that."""
+    words = "b=/busybox; cp /bin/busybox $b; $b rm -r /bin; $b mkdir /bin; $b touch /bin/new; "
+    words += "$b chown 5:6 /bin/new; $b stat -c '%n %u %g' /bin/*"
+    kubectl("run", "change", f"--image={IMAGE}", "--restart=Never", "--", "sh", "-c", words)
+    phase = ("--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
+    kubectl("wait", "pod/change", *phase, seconds=90)
+    assert kubectl("logs", "change") == "/bin/new 5 6\n"
+    kubectl("delete", "pod", "change")
+
+
+def test_pods_find_services_and_the_machine_finds_pods(kubectl, machine):
+    fetch = ("exec", "shell", "--", "wget", "-qO-")
+    eventually(lambda: kubectl(*fetch, "http://web.default.svc/index.html") == "from a pod\n", 60)
+    node = kubectl.get("nodes")["items"][0]
+    assert node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("crun://")
+    for port in (30080, 18080):  # of the Service, and of the pod
+        url = f"http://127.0.0.1:{port}/index.html"
+
+        def comes(url=url):
+            return machine.run("busybox", "wget", "-qO-", url, check=False) == "from a pod\n"
+
+        eventually(comes, 60)
+
+
+def test_pods_reach_the_network_but_not_the_machines_loopback(kubectl, machine):
+    def said_at(address, port):
+        words = f"echo | nc -w 5 {address} {port} || echo nobody"
+        return kubectl("exec", "shell", "--", "sh", "-c", words).splitlines()[-1]
+
+    with listener(machine, machine.address) as port:
+        assert said_at(machine.address, port) == "from outside"
+    with listener(machine, "127.0.0.1") as port:
+        assert said_at("10.0.2.2", port) == "nobody"
+
+
+def test_containers_survive_a_kill_of_sampan_and_are_found_again(kubectl, user):
+    def containers():
+        pods = kubectl.get("pods")["items"]
+        return {
+            status["containerID"]: status["restartCount"]
+            for pod in pods
+            for status in pod["status"]["containerStatuses"]
+        }
+
+    before = containers()
+    os.kill(int((user.data_dir / "lock").read_text()), signal.SIGKILL)
+    # Somebody kills what keeps the namespaces, too.
+    kept = json.loads((user.data_dir / "rootless.json").read_text())
+    for pid, _ in kept.values():
+        os.kill(pid, signal.SIGKILL)
+    user.sampan("up", "--detach")
+    kubectl("wait", "--for=condition=Ready", "pod/web", "pod/shell", "--timeout=60s", seconds=90)
+    assert containers() == before
+    assert kubectl("exec", "shell", "--", "id", "-u").strip() == "0"
+
+
+def test_nothing_is_left_after_a_reset(kubectl, user):
+    user.sampan("reset", "--yes")
+    eventually(lambda: not user.processes(), 30)
+    assert not user.data_dir.exists()
+
+
+def test_with_one_id_containers_run_as_the_user_alone(machine):
+    with ordinary_user(machine.where, granted="") as user:
+        said = user.sampan("up", "--detach")
+        assert "there is one user for all containers" in said
+        try:
+            found = Kubectl(user.data_dir / "kubeconfig", user.place, where=machine.where)
+            image, root = "--image=localhost/sampan/hello:1", '{"runAsUser": 0, "runAsGroup": 0}'
+            found("run", "nobody", image)  # as the image says
+            found("run", "root", image, f'--overrides={{"spec": {{"securityContext": {root}}}}}')
+            found("wait", "--for=condition=Ready", "pod/root", "--timeout=60s", seconds=90)
+            eventually(
+                lambda: "there is one user for all" in found("events", "--for=pod/nobody"), 60
+            )
+        finally:
+            user.sampan("reset", "--yes")
+        eventually(lambda: not user.processes(), 30)
