@@ -10,13 +10,17 @@ REQUESTS ?= 20000
 DATA ?= $(if $(wildcard run/data),run/data,sampan-data)
 N ?= 128
 ONLY ?=
+# Of `make bench`: the kubeconfig of another cluster to run the same on.
+AGAINST ?=
+OURS ?=
+IMAGE ?=
 
 # Real containers, networks and processes on a machine that others load too: what failed beside the
 # others is tried once more by itself, and both are in the report. What fails twice has failed.
 twice = $(PYTEST) -q $(1) $(2) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e pages robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust campaign attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -62,14 +66,17 @@ pages: setup-test ## every command of README.md and docs/guide, pasted
 robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) SAMPAN_PODS=$(PODS) $(PYTEST) -q tests/robustness
 
+campaign: setup-test ## 1000 simulated nodes vanish in hundreds and processes are killed while 10000 pods are on their way
+	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.campaign
+
 attack: setup-test ## what attackers try, long: REQUESTS= mutated requests, SEED=; `make test` has the short form
 	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/attack tests/flow/test_attacks.py
 
 fuzz-api: setup-test ## odd requests to the API server; REQUESTS= and SEED= choose how many and which
 	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py tests/robustness/test_openapi_fuzz.py
 
-bench: setup-test ## figures against a floor measured in the same run; appends to docs/bench.csv
-	$(VENV)/bin/python -m tests.bench.run
+bench: setup-test ## figures against a floor measured in the same run; AGAINST=KUBECONFIG: beside another cluster (OURS=, IMAGE=)
+	PYTHONPATH=src $(VENV)/bin/python -m $(if $(AGAINST),tests.bench.against $(AGAINST) $(if $(OURS),--ours $(OURS)) $(if $(IMAGE),--image $(IMAGE)),tests.bench.run)
 
 bench-api: setup-test ## the API server over TLS, beside a bare HTTP server and the bare store
 	$(VENV)/bin/python -m tests.bench.api
