@@ -17,8 +17,9 @@ from sampan.testing import chaos, cluster
 from sampan.testing.kit.chaos import Chaos
 from sampan.testing.kit.expectations import NotAsExpected
 from sampan.testing.kit.launcher import ClusterGone, Refused, launcher
-from sampan.testing.kit.manifests import documents
 from sampan.testing.kit.spec import CannotStart
+from sampan.testing.parts.sampan_process import environment
+from sampan.testing.worlds.repeated_story import digest, story
 
 WEB = """
 apiVersion: apps/v1
@@ -113,38 +114,22 @@ def test_virtual_time_moves_when_it_is_told_to():
         assert nodes == {"node-1"}
 
 
-def history(seed: int) -> str:
-    """All that a cluster has after hours of work, with names, uids, times and revisions."""
-    cron = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "c"},
-        "spec": {
-            "schedule": "0 * * * *",
-            "jobTemplate": {"spec": {"template": {"spec": {
-                "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}},
-        },
-    }  # fmt: skip
-    with cluster(nodes=2, clock="virtual", seed=seed) as c:
-        c.apply([*documents(WEB), cron])
-        c.nodes.kill("node-1")
-        c.clock.advance("3h")
-        c.pods.fail(next(name for name in c.pods.names("app=web") if on_node(c, name) == "node-0"))
-        c.clock.advance("10m")
-        return "\n".join(
-            str(item) for kind in ("pods", "jobs", "events", "nodes", "replicasets")
-            for item in c.list(kind, namespace="")
-        )  # fmt: skip
-
-
-def on_node(c, name: str) -> str:
-    return c.get(f"pod/{name}")["spec"]["nodeName"]
-
-
 def test_a_seed_repeats_its_history():
-    first = history(1)
-    assert [history(1) == first for _ in range(2)] == [True] * 2
-    assert history(2) != first
+    """With failures and faults; in another process, behind another story, in another order of
+    sets."""
+    first = story(1)
+    assert story(1) == first
+    program = """
+from sampan.testing.worlds.repeated_story import digest, story
+story(2, "1s")
+print(digest(story(1)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environment(), "PYTHONHASHSEED": "77"}, capture_output=True, text=True, timeout=200,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == digest(first), done.stderr
 
 
 def leaving(pod) -> bool:

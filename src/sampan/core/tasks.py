@@ -24,7 +24,7 @@ class Tasks:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], None] = {}  # in the order of their start
         self._stopping = False
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ class Tasks:
             work.close()
             raise RuntimeError(f"{self._owner} is stopping; {name} was not started")
         task = asyncio.get_running_loop().create_task(work, name=f"{self._owner}/{name}")
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._note_end)
         return task
 
@@ -49,12 +49,13 @@ class Tasks:
         waits for something that was begun (see `finished`): it is cut off."""
         self._stopping = True
         me = asyncio.current_task()
-        waiting = {task for task in self._running if task is not me}
+        waiting = [task for task in self._running if task is not me]
         for patience_seconds in (PATIENCE_SECONDS, None):
             for task in waiting:
                 task.cancel()
             if waiting:
-                _, waiting = await asyncio.wait(waiting, timeout=patience_seconds)
+                _, left = await asyncio.wait(waiting, timeout=patience_seconds)
+                waiting = [task for task in waiting if task in left]
 
     async def _again_and_again(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         failures = 0
@@ -70,7 +71,7 @@ class Tasks:
             await asyncio.sleep(RESTART.delay(failures))
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.bug("task failed", error, task=task.get_name())
 

@@ -30,6 +30,26 @@ def test_stop_cancels_every_task_and_waits_for_its_clean_up():
     virtual_time.run(main())
 
 
+def test_stop_ends_tasks_in_the_order_of_their_start():
+    ended = []
+
+    async def forever(number):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(number)
+
+    async def main():
+        tasks = Tasks("test")
+        for number in range(100):
+            tasks.start(str(number), forever(number))
+        await asyncio.sleep(0)
+        await tasks.stop()
+        assert ended == [*range(100)]
+
+    virtual_time.run(main())
+
+
 def test_a_failing_task_leaves_the_others_alone():
     async def fail():
         raise ValueError("expected by this test")

@@ -89,7 +89,7 @@ class Level:
         self.queued = 0
         self._calls = 0
         self._queues = [Queue() for _ in range(settings.queues)]
-        self._active: set[Queue] = set()
+        self._active: dict[Queue, None] = {}  # in the order in which they became so
         self._to_borrow = to_borrow
 
     def idle_lendable(self) -> int:
@@ -124,7 +124,7 @@ class Level:
         if not queue.waiting:
             floor = min((item.served for item in self._active), default=queue.served)
             queue.served = max(queue.served, floor)
-            self._active.add(queue)
+            self._active[queue] = None
         queue.waiting.append((future, seats))
         self.queued += 1
         return future, queue
@@ -137,7 +137,7 @@ class Level:
                 self.queued -= 1
                 break
         if not queue.waiting:
-            self._active.discard(queue)
+            self._active.pop(queue, None)
 
     def dispatched(self, queue: Queue, seats: int, now: float) -> Seat:
         """Of somebody who was called from a queue: the seat was taken when it was called."""
@@ -162,7 +162,7 @@ class Level:
             queue.last = self._calls
             self.queued -= 1
             if not queue.waiting:
-                self._active.discard(queue)
+                self._active.pop(queue, None)
             if future.done():
                 continue
             if seats > 1:

@@ -155,7 +155,8 @@ class KindCache:
         self._window: deque[Record] = deque()
         self._newest: deque[Record] = deque()  # those whose events keep their lines
         self._window_start = start_revision  # every later record is in the window
-        self._watchers: dict[Trigger | None, set[Watcher]] = {}
+        # In the order in which they came, which is the order in which they hear.
+        self._watchers: dict[Trigger | None, dict[Watcher, None]] = {}
         self._trigger_fields: dict[str, Callable[[Obj], str]] = {}
 
     def __len__(self) -> int:
@@ -217,7 +218,7 @@ class KindCache:
         if trigger is not None:
             self._trigger_fields[trigger[0]] = get
         watcher.trigger = trigger
-        self._watchers.setdefault(trigger, set()).add(watcher)
+        self._watchers.setdefault(trigger, {})[watcher] = None
         hold = Hold()
         hold.add(lambda outcome: self.forget(watcher) if outcome is Outcome.RELEASED else None)
         return hold
@@ -237,7 +238,7 @@ class KindCache:
     def forget(self, watcher: Watcher) -> None:
         watchers = self._watchers.get(watcher.trigger)
         if watchers is not None:
-            watchers.discard(watcher)
+            watchers.pop(watcher, None)
             if not watchers:
                 del self._watchers[watcher.trigger]
 

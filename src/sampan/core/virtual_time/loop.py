@@ -9,6 +9,7 @@ Invariant: virtual time moves only by `advance`, and only while no task can run,
 import asyncio
 import math
 import selectors
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -124,10 +125,23 @@ class SteppedLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]  # as its parent, whose types are looser
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
+        if self._virtual:
+            # Beside the loop it would end at any of its turns, each time at another.
+            return self.create_task(_call(func, *args))
         future = super().run_in_executor(executor, func, *args)
         self._working += 1
         future.add_done_callback(self._note_end)
         return future
+
+    async def machine_sleep(self, seconds: float) -> None:
+        """By the machine's time, for who waits outside; virtual time stands still meanwhile."""
+        if not self._virtual:
+            await asyncio.sleep(seconds)
+            return
+        future = super().run_in_executor(None, threading.Event().wait, seconds)
+        self._working += 1
+        future.add_done_callback(self._note_end)
+        await future
 
     def _note_end(self, _future: asyncio.Future[Any]) -> None:
         self._working -= 1
@@ -160,6 +174,10 @@ class SteppedLoop(asyncio.SelectorEventLoop):
 
     def _outside_answers(self) -> bool:
         return bool(selectors.DefaultSelector.select(self._selector, self.patience_seconds))
+
+
+async def _call(func: Callable[..., Any], *args: Any) -> Any:
+    return func(*args)
 
 
 class VirtualClock:

@@ -79,7 +79,7 @@ class SimulatedRuntime:
         self._by_uid: dict[str, dict[str, SimulatedSandbox]] = {}
         self._containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
         self._images = SimulatedImages(images)
-        self._listeners: set[asyncio.Queue[RuntimeEvent | None]] = set()
+        self._listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
         self._failed: dict[tuple[str, str], int] = {}
         self._made = 0
         self._down = ""
@@ -373,12 +373,12 @@ class SimulatedRuntime:
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         self._called("events")
         queue: asyncio.Queue[RuntimeEvent | None] = asyncio.Queue(EVENTS_BOUND)
-        self._listeners.add(queue)
+        self._listeners.append(queue)
         try:
             while (event := await queue.get()) is not None:
                 yield event
         finally:
-            self._listeners.discard(queue)
+            self._listeners.remove(queue)
         raise RuntimeUnavailable(self._down or "the event stream ended")
 
     async def close(self) -> None:

@@ -103,7 +103,7 @@ class Cluster:
     def pods(self) -> "PodHandle":
         from sampan.testing.kit.pod_handle import PodHandle
 
-        return PodHandle(self.control, self._api, self._objects)
+        return PodHandle(self.control, self._api, self._objects, self.clock)
 
     @functools.cached_property
     def nodes(self) -> "NodeHandle":
@@ -258,6 +258,17 @@ class Cluster:
         self._webhooks = WebhookServer(Pki(self._started.keys), found)
         self._webhooks.register(self._api)
         self.clock.settle_virtually()
+
+    def record(self) -> None:
+        """From now on each write is remembered, for `writes`."""
+        self.control.ask("record")
+
+    def writes(self) -> Lines:
+        """Each write since `record`, whoever made it, in order: its revision, verb and object, and
+        a digest of what was written. The same history has the same lines."""
+        path = self.directory / "writes"
+        self.control.ask("writes", file=str(path))
+        return path.read_text().splitlines()
 
     # Faults.
 

@@ -26,6 +26,7 @@ from sampan.testing.kit.kit_files import DATA, KEPT, KEYS, LOG
 from sampan.testing.kit.spec import CannotStart, Spec
 
 PATIENCE_SECONDS = 60.0
+TEMPLATE_SEED = 0
 PREFIX = "sampan-kit-"
 PROGRAMS = "sampan.testing.kit.process"
 
@@ -147,7 +148,8 @@ class Launcher:
             return self._started(*self._hold(spec, seed, serves=True))
         with self._lock:
             if spec not in self._templates:
-                self._templates[spec] = self._hold(spec, seed, serves=False)[0]
+                # All that a test's seed decides comes after the fork.
+                self._templates[spec] = self._hold(spec, TEMPLATE_SEED, serves=False)[0]
             template = self._templates[spec]
         return self.fork(template, seed)
 

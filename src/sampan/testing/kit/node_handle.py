@@ -39,14 +39,18 @@ class NodeHandle:
 
     def cut(self, name: str) -> None:
         """Its kubelet reaches the API no more, its containers go on; `mend` ends it."""
-        self._control.ask("cut_node", name=name)
+        self._do("cut_node", name)
 
     def mend(self, name: str) -> None:
-        self._control.ask("mend_node", name=name)
+        self._do("mend_node", name)
 
     def kill(self, name: str) -> None:
         """The machine is gone, with everything on it: nobody says a word about it any more."""
-        self._control.ask("kill_node", name=name)
+        self._do("kill_node", name)
+
+    def _do(self, command: str, name: str) -> None:
+        self._control.ask(command, name=name)
+        self._clock.settle_virtually()
 
     def _evict_all(self, name: str) -> bool:
         """True where none is left."""
@@ -71,6 +75,7 @@ class NodeHandle:
             self._api.json("POST", path, body=eviction)
         except (NotFound, TooManyRequests):
             return  # it is gone, or a budget says: later
+        self._clock.settle_virtually()
 
 
 def _stays(pod: Obj) -> bool:

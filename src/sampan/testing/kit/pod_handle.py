@@ -6,11 +6,14 @@ Job: let them fail, read what they wrote.
 from sampan.client.blocking import BlockingClient
 from sampan.testing.kit.launcher import Control
 from sampan.testing.kit.objects import Objects
+from sampan.testing.kit.pacing import ClusterClock
 
 
 class PodHandle:
-    def __init__(self, control: Control, api: BlockingClient, objects: Objects) -> None:
-        self._control, self._api, self._objects = control, api, objects
+    def __init__(
+        self, control: Control, api: BlockingClient, objects: Objects, clock: ClusterClock
+    ) -> None:
+        self._control, self._api, self._objects, self._clock = control, api, objects, clock
 
     def fail(
         self,
@@ -28,6 +31,7 @@ class PodHandle:
             "fail_pod", name=name, container=container, exit_code=exit_code, reason=reason,
             namespace=namespace,
         )  # fmt: skip
+        self._clock.settle_virtually()
 
     def log(
         self, name: str, *, container: str = "", previous: bool = False, namespace: str = "default"

@@ -75,6 +75,21 @@ def test_a_namespace_is_not_the_prefix_of_another():
     assert kind.keys() == ["a-b/x", "a/x", "ab/x"]
 
 
+def test_watchers_hear_in_the_order_in_which_they_came():
+    heard = []
+
+    class Listener(Watcher):
+        def offer(self, record):
+            heard.append(self)
+
+    kind = KindCache(1)
+    listeners = [Listener("", None, 1, 10) for _ in range(100)]
+    for listener in listeners:
+        kind.watch(listener, None, name_getter).commit()
+    kind.change("a/x", 2, item("a/x", 2), 0.0)
+    assert heard == listeners
+
+
 def test_the_writers_object_is_not_parsed_again():
     async def story(store, cache):
         ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "z"}})

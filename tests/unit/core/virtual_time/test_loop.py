@@ -72,6 +72,45 @@ def test_nothing_is_skipped_while_a_thread_works():
     run(story())
 
 
+def test_what_others_do_in_threads_has_its_turn_in_the_loop():
+    """Else it ended at another step of the rest each time."""
+
+    async def steps():
+        found = []
+
+        async def count():
+            for number in range(10):
+                found.append(number)
+                await asyncio.sleep(0)
+
+        counting = loop().create_task(count())
+        found.append(await asyncio.to_thread(lambda: "thread"))
+        await counting
+        return found
+
+    async def story():
+        found = [await steps() for _ in range(20)]
+        assert found == [found[0]] * 20
+        assert found[0].index("thread") < 5
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 / 0)
+
+    run(story())
+
+
+def test_who_waits_outside_waits_in_the_machines_time():
+    async def story():
+        began, before = time.monotonic(), loop().time()
+        sleeping = loop().create_task(loop().machine_sleep(0.02))
+        await asyncio.sleep(0)
+        await loop().advance(10)
+        assert sleeping.done()
+        assert time.monotonic() - began >= 0.02
+        assert loop().time() == before + 10
+
+    run(story())
+
+
 def test_it_settles_when_nothing_is_due_soon():
     async def story():
         steps = []

@@ -5,6 +5,7 @@ Job: a table of commands: time, nodes, containers.
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 from sampan.api.objects import uid_of
 from sampan.api.resources import PODS
@@ -16,6 +17,7 @@ from sampan.testing.kit.process.control_end import Action, Message
 from sampan.testing.kit.process.fault_plan import choices_of
 from sampan.testing.kit.process.held_cluster import Failure, HeldCluster
 from sampan.testing.kit.process.severed import SeveredBackend
+from sampan.testing.kit.process.write_log import WriteLog
 
 
 async def settle(_held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
@@ -30,9 +32,9 @@ async def advance(_held: HeldCluster, loop: SteppedLoop, request: Message) -> Me
 
 async def step(held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
     """From timer to timer until something is written, at most so far."""
-    began, before = loop.time(), held.revision
+    began, before = loop.time(), held.store.revision
     until = began + request["most"]
-    while held.revision == before and loop.time() < until:
+    while held.store.revision == before and loop.time() < until:
         gap = min(await loop.idle(), until - loop.time())
         await loop.advance(gap)
     await loop.settle(0.0)
@@ -85,6 +87,19 @@ async def why(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Messag
     return {"lines": await lines_about(client, pod)}
 
 
+async def record(held: HeldCluster, _loop: SteppedLoop, _request: Message) -> Message:
+    held.writes = WriteLog(held.store)
+    return {}
+
+
+async def writes(held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
+    if held.writes is None:
+        raise ValueError("nothing was recorded: call record() first")
+    await loop.idle()  # it has heard of all that was written
+    held.writes.save(Path(request["file"]))
+    return {}
+
+
 async def faults(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
     chosen = request["chosen"]
     held.edge.choose(None if chosen is None else choices_of(chosen))
@@ -113,6 +128,8 @@ COMMANDS: dict[str, Command] = {
     "mend_node": mend_node,
     "kill_node": kill_node,
     "why": why,
+    "record": record,
+    "writes": writes,
     "faults": faults,
     "injected": injected,
 }

@@ -4,6 +4,7 @@ Job: wrap the handler of HTTP requests; note what was done to whom.
 Invariant: the kit's own client meets no fault; what passes is what the server answered.
 """
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 
@@ -13,6 +14,7 @@ from sampan.apiserver.http.replies import error_reply
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.clock import Clock
 from sampan.core.http import Handler, Reply, Request, Response, Stream
+from sampan.core.virtual_time.loop import SteppedLoop
 from sampan.core.virtual_time.outside import closing
 from sampan.testing.kit.objects import MANAGER
 from sampan.testing.kit.process.fault_plan import Asked, FaultChoices, asked_of, fault_for
@@ -52,7 +54,9 @@ class FaultyEdge:
         if (refusal := _REFUSALS.get(fault)) is not None:
             return error_reply(refusal)
         if fault == "slow":
-            await self._clock.sleep(rng.random() * SLOW_SECONDS)
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, SteppedLoop)
+            await loop.machine_sleep(rng.random() * SLOW_SECONDS)  # its client waits in real time
         reply = await self._handler(request)
         match fault:
             case "lost":

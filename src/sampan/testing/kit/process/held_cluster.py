@@ -9,8 +9,10 @@ from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import Runtime
+from sampan.store.contract import Store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
 from sampan.testing.kit.process.severed import SeveredBackend
+from sampan.testing.kit.process.write_log import WriteLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,13 @@ class Failure:
 class HeldCluster(Protocol):
     clock: Clock
     ways: dict[str, SeveredBackend]  # of nodes to the API
+    writes: WriteLog | None  # once somebody asked for it
 
     @property
     def edge(self) -> FaultyEdge: ...
 
     @property
-    def revision(self) -> int:
-        """Of the store: how much has been written so far."""
+    def store(self) -> Store: ...
 
     def admin(self) -> Client: ...
 

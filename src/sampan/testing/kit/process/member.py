@@ -82,5 +82,6 @@ def start(loop: SteppedLoop, plane: Plane, keys: Path) -> None:
 async def _started(loop: SteppedLoop, plane: Plane, keys: Path) -> None:
     plane.check()
     await plane.start()
+    await loop.settle(0.5)
     await touch(plane, keys)
     await loop.settle(0.5)

@@ -47,6 +47,7 @@ from sampan.store.open import open_store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
 from sampan.testing.kit.process.held_cluster import Failure
 from sampan.testing.kit.process.severed import SeveredBackend
+from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import CannotStart, Spec
 
 IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
@@ -90,6 +91,7 @@ class Plane:
         self.store: Store
         self.server: ApiServer
         self.edge: FaultyEdge
+        self.writes: WriteLog | None = None
         self.outside = Outside(lambda: self.store.revision)
 
     def check(self) -> None:
@@ -146,10 +148,6 @@ class Plane:
 
     def admin(self) -> Client:
         return InProcessClient(self.server.as_user(User("sampan-test", (MASTERS,))))
-
-    @property
-    def revision(self) -> int:
-        return self.store.revision
 
     def runtime_of(self, node: str) -> Runtime | None:
         return self.nodes.runtimes.get(node)

@@ -25,6 +25,7 @@ from sampan.store.contract import Store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
 from sampan.testing.kit.process.held_cluster import Failure
 from sampan.testing.kit.process.severed import SeveredBackend
+from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import Spec
 
 KILLED_CODE, KILLED_REASON = 137, "Error"
@@ -39,7 +40,8 @@ class RealPlane:
         self.clock: Clock = SystemClock()
         self.ways: dict[str, SeveredBackend] = {}
         self._server: ApiServer
-        self._store: Store
+        self.store: Store
+        self.writes: WriteLog | None = None
         self.edge: FaultyEdge
         if spec.scheduler_config:
             sys.path.insert(0, str(Path(spec.scheduler_config).parent))  # where its plugins are
@@ -51,7 +53,7 @@ class RealPlane:
     # What the API server has around itself.
 
     def offer(self, server: ApiServer, store: Store) -> None:
-        self._server, self._store = server, store
+        self._server, self.store = server, store
 
     def around(self, handler: Handler) -> Handler:
         self.edge = FaultyEdge(handler, self.clock)
@@ -67,10 +69,6 @@ class RealPlane:
             way.mend()
 
     # What a test asks for.
-
-    @property
-    def revision(self) -> int:
-        return self._store.revision
 
     def admin(self) -> Client:
         return self.cluster.admin()
