@@ -49,6 +49,10 @@ class Resource:
     # Of a kind that a CustomResourceDefinition defines.
     custom: Defined | None = field(default=None, compare=False, repr=False)
 
+    def __hash__(self) -> int:
+        """Of what tells kinds apart; a pod's way asks for it a hundred times."""
+        return hash((self.plural, self.group, self.version))
+
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version

@@ -3,7 +3,7 @@
 Job: build the chain; connect what must follow the watch cache.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sampan.api.calls import Item
 from sampan.api.resources import PODS
@@ -48,12 +48,14 @@ def followed_rbac(registry: Registry) -> Rbac:
     """Needed in every mode: who may hand rights on is asked of the roles."""
     rbac = Rbac(registry.find, registry.find_all)
 
-    def listener(of_bindings: bool) -> Callable[[Item | None, Item | None], None]:
-        return lambda _before, _now: rbac.changed(of_bindings)
+    def bindings_changed(before: Item | None, now: Item | None) -> None:
+        old, new = (None if item is None else item.obj for item in (before, now))
+        rbac.binding_changed(old, new)
 
     for kind in RBAC_KINDS:
         binds = kind in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS)
-        follow(registry.kind(kind), listener(binds), lambda: rbac.changed(of_bindings=True))
+        changed = bindings_changed if binds else lambda _before, _now: rbac.changed()
+        follow(registry.kind(kind), changed, rbac.reloaded)
     return rbac
 
 

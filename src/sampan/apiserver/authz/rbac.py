@@ -1,12 +1,13 @@
 """The RBAC authorizer: roles and bindings from the watch cache, compiled per user.
 
-Job: say what a user may do; keep what was compiled until a role or a binding changes.
+Job: say what a user may do; keep what was compiled until a role, or a binding of that user,
+    changes.
 Invariant: an answer never rests on a role or binding older than the watch cache.
 Invariant: at most MOST users are remembered.
 Owner: the API server's loop; `changed` is called by the watch cache in the step that changes it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from sampan.api.objects import Obj, name_of, namespace_of
@@ -28,6 +29,8 @@ RBAC_KINDS = (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
 Find = Callable[[Resource, str, str], Obj | None]
 FindAll = Callable[[Resource], list[Obj]]
 _Subject = tuple[str, str]  # (User or Group, name)
+# → namespace, or "" for cluster role bindings → name → binding
+_Bound = dict[_Subject, dict[str, dict[str, Obj]]]
 
 
 @dataclass(slots=True)
@@ -40,19 +43,46 @@ class _OfUser:
     missing: dict[str, list[str]] = field(default_factory=dict)  # namespace → roles not found
 
 
+_NOBODY: dict[tuple[str, ...], _OfUser] = {}
+
+
 class Rbac:
     def __init__(self, find: Find, find_all: FindAll) -> None:
         self._find, self._find_all = find, find_all
-        self._bound: dict[_Subject, dict[str, list[Obj]]] | None = None
-        self._users: dict[tuple[str, tuple[str, ...]], _OfUser] = {}
+        self._bound: _Bound | None = None
+        self._users: dict[str, dict[tuple[str, ...], _OfUser]] = {}  # by name, then by groups
+        self._compiled = 0  # since all were forgotten: no fewer than there are
         self.on_change: Callable[[], None] = lambda: None  # who builds on our answers
 
-    def changed(self, of_bindings: bool) -> None:
-        """A role or a binding has changed: what was compiled from it is forgotten."""
+    def changed(self) -> None:
+        """A role has changed: what was compiled from it is forgotten."""
         self._users.clear()
-        if of_bindings:
-            self._bound = None
         self.on_change()
+
+    def reloaded(self) -> None:
+        """Nothing that was known holds."""
+        self._bound = None
+        self.changed()
+
+    def binding_changed(self, before: Obj | None, now: Obj | None) -> None:
+        """It concerns those whom it names, or named."""
+        subjects = set()
+        for binding, put in ((before, False), (now, True)):
+            if binding is not None:
+                subjects |= _subjects_of(binding)
+                if self._bound is not None:
+                    _note(self._bound, binding, put)
+        for kind, name in subjects:
+            if kind == "User":
+                self._users.pop(name, None)
+            elif kind == "Group":
+                self._forget_group(name)
+        self.on_change()
+
+    def _forget_group(self, group: str) -> None:
+        for held in self._users.values():
+            for groups in [groups for groups in held if group in groups]:
+                del held[groups]
 
     def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         held = self._of(attributes.user)
@@ -89,23 +119,25 @@ class Rbac:
         return [rule for rule in rules if not both.covers(rule)]
 
     def _of(self, user: User) -> _OfUser:
-        key = (user.name, user.groups)
-        held = self._users.get(key)
+        held = self._users.get(user.name, _NOBODY).get(user.groups)
         if held is None:
-            if len(self._users) >= MOST:
+            if self._compiled >= MOST:
                 self._users.clear()
-            held = self._users[key] = self._compile(user)
+                self._compiled = 0
+            self._compiled += 1
+            held = self._users.setdefault(user.name, {})[user.groups] = self._compile(user)
         return held
 
     def _compile(self, user: User) -> _OfUser:
         if self._bound is None:
-            self._bound = _by_subject(
-                [*self._find_all(CLUSTER_ROLE_BINDINGS), *self._find_all(ROLE_BINDINGS)]
-            )
+            self._bound = {}
+            for kind in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS):
+                for binding in self._find_all(kind):
+                    _note(self._bound, binding, put=True)
         bindings: dict[str, list[Obj]] = {}
         for subject in (("User", user.name), *(("Group", group) for group in user.groups)):
             for namespace, found in self._bound.get(subject, {}).items():
-                bindings.setdefault(namespace, []).extend(found)
+                bindings.setdefault(namespace, []).extend(found[name] for name in sorted(found))
         held = _OfUser(bindings, Grants())
         self._fill(held, held.everywhere, user, "")
         return held
@@ -148,13 +180,24 @@ def _trouble(held: _OfUser, namespace: str) -> str:
     return f"RBAC: {found[0] if len(found) == 1 else '[' + ', '.join(found) + ']'}"
 
 
-def _by_subject(bindings: Sequence[Obj]) -> dict[_Subject, dict[str, list[Obj]]]:
-    found: dict[_Subject, dict[str, list[Obj]]] = {}
-    for binding in bindings:
-        namespace = namespace_of(binding)
-        for key in {_key(subject, namespace) for subject in binding.get("subjects") or ()}:
-            found.setdefault(key, {}).setdefault(namespace, []).append(binding)
-    return found
+def _note(bound: _Bound, binding: Obj, put: bool) -> None:
+    """Under each of its subjects; or no longer."""
+    namespace, name = namespace_of(binding), name_of(binding)
+    for subject in _subjects_of(binding):
+        if put:
+            bound.setdefault(subject, {}).setdefault(namespace, {})[name] = binding
+            continue
+        inside = bound.get(subject, {})
+        inside.get(namespace, {}).pop(name, None)
+        if not inside.get(namespace):
+            inside.pop(namespace, None)
+        if not inside:
+            bound.pop(subject, None)
+
+
+def _subjects_of(binding: Obj) -> set[_Subject]:
+    namespace = namespace_of(binding)
+    return {_key(subject, namespace) for subject in binding.get("subjects") or ()}
 
 
 def _key(subject: Obj, namespace: str) -> _Subject:
