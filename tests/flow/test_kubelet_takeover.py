@@ -55,13 +55,14 @@ def test_a_new_process_writes_nothing_of_pods_that_go_on():
     async def story():
         async with SimulatedNode() as node:
             await ran_for_a_while(node)
-            before = revisions(node)
+            before, own = revisions(node), revision_of(node.node())
             await node.leave_to_new_process()
             await asyncio.sleep(30)
             await node.start()
             await asyncio.sleep(10)
             await node.settle()
             assert revisions(node) == before
+            assert revision_of(node.node()) == own, "the node is as its status says"
             assert node.container("revived")["restartCount"] == 1
 
     virtual_time.run(story())
@@ -141,5 +142,19 @@ def test_a_pod_that_had_not_begun_is_started():
             await node.start()
             await node.until_phase("Running")
             assert node.container()["restartCount"] == 0
+
+    virtual_time.run(story())
+
+
+def test_looking_at_everything_again_makes_nothing_anew():
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make()
+            await node.until_phase("Running")
+            await node.settle()
+            before = await node.observed()
+            assert await node.observed() is before
+            node.runtime.crash(before.containers[0].id)
+            assert await node.observed() is not before
 
     virtual_time.run(story())

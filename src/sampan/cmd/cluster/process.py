@@ -28,6 +28,7 @@ from sampan.core.telemetry.traces import Traces
 from sampan.version import GIT_VERSION
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+MANY_OBJECTS = 2_000_000
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -123,8 +124,10 @@ def process_metrics(traces: Traces) -> Metrics:
 def settle_memory() -> None:
     """What is there after the start stays for good, and a server makes thousands of dicts a second
     that are no garbage: looking at them after every 700 costs a sixth of a create.
-    cmd/main.py put the collector off before the imports."""
-    gc.collect()
+    cmd/main.py put the collector off before the imports. Of a full store so much was read that
+    looking through it takes seconds, and finds nothing."""
+    if gc.get_count()[0] < MANY_OBJECTS:
+        gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()

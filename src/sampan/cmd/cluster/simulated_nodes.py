@@ -57,6 +57,7 @@ log = get_logger(__name__)
 MANY_HEARTBEAT_SECONDS, MANY_REPORT_SECONDS = 20.0, 300.0
 MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
 DAY_SECONDS = 86400.0
+BOOTED_AT_ONCE = 20
 # With more nodes than this nobody reads that a pretended image was pulled: three events for each
 # pod would take longer to write, and more memory, than all else that is known about it.
 MANY_NODES = 20
@@ -109,6 +110,8 @@ class SimulatedNodes:
             await pods.synced()
             for number, shape in enumerate(self._shapes):
                 self._boot(number, shape, boot, pods.cache.by(NODE_INDEX, shape.name))
+                if number % BOOTED_AT_ONCE == BOOTED_AT_ONCE - 1:
+                    await asyncio.sleep(0)  # the API is asked by others, too
             await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()], step.count)
             await all_of(self._publish(shape, clients) for shape in self._shapes if shape.slices)
             step.detail = f"{len(self._kubelets)} simulated, Ready"

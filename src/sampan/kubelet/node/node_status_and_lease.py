@@ -65,6 +65,7 @@ class Heartbeat:
         self._node: Obj = node_object(self._knowledge())
         self._answered_at = -PACE_SECONDS  # when the status last followed what others wrote
         self._lease: Obj | None = None
+        self._known = False  # the node was in the API before this agent came
         self.registered = asyncio.Event()  # the node is in the API
         self.node_ready = asyncio.Event()
 
@@ -112,6 +113,8 @@ class Heartbeat:
         await self._poked_within(FIRST_WORD_SECONDS)
         await self._patiently("node was not registered, trying again", self._register)
         self.registered.set()
+        if self._known and self._health.ready:
+            await self._go_on()
         due_at = self._clock.monotonic() + self._settings.status_report_seconds
         due = not self.node_ready.is_set()
         while True:
@@ -122,9 +125,20 @@ class Heartbeat:
                 due_at = self._clock.monotonic() + self._settings.status_report_seconds
             due = not await self._poked_within(due_at - self._clock.monotonic())
 
+    async def _go_on(self) -> None:
+        """The agent was away, and the node is as its status says: that need not be written again.
+        Its lease says that somebody is here."""
+        await self._list_images()
+        shown = self._node.get("status") or {}
+        if is_ready(shown) and not differs(shown, node_status(self._knowledge(), shown)):
+            self.node_ready.set()
+
     async def keep_lease(self) -> None:
         """Renew the node's lease, until cancelled."""
         await self.registered.wait()
+        if self._known and self._leases is not None:
+            # It has one already, whose turn comes long before anybody misses it.
+            await self._leases.due(self._settings.node_name)
         while True:
             await self._patiently("node lease was not renewed, trying again", self._renew)
             if self._leases is not None:
@@ -137,17 +151,18 @@ class Heartbeat:
         """Images come and go seldom: look now and then."""
         await self.node_ready.wait()
         while True:
-            if self._health.ready:
-                await self._look_at_images()
+            if self._health.ready and await self._list_images():
+                self.poke()
             await self._clock.sleep(self._settings.status_report_seconds / 5)
 
-    async def _look_at_images(self) -> None:
+    async def _list_images(self) -> bool:
+        """Whether there are others than before."""
+        before = self._images
         try:
             self._images = list(await self._runtime.images())
         except RuntimeFailure as error:
             log.debug("images were not listed", error=error)
-            return
-        self.poke()
+        return self._images != before
 
     def _knowledge(self) -> NodeKnowledge:
         return NodeKnowledge(
@@ -174,17 +189,32 @@ class Heartbeat:
             self._take(await self._client.get(NODES, "", self._settings.node_name))
             return
         try:
-            self._take(await self._client.create(NODES, wanted))
-            log.info("node registered", node=self._settings.node_name)
+            if self._leases is not None:
+                # One of many, that may all be there: a create that fails costs more than a look.
+                await self._join(wanted)
+            else:
+                await self._create(wanted)
+        except NotFound:
+            await self._create(wanted)
         except AlreadyExists:
-            existing = await self._client.get(NODES, "", self._settings.node_name)
-            patch = reconciled_metadata(existing, wanted)
-            if patch is not None:
-                existing = await self._client.patch(
-                    NODES, "", self._settings.node_name, patch, patch_type="merge"
-                )
-            self._take(existing, stale=True)
-        self._event("Normal", "Starting", "Starting kubelet.")
+            await self._join(wanted)
+        if self._settings.routine_events:
+            self._event("Normal", "Starting", "Starting kubelet.")
+
+    async def _create(self, wanted: Obj) -> None:
+        self._take(await self._client.create(NODES, wanted))
+        log.info("node registered", node=self._settings.node_name)
+
+    async def _join(self, wanted: Obj) -> None:
+        """The node is there already: labels and annotations become what we would have written."""
+        existing = await self._client.get(NODES, "", self._settings.node_name)
+        patch = reconciled_metadata(existing, wanted)
+        if patch is not None:
+            existing = await self._client.patch(
+                NODES, "", self._settings.node_name, patch, patch_type="merge"
+            )
+        self._take(existing, stale=True)
+        self._known = True
 
     async def _report(self) -> None:
         """Write the status as it is now; a node that somebody deleted registers again."""

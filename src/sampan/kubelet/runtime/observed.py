@@ -71,7 +71,7 @@ class Observations:
     async def changed(self) -> tuple[list[str], Sequence[ObservedPod]]:
         """Look at everything: the uids that are not as they were at the last look, and all."""
         found = await self._runtime.pods()
-        fresh = {pod.uid: _fingerprint(pod) for pod in found}
+        fresh = {pod.uid: self._fingerprint_of(pod) for pod in found}
         before, self._fingerprints = self._fingerprints, fresh
         changed = [uid for uid, print_ in fresh.items() if before.get(uid) != print_]
         if not self._listed:
@@ -79,6 +79,12 @@ class Observations:
             changed = [uid for uid in changed if uid in before]
             self._listed, self._at_first = True, {pod.uid: pod for pod in found}
         return changed + [uid for uid in before if uid not in fresh], found
+
+    def _fingerprint_of(self, pod: ObservedPod) -> tuple[object, ...]:
+        """A runtime may answer with the very value that it gave before."""
+        if self.last_seen(pod.uid) is pod and pod.uid in self._fingerprints:
+            return self._fingerprints[pod.uid]
+        return _fingerprint(pod)
 
     def count(self) -> Count:
         """As of the last look at everything, and of what was seen of single pods since."""

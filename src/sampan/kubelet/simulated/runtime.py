@@ -83,6 +83,7 @@ class SimulatedRuntime:
         self._failed: dict[tuple[str, str], int] = {}
         self._made = 0
         self._down = ""
+        self._seen: dict[str, ObservedPod] = {}  # by uid; dropped with every change
         self._steady: dict[str, int] = {}  # by uid: taken over at this revision, as they stay
         self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
         self.calls: dict[str, int] = {}  # how often each call was made: for tests and metrics
@@ -207,6 +208,7 @@ class SimulatedRuntime:
             await self.remove_container(container_id)
         del self._sandboxes[sandbox_id]
         del self._by_uid[uid][sandbox_id]
+        self._seen.pop(uid, None)
         if not self._by_uid[uid]:
             del self._by_uid[uid]
 
@@ -315,6 +317,7 @@ class SimulatedRuntime:
         self._end(container_id, container, 137)
         del self._containers[container_id]
         del sandbox.containers[container_id]
+        self._seen.pop(sandbox.status.uid, None)
         self._remove_log(container)
 
     async def image(self, reference: str) -> Image | None:
@@ -423,6 +426,13 @@ class SimulatedRuntime:
                 return found  # what was taken over has ids of an earlier count
 
     def _observed(self, uid: str) -> ObservedPod:
+        """Made once for what does not change: whoever looks at everything does so now and then."""
+        found = self._seen.get(uid)
+        if found is None:
+            found = self._seen[uid] = self._look_at(uid)
+        return found
+
+    def _look_at(self, uid: str) -> ObservedPod:
         sandboxes = sorted(self._by_uid[uid].values(), key=lambda item: -item.status.attempt)
         first = sandboxes[0].status
         containers = [
@@ -523,6 +533,7 @@ class SimulatedRuntime:
             Path(container.status.log_path).unlink(missing_ok=True)
 
     def _tell(self, event: RuntimeEvent) -> None:
+        self._seen.pop(event.uid, None)
         for listener in self._listeners:
             if listener.full():
                 # Whoever does not read in time is cut, and looks at everything afterwards.
