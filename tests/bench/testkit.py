@@ -8,11 +8,14 @@ import sys
 import tempfile
 import textwrap
 import time
+from contextlib import ExitStack
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from sampan.cmd.snapshot.snapshot_file import Snapshot, write
 from sampan.testing import cluster
 from sampan.testing.kit.launcher import launcher
+from sampan.testing.parts.sampan_process import environment, sampan_command
 
 from .record import append, print_row
 
@@ -124,6 +127,37 @@ def forks():
     return {"fork of a cluster with 10000 objects p50, ms": statistics.median(took)}
 
 
+def forks_by_command():
+    """`sampan fork`, from the command to the prompt: of a snapshot, then of the running cluster."""
+    made = {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    objects = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v" * 50},
+         "metadata": {**made, "name": f"c{number}", "namespace": "default"}}
+        for number in range(10_000)
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as undo:
+        root = Path(directory)
+        write(root / "s.snapshot", Snapshot(objects))
+
+        def seconds(to, *words):
+            command = sampan_command("fork", "--to", str(root / to), *words)
+            began = time.perf_counter()
+            subprocess.run(command, check=True, env=environment(), stdout=subprocess.DEVNULL)
+            undo.callback(end, root / to)
+            return time.perf_counter() - began
+
+        def end(path):
+            down = sampan_command("down", "--data-dir", str(path))
+            subprocess.run(down, check=True, env=environment(), stdout=subprocess.DEVNULL)
+
+        snapshot = seconds("first", "--snapshot", str(root / "s.snapshot"))
+        running = [seconds(name, "--data-dir", str(root / "first")) for name in "abc"]
+    return {
+        "sampan fork of a snapshot of 10000 objects, s": snapshot,
+        "sampan fork of a running cluster with 10000 objects, s": statistics.median(running),
+    }
+
+
 def left():
     """After a thousand clusters: files, descriptors, processes."""
     base = launcher().base
@@ -150,7 +184,7 @@ def is_of(path, base):
 
 def main():
     row = {}
-    for part in (ready, memory, hundred_tests, week, forks, left):
+    for part in (ready, memory, hundred_tests, week, forks, forks_by_command, left):
         row |= part()
         print(part.__name__, flush=True)
     print_row(row)

@@ -1,7 +1,9 @@
 """`sampan lab`: a stream of pods, virtual time, two schedulers side by side."""
 
 import json
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -51,10 +53,10 @@ profiles:
 """
 
 
-def lab(*words, code=0):
+def lab(*words, code=0, where=None):
     done = subprocess.run(
         [*sampan_command("lab", *map(str, words))], capture_output=True, text=True, timeout=200,
-        env=environment(), stdin=subprocess.DEVNULL,
+        env=environment(), stdin=subprocess.DEVNULL, cwd=where,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
@@ -87,6 +89,21 @@ def test_two_schedulers_side_by_side_and_the_same_history_each_time(files):
     assert where[0] != where[1], "another scoring puts pods elsewhere"
     again = json.loads(lab(*words))
     assert {**again, "plugins": 0} == {**spread, "plugins": 0}
+
+
+def test_what_the_page_shows_runs(tmp_path):
+    """docs/lab.md: its files, its first command."""
+    page = (Path(__file__).parents[2] / "docs" / "lab.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    for name, text in zip(("nodes.yaml", "workload.yaml", "packed.yaml"), blocks, strict=True):
+        (tmp_path / name).write_text(text)
+    [command, _] = re.search(r"```sh\n(.*?)```", page, re.S)[1].splitlines()
+    words = command.removeprefix("sampan lab ").split()
+    text = lab(*words, where=tmp_path)
+    reports = text.split("=== ")[1:]
+    assert len([each for each in reports if " 61 succeeded" in each]) == 2, text
+    assert "large-5" in text
+    assert "small-0" in text
 
 
 def test_a_mistake_is_said_with_its_place(files, tmp_path):

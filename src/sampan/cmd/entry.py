@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str], program: str) -> tuple[int, bool]:
     """The exit code, and whether the verb was one of the client's."""
-    words = _in_full(words)
+    words = words if program == "kubectl" else _in_full(words)
     verb = words[0] if words else ""
     if verb == "__complete":
         return _complete(words[1:], program if program == "kubectl" else "sampan"), True

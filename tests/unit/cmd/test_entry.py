@@ -124,3 +124,11 @@ clusters: [{{name: {name}, cluster: {{server: "{server}"}}}}]
 contexts: [{{name: {name}, context: {{cluster: {name}, user: ""}}}}]
 current-context: {name}
 """
+
+
+def test_a_snapshot_may_be_compared_in_short_but_not_by_kubectl(capsys, monkeypatch, tmp_path):
+    assert entry.main(["diff", "before", "--data-dir", str(tmp_path)]) == 1
+    assert "there is no sampan cluster" in capsys.readouterr().err
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert entry._run(["diff", "before"], "kubectl")[0] != 0
+    assert "no sampan cluster" not in capsys.readouterr().err
