@@ -68,7 +68,7 @@ LAYERS = {
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
         "images simulated.script simulated.scenario settings context node.machine "
         "configuration stats status container_spec probes volumes eviction runtime "
-        "containerd native pods sources node simulated server node_parts kubelet"
+        "containerd streams native pods sources node simulated server node_parts kubelet"
     ),
     "scheduler": (
         "model devices cache filters scores plugin profile measured_profile queue.requeue "

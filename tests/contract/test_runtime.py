@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -10,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from sampan.core import spdy
+from sampan.core.http import Request, Upgrade
+from sampan.core.websocket import BINARY, FrameReader
 from sampan.kubelet.container_spec import generate
+from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ImageNotFound,
@@ -351,6 +356,89 @@ def test_a_command_in_a_container_answers(told):
         command = ["sh", "-c", "printf out; exit 5"]
         result = await world.runtime.exec_sync(container_id, command, 10.0)
         assert (result.exit_code, result.stdout) == (5, b"out")
+
+    told(story)
+
+
+class Client:
+    """The other end of an exec's connection: opens its streams, reads until the status is there."""
+
+    def __init__(self, opening=()):
+        self.written, self._opening = b"", [*opening]
+        self._has_status = asyncio.Event()
+        self.closed = False
+
+    async def read(self):
+        if self._opening:
+            return self._opening.pop(0)
+        await self._has_status.wait()
+        return b""  # it has what it wants, and goes
+
+    async def write(self, data):
+        self.written += data
+        if b'"metadata"' in data:
+            self._has_status.set()
+
+    def close(self):
+        self.closed = True
+
+
+def over_spdy():
+    """Headers of the request, the client, and what it heard by stream."""
+    session, kinds = spdy.Session(), ("error", "stdout", "stderr")
+    opened = [session.open({"streamtype": kind}) for kind in kinds]
+    names = {stream: kind for (stream, _), kind in zip(opened, kinds, strict=True)}
+    client = Client(frame for _, frame in opened)
+
+    def heard():
+        said = dict.fromkeys(kinds, b"")
+        for event in session.feed(client.written):
+            if isinstance(event, spdy.Data):
+                said[names[event.stream]] += event.payload
+        return said
+
+    return {"upgrade": "SPDY/3.1", "x-stream-protocol-version": "v4.channel.k8s.io"}, client, heard
+
+
+def over_websocket():
+    client = Client()
+
+    def heard():
+        said = dict.fromkeys(("stdin", "stdout", "stderr", "error"), b"")
+        for frame in FrameReader(from_client=False).feed(client.written):
+            if frame.opcode == BINARY:
+                said[[*said][frame.payload[0]]] += frame.payload[1:]
+        return said
+
+    asked = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13",
+             "sec-websocket-key": "x", "sec-websocket-protocol": "v5.channel.k8s.io"}  # fmt: skip
+    return asked, client, heard
+
+
+@pytest.mark.parametrize("wire", [over_spdy, over_websocket])
+def test_a_client_of_exec_hears_the_output_and_the_code(told, wire):
+    headers, client, heard = wire()
+    command = ("sh", "-c", "printf out; exit 5")
+    options = StreamOptions(stdin=False, stdout=True, stderr=True, tty=False, command=command)
+
+    async def story(world):
+        own = world.runtime.local_streams
+        if own is None:
+            return  # a URL leads to its own streaming server, which is not ours to test
+        _, _, container_id = await world.started("execs")
+        reply = await own.exec(container_id, options, Request("GET", "/", "", headers, b""))
+        assert isinstance(reply, Upgrade)
+        await reply.take_over(client)
+        said = heard()
+        assert (said["stdout"], said["stderr"]) == (b"out", b"")
+        status = json.loads(said["error"])
+        assert (status["status"], status["reason"]) == ("Failure", "NonZeroExitCode")
+        assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "5"}]
+        for bad in ({}, {"upgrade": "websocket", "connection": "Upgrade"}):
+            refused = await own.exec(container_id, options, Request("GET", "/", "", bad, b""))
+            assert refused.status == 400
+        with pytest.raises(RuntimeFailure):
+            await own.exec("nobody", options, Request("GET", "/", "", headers, b""))
 
     told(story)
 

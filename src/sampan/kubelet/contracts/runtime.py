@@ -293,8 +293,9 @@ class Layer:
 
 
 class Runtime(Protocol):
-    # Where it has no streaming server to lead clients to: then no `…_url` is asked for.
-    local_streams: LocalStreams | None
+    @property
+    def local_streams(self) -> LocalStreams | None:
+        """Where it has no streaming server to lead clients to: then no `…_url` is asked for."""
 
     async def info(self) -> RuntimeInfo: ...
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
-from sampan.kubelet.contracts.local_streams import StreamOptions
+from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     Credentials,
@@ -33,7 +33,6 @@ class TimedRuntime(Runtime):
 
     def __init__(self, runtime: Runtime, *, clock: Clock, metrics: Metrics) -> None:
         self._runtime, self._clock = runtime, clock
-        self.local_streams = runtime.local_streams
         self._count = metrics.counter(
             "kubelet_runtime_operations_total",
             "Cumulative number of runtime operations by operation type.",
@@ -50,6 +49,10 @@ class TimedRuntime(Runtime):
             ("operation_type",),
             buckets=BUCKETS,
         )
+
+    @property
+    def local_streams(self) -> LocalStreams | None:
+        return self._runtime.local_streams
 
     async def _observe(self, operation: str, call: Awaitable[T]) -> T:
         began = self._clock.monotonic()

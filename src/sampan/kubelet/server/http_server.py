@@ -74,7 +74,7 @@ class KubeletServer:
         self._config, self._healthy, self._agent = config or {}, healthy, agent
         self._access, self._checkpoints = access or ServerAccess("", None, clock), checkpoints
         self._events = FileEvents()
-        self._streams = Streams(lookup, runtime, pretends=pretends)
+        self._streams = Streams(lookup, runtime)
         self._server: Server | None = None
 
     async def start(self, host: str, port: int, ssl_context: ssl.SSLContext) -> int:

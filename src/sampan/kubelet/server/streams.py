@@ -7,29 +7,19 @@ Invariant: nothing of the streams is interpreted here; the runtime's streaming s
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from urllib.parse import parse_qs
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Reply, Request, Response, Upgrade
+from sampan.core.http import Reply, Request, Response
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_relay import pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
-from sampan.core.websocket import accept, is_websocket, protocols_of, why_not
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.lookup import NotAvailable, PodLookup
-from sampan.kubelet.simulated.played_exec import (
-    HEADERS,
-    PROTOCOL,
-    SPDY,
-    PlayedExec,
-    play_on_websocket,
-)
 
 log = get_logger(__name__)
 
-PLAY_SECONDS = 60.0  # more than any script takes
 # What identifies the caller to the node is not for the runtime.
 _PRIVATE = frozenset({"authorization", "cookie"})
 
@@ -62,9 +52,8 @@ def stream_options(query: str) -> StreamOptions:
 class Streams:
     """Owns the connections to the runtime's streaming server until they are taken over."""
 
-    def __init__(self, lookup: PodLookup, runtime: Runtime, *, pretends: bool = False) -> None:
-        """`pretends`: nothing runs in containers; what commands do is scripted."""
-        self._lookup, self._runtime, self._pretends = lookup, runtime, pretends
+    def __init__(self, lookup: PodLookup, runtime: Runtime) -> None:
+        self._lookup, self._runtime = lookup, runtime
         self._http = HttpClient()
 
     async def close(self) -> None:
@@ -73,8 +62,6 @@ class Streams:
     async def run_in_container(self, target: Target, request: Request) -> Reply:
         """exec. Raises NotAvailable or RuntimeFailure."""
         options = stream_options(request.query)
-        if self._pretends:
-            return await self._play(target, request, options)
         own = self._runtime.local_streams
         if own is not None:
             return await own.exec(await self._running(target), options, request)
@@ -83,21 +70,6 @@ class Streams:
             return self._runtime.exec_url(container, options)
 
         return await self._pass(request, await self._url(target, ask, self._running))
-
-    async def _play(self, target: Target, request: Request, options: StreamOptions) -> Reply:
-        offered = protocols_of(request) if is_websocket(request) and not why_not(request) else []
-        over_websocket = PROTOCOL in offered
-        if not over_websocket and request.headers.get("upgrade", "").upper() != SPDY:
-            return _upgrade_required()
-        container = await self._running(target)
-        result = await self._runtime.exec_sync(container, options.command, PLAY_SECONDS)
-        wanted = {"stdin": options.stdin, "stdout": options.stdout, "stderr": options.stderr,
-                  "resize": options.tty}  # fmt: skip
-        kinds = ["error", *(kind for kind, is_wanted in wanted.items() if is_wanted)]
-        if over_websocket:
-            play = partial(play_on_websocket, result, kinds)
-            return Upgrade(accept(request, PROTOCOL), play)
-        return Upgrade(HEADERS, PlayedExec(result, kinds).run)
 
     async def attach(self, target: Target, request: Request) -> Reply:
         options = stream_options(request.query)

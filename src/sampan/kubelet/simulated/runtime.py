@@ -11,6 +11,7 @@ containers of the last one in takeover.py.
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,8 +61,6 @@ EVENTS_BOUND = 10_000
 
 
 class SimulatedRuntime:
-    local_streams: LocalStreams | None = None  # a URL leads to its own
-
     def __init__(
         self,
         *,
@@ -347,14 +346,20 @@ class SimulatedRuntime:
         code = int(container.script.number("exec-exit-code") or 0)
         return ExecResult(code, container.script.text("exec-output").encode(), b"")
 
+    @functools.cached_property
+    def local_streams(self) -> LocalStreams | None:
+        from sampan.kubelet.simulated.streams import SimulatedStreams  # with the first question
+
+        return SimulatedStreams(self.exec_sync)
+
     async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
-        raise RuntimeFailure("a simulated container cannot be entered")
+        raise RuntimeFailure("it has no streaming server")
 
     async def attach_url(self, container_id: str, streams: StreamOptions) -> str:
-        raise RuntimeFailure("a simulated container cannot be attached to")
+        raise RuntimeFailure("it has no streaming server")
 
     async def port_forward_url(self, sandbox_id: str) -> str:
-        raise RuntimeFailure("a simulated pod has no ports")
+        raise RuntimeFailure("it has no streaming server")
 
     async def reopen_log(self, container_id: str) -> None:
         self._called("reopen_log")

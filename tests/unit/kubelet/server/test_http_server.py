@@ -38,6 +38,7 @@ class StreamingRuntime(SimulatedRuntime):
     """Simulated, but with an address for its streams, as containerd has one."""
 
     streaming = ""
+    local_streams = None
 
     async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
         asked = f"{streams.stdin}/{streams.stdout}/{streams.stderr}/{streams.tty}"

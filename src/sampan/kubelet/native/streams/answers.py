@@ -9,9 +9,10 @@ from typing import Protocol
 
 from sampan.core.http import Reply, Request
 from sampan.kubelet.contracts.local_streams import StreamOptions
-from sampan.kubelet.native.streams import channels, port_forward
-from sampan.kubelet.native.streams.channels import Channels
+from sampan.kubelet.native.streams import port_forward
 from sampan.kubelet.native.streams.remote_command import AttachSession, ExecSession
+from sampan.kubelet.streams import channels
+from sampan.kubelet.streams.channels import Channels
 from sampan.runtime.spawn import Launch
 
 

@@ -16,7 +16,7 @@ from sampan.core import spdy
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Connection, Reply, Request, Response, Upgrade
 from sampan.core.tasks import Tasks
-from sampan.kubelet.native.streams.channels import SPDY, chosen_protocol
+from sampan.kubelet.streams.channels import SPDY, chosen_protocol
 
 PROTOCOL = "portforward.k8s.io"
 _CLONE_NEWNET = 0x40000000

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.local_streams import StreamOptions, exit_status
-from sampan.kubelet.native.streams.channels import (
+from sampan.kubelet.streams.channels import (
     RESIZE,
     STDERR,
     STDIN,

@@ -12,7 +12,15 @@ from typing import Protocol
 from sampan.core import spdy
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Connection, Reply, Request, Response, Upgrade
-from sampan.core.websocket import BINARY, TEXT, WebSocket, accept, is_websocket, protocols_of
+from sampan.core.websocket import (
+    BINARY,
+    TEXT,
+    WebSocket,
+    accept,
+    is_websocket,
+    protocols_of,
+    why_not,
+)
 from sampan.kubelet.contracts.local_streams import StreamOptions
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
@@ -87,6 +95,8 @@ def _no_protocol(known: tuple[str, ...]) -> Response:
 
 
 def _websocket(request: Request, session: Session) -> Reply:
+    if problem := why_not(request):
+        return Response(400, (("content-type", "text/plain"),), f"{problem}\n".encode())
     offered = protocols_of(request)
     chosen = next((protocol for protocol in offered if protocol in WEB_PROTOCOLS), "")
     if offered and not chosen:
