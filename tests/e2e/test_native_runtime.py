@@ -2,10 +2,12 @@
 
 import json
 import os
+import platform
 import signal
 
 import pytest
 
+from sampan.kubelet.native.mapped_mounts import is_possible as maps_users
 from sampan.testing.parts.native_runtime import why_not
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess
@@ -120,6 +122,60 @@ def test_pods_live_as_on_containerd(node):
     kubectl("delete", "pod", "--all", "--wait")
     containers = node.data_dir / "native" / "containers"
     eventually(lambda: not list(containers.iterdir()), 60)
+
+
+OWN_USERS = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: told}
+data: {word: hello}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: mapped}
+spec:
+  hostUsers: false
+  shareProcessNamespace: true
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: IMAGE
+    command: [sh, -c, "touch /own /kept/own; cat /told/word; mkdir /bin/new; sleep 1000"]
+    volumeMounts: [{name: kept, mountPath: /kept}, {name: told, mountPath: /told}]
+  - name: other
+    image: IMAGE
+    command: [sh, -c, "until touch /kept/other; do sleep 0.1; done; sleep 1000"]
+    securityContext: {runAsUser: 1000, runAsGroup: 1000}
+    volumeMounts: [{name: kept, mountPath: /kept}]
+  volumes: [{name: kept, emptyDir: {}}, {name: told, configMap: {name: told}}]
+""".replace("IMAGE", IMAGE)
+
+
+@pytest.mark.skipif(not maps_users(platform.release(), "crun"), reason="an old kernel")
+def test_a_pod_with_users_of_its_own_has_nobody_elses_on_the_node(node):
+    kubectl = node.kubectl
+    kubectl("apply", "-f", "-", stdin=OWN_USERS)
+    kubectl("wait", "--for=condition=Ready", "pod/mapped", "--timeout=60s")
+    inside = ("exec", "mapped", "-c", "main", "--")
+    eventually(lambda: "other" in kubectl(*inside, "ls", "/kept"), 60)
+    said = kubectl(*inside, "stat", "-c", "%n %u", "/bin/busybox", "/own", "/kept/own",
+                   "/kept/other").split()  # fmt: skip
+    assert said[1::2] == ["0", "0", "0", "1000"]
+    assert kubectl("logs", "mapped", "-c", "main") == "hello"
+    first, length = kubectl(*inside, "cat", "/proc/self/uid_map").split()[1:]
+    assert (int(first) % 65536, int(length)) == (0, 65536)
+    container = status(kubectl, "mapped")[1]["containerID"].removeprefix("crun://")
+    place = node.data_dir / "native" / "containers" / container
+    pid = int((place / "pid").read_text())
+    assert os.stat(f"/proc/{pid}").st_uid == int(first) > 0
+    # On the disk of a volume its users are as the pod sees them.
+    [kept] = node.data_dir.glob("kubelet/pods/*/volumes/kubernetes.io~empty-dir/kept")
+    assert {file.name: file.stat().st_uid for file in kept.iterdir()} == {"own": 0, "other": 1000}
+    node.kill()
+    node.up()
+    assert kubectl(*inside, "id", "-u").strip() == "0"
+    kubectl("delete", "pod", "mapped", "--wait")
+    eventually(lambda: not place.exists(), 60)
 
 
 def test_an_image_is_pulled_and_containers_outlive_the_agent(node, registry_image):

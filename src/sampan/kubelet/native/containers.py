@@ -38,9 +38,16 @@ from sampan.kubelet.native import oci_spec, seccomp, users
 from sampan.kubelet.native.failures import translated_failures
 from sampan.kubelet.native.first_process import process_namespace
 from sampan.kubelet.native.machine import this_machine
-from sampan.kubelet.native.namespaces import UTS
+from sampan.kubelet.native.mapped_mounts import mount_mapped
+from sampan.kubelet.native.namespaces import USERS, UTS
 from sampan.kubelet.native.records import ContainerRecord, Records, SandboxRecord
-from sampan.kubelet.native.root_filesystem import mount_root, unmount_root, written_above
+from sampan.kubelet.native.root_filesystem import (
+    VOLUMES,
+    mount_root,
+    mount_root_of_users,
+    unmount_root,
+    written_above,
+)
 from sampan.kubelet.native.sandboxes import Sandboxes
 from sampan.kubelet.runtime.container_process import hears_sigterm, prepare_host, signal_number
 from sampan.runtime import monitor
@@ -196,7 +203,7 @@ class Containers:
             with translated_failures("the container"):
                 surroundings = self._surroundings(record, surrounding, sandbox, container)
 
-                def write(identity: oci_spec.Identity) -> dict[str, Any]:
+                def write(identity: oci_spec.Identity, container: ContainerSpec) -> dict[str, Any]:
                     return oci_spec.oci_spec(
                         container, sandbox, image.config, identity, surroundings, self._machine
                     )
@@ -215,11 +222,17 @@ class Containers:
         container: ContainerSpec,
         image: StoredImage,
         lowers: Sequence[Path],
-        specified: Callable[[oci_spec.Identity], dict[str, Any]],
+        specified: Callable[[oci_spec.Identity, ContainerSpec], dict[str, Any]],
     ) -> None:
         self._records.put(record)
         place = self._records.place(record.id)
-        root = mount_root(place, lowers)
+        own = container.security.users
+        if own is None:
+            root = mount_root(place, lowers)
+        else:
+            users_file = self._sandboxes.place(record.sandbox_id) / USERS
+            root = mount_root_of_users(place, lowers, users_file, own.first)
+            container = _mapped(container, place, users_file)
         identity = users.identity_of(
             container.security,
             image.config.user,
@@ -231,7 +244,7 @@ class Containers:
                 f"it is to run as user {identity.uid} and group {identity.gid}, and there is one "
                 "user for all containers: give yourself more (/etc/subuid and /etc/subgid)"
             )
-        spec = specified(identity)
+        spec = specified(identity, container)
         if not container.security.privileged:
             self._restrict_calls(spec, container.security.seccomp)
         (place / "config.json").write_text(json.dumps(spec))
@@ -477,3 +490,16 @@ def _image_id(stored: StoredImage) -> str:
 def _kill_by_file(pid_file: Path) -> None:
     with contextlib.suppress(OSError, ValueError):
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def _mapped(container: ContainerSpec, place: Path, users_file: Path) -> ContainerSpec:
+    """With its volumes as the pod's own users see them. Raises OSError, RuntimeFailure."""
+    mounts = []
+    for number, mount in enumerate(container.mounts):
+        if not mount.host_path:
+            mounts.append(mount)
+            continue
+        target = place / VOLUMES / str(number)
+        mount_mapped(mount.host_path, target, users_file)
+        mounts.append(replace(mount, host_path=str(target)))
+    return replace(container, mounts=tuple(mounts))

@@ -25,7 +25,8 @@ async def start_first_process(
 ) -> None:
     """`place`: the sandbox's, with its namespaces. Raises ContainerFailure, OSError."""
     bundle = place / "first"
-    (bundle / "rootfs").mkdir(parents=True, exist_ok=True)
+    for name in ("proc", "dev"):  # root of the pod's own users could not make them
+        (bundle / "rootfs" / name).mkdir(parents=True, exist_ok=True)
     program = bundle / "rootfs" / _PROGRAM.removeprefix("/")
     program.write_bytes(pause_program(architecture(platform.machine())))
     program.chmod(0o755)
@@ -37,7 +38,7 @@ async def start_first_process(
 def _spec(place: Path, cgroup: str) -> dict[str, object]:
     shared = [
         {"type": kind, "path": str(place / name)}
-        for kind, name in (("network", "net"), ("ipc", "ipc"), ("uts", "uts"))
+        for kind, name in (("user", "user"), ("network", "net"), ("ipc", "ipc"), ("uts", "uts"))
         if (place / name).exists()
     ]
     return {

@@ -10,6 +10,7 @@ Owner: the kubelet; one per node.
 
 import asyncio
 import contextlib
+import platform
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from sampan.kubelet.contracts.runtime import (
     SandboxStatus,
 )
 from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.kubelet.native import mapped_mounts
 from sampan.kubelet.native.containers import Containers
 from sampan.kubelet.native.failures import translated_failures
 from sampan.kubelet.native.node_images import NodeImages, Registries
@@ -85,9 +87,9 @@ class NativeRuntime:
             await asyncio.to_thread(self.store.collect, unfinished=False)
 
     async def info(self) -> RuntimeInfo:
-        features = RuntimeFeatures(
-            {"": HandlerFeatures(recursive_read_only=True)}, supplemental_groups_policy=True
-        )
+        maps_users = mapped_mounts.is_possible(platform.release(), self._programs.name)
+        handler = HandlerFeatures(recursive_read_only=True, user_namespaces=maps_users)
+        features = RuntimeFeatures({"": handler}, supplemental_groups_policy=True)
         return RuntimeInfo(
             self._programs.name, self._programs.version, True, True, features=features
         )

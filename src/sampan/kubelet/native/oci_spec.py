@@ -206,7 +206,7 @@ def _namespaces(
     container: ContainerSpec, sandbox: SandboxSpec, surroundings: Surroundings
 ) -> list[dict[str, str]]:
     found: list[dict[str, str]] = [{"type": "mount"}]
-    for kind, name in (("net", "network"), ("ipc", "ipc"), ("uts", "uts")):
+    for kind, name in (("user", "user"), ("net", "network"), ("ipc", "ipc"), ("uts", "uts")):
         if kind in surroundings.namespaces:
             found.append({"type": name, "path": surroundings.namespaces[kind]})
     if "pid" in surroundings.namespaces:

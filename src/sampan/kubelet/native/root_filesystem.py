@@ -12,10 +12,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.kubelet.contracts.runtime import Layer
-from sampan.kubelet.volumes.mounts import mount, unmount_all
+from sampan.kubelet.native.mapped_mounts import mount_mapped
+from sampan.kubelet.volumes.mounts import mount, unmount_all, unmount_below
 from sampan.runtime import user_namespace
 
 _FUSE_SECONDS = 10.0
+VOLUMES = "volumes"  # of a container in a user namespace, mapped
+
+
+def mount_root_of_users(directory: Path, lowers: Sequence[Path], users: Path, first: int) -> Path:
+    """As `mount_root`, for a pod with users of its own, pinned at `users`: its user 0 is `first`.
+    What it writes belongs to its users on the disk, too."""
+    mapped = [directory / "mapped-layers" / str(number) for number in range(len(lowers))]
+    try:
+        for lower, target in zip(lowers, mapped, strict=True):
+            mount_mapped(str(lower), target, users)
+        (directory / "upper").mkdir(exist_ok=True)
+        os.chown(directory / "upper", first, first)
+        return mount_root(directory, mapped)
+    finally:
+        for target in mapped:  # the overlay keeps what it needs of them
+            unmount_all(str(target))
 
 
 def mount_root(directory: Path, lowers: Sequence[Path]) -> Path:
@@ -61,6 +78,8 @@ def _mount_by_fuse(root: Path, options: str, work: Path, why: OSError) -> None:
 
 def unmount_root(directory: Path) -> None:
     unmount_all(str(directory / "rootfs"))
+    if (directory / VOLUMES).exists():
+        unmount_below(str(directory / VOLUMES))
 
 
 def written_above(directory: Path) -> Layer:

@@ -31,6 +31,7 @@ from sampan.kubelet.native.first_process import (
 from sampan.kubelet.native.namespaces import (
     IPC,
     NETWORK,
+    USERS,
     UTS,
     is_held,
     make_namespaces,
@@ -128,7 +129,8 @@ class Sandboxes:
     def _make(self, record: SandboxRecord, spec: SandboxSpec) -> None:
         self._records.put(record)
         place = self._records.place(record.id)
-        make_namespaces(place, record.namespaces, spec.hostname, spec.sysctls)
+        users = spec.security.users
+        make_namespaces(place, record.namespaces, spec.hostname, spec.sysctls, users)
         (place / "resolv.conf").write_text(_resolv_conf(spec))
         (place / "hostname").write_text(f"{spec.hostname}\n")
         if not spec.security.host_ipc:
@@ -188,13 +190,10 @@ class Sandboxes:
 
 
 def _refuse_what_is_missing(spec: SandboxSpec) -> None:
-    missing = ""
-    if spec.security.users is not None:
-        missing = "a user namespace (hostUsers: false)"
-    elif spec.runtime_handler:
-        missing = f"the runtime handler {spec.runtime_handler!r}"
-    if missing:
-        raise RuntimeFailure(f"{missing} is not there with --runtime native")
+    if spec.runtime_handler:
+        raise RuntimeFailure(
+            f"the runtime handler {spec.runtime_handler!r} is not there with --runtime native"
+        )
 
 
 def _own_namespaces(spec: SandboxSpec) -> tuple[str, ...]:
@@ -203,6 +202,8 @@ def _own_namespaces(spec: SandboxSpec) -> tuple[str, ...]:
         kinds += [NETWORK, UTS]
     if not spec.security.host_ipc:
         kinds.append(IPC)
+    if spec.security.users is not None:
+        kinds.append(USERS)
     return tuple(kinds)
 
 
