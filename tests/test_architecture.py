@@ -34,7 +34,12 @@ DESIGN = {
 # The one library that a core module wraps; nobody else may import it.
 WRAPPED = {
     "httptools": {"core/http_"},
-    "grpc": {"cri/", "store/etcd_client.py", "kubelet/probes/grpc_health.py"},
+    "grpc": {
+        "cri/",
+        "store/etcd_client.py",
+        "kubelet/probes/grpc_health.py",
+        "core/telemetry/otlp_grpc.py",
+    },
     "sqlite3": {"store/sqlite"},
     "numpy": {"scheduler/"},
     "uvloop": {"cmd/"},

@@ -25,9 +25,23 @@ def test_nothing_is_sampled_where_nothing_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "endpoint", ["localhost:4317", "dns:///otel:4317", "unix:///run/otel.sock", "[::1]:4317"]
+)
+def test_collectors_are_named_as_upstream_names_them(tmp_path, endpoint):
+    assert read(tmp_path, f"{HEAD}endpoint: '{endpoint}'\n").endpoint == endpoint
+
+
+def test_without_an_endpoint_it_is_the_collector_of_this_machine(tmp_path):
+    assert read(tmp_path, HEAD).endpoint == "localhost:4317"
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
-        (f"{HEAD}endpoint: localhost:4317\n", "gRPC"),
+        (f"{HEAD}endpoint: ftp://localhost:4317\n", "unsupported scheme: ftp"),
+        (f"{HEAD}endpoint: http://\n", "names no host"),
+        (f"{HEAD}endpoint: ''\n", "empty"),
+        (f"{HEAD}endpoint: 'http://[x'\n", "endpoint"),
         (f"{HEAD}endpoint: 7\n", "endpoint"),
         (f"{HEAD}endpoint: http://x:4318\nsamplingRatePerMillion: 1000001\n", "million"),
         (f"{HEAD}endpoint: http://x:4318\nsamplingRatePerMillion: often\n", "million"),
