@@ -51,6 +51,8 @@ def selected(cache: Cache, index: str, namespace: str, selector: LabelSelector) 
 
 def may_select(cache: Cache, namespace: str, labels: Mapping[str, str]) -> list[Obj]:
     """Who of a namespace selects by one of the labels, or by none at all: these may match."""
+    if not cache.index_values(SELECTOR):
+        return []  # of most kinds there is none at all
     found = cache.by(SELECTOR, f"{namespace}/")
     for label in labels.items():
         found += cache.by(SELECTOR, _value(namespace, *label))

@@ -332,4 +332,4 @@ def _by_job(pod: Obj) -> Iterable[str]:
 
 def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     keys = {key for pod in (old, new) if pod is not None for key in _by_job(pod)}
-    return keys | set(may_adopt(caches, JOBS, new))
+    return keys | set(may_adopt(caches, JOBS, old, new))

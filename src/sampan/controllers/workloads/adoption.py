@@ -51,12 +51,23 @@ async def claims(
     ]
 
 
-def may_adopt(caches: Caches, resource: Resource, pod: Obj | None) -> Iterable[str]:
+def is_offered(old: Obj | None, new: Obj | None) -> bool:
+    """A pod that nobody has is new, or somebody else may have it now than before. Whoever may have
+    had it all along knows of it."""
+    if new is None or controller_of(new) is not None or is_deleted(new):
+        return False
+    same = old is not None and controller_of(old) is None and uid_of(old) == uid_of(new)
+    return not same or labels_of(old or {}) != labels_of(new)
+
+
+def may_adopt(
+    caches: Caches, resource: Resource, old: Obj | None, new: Obj | None
+) -> Iterable[str]:
     """Keys of those that match a pod that nobody has. Needs the index SELECTOR."""
-    if pod is None or controller_of(pod) is not None or is_deleted(pod):
+    if new is None or not is_offered(old, new):
         return
-    labels = labels_of(pod)
-    for owner in may_select(caches(resource), namespace_of(pod), labels):
+    labels = labels_of(new)
+    for owner in may_select(caches(resource), namespace_of(new), labels):
         if from_object((owner.get("spec") or {}).get("selector")).matches(labels):
             yield key_of(owner)
 

@@ -400,7 +400,7 @@ def _place_facts(node: Obj) -> tuple[object, ...]:
 
 
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys = set(may_adopt(caches, DAEMON_SETS, new))
+    keys = set(may_adopt(caches, DAEMON_SETS, old, new))
     for pod in (old, new):
         controller = controller_of(pod) if pod is not None else None
         if pod is not None and controller is not None and controller.get("kind") == "DaemonSet":

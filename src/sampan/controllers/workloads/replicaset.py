@@ -42,7 +42,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
-from sampan.controllers.workloads.adoption import lives
+from sampan.controllers.workloads.adoption import is_offered, lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     claim,
@@ -223,7 +223,7 @@ def _owner_of_pod(kind: Kind) -> Wake:
 
     def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
         keys = {key for pod in (old, new) if pod is not None for key in _controller_key(kind, pod)}
-        if new is not None and not keys and controller_of(new) is None and not is_deleted(new):
+        if new is not None and not keys and is_offered(old, new):
             labels = labels_of(new)
             for owner in may_select(caches(kind.resource), namespace_of(new), labels):
                 if kind.selector(owner).matches(labels):
