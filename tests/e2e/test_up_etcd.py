@@ -1,6 +1,7 @@
 """`sampan up --store etcd://…`: two processes, one cluster. [E3]"""
 
 import asyncio
+import json
 import shutil
 import subprocess
 
@@ -11,6 +12,7 @@ from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
 from sampan.testing.parts.etcd_server import etcd_url
+from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.etcd, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -30,6 +32,23 @@ def deployment(name, replicas):
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+STEPS = {"create pods", "queue", "filter and score", "patch pods/status"}
+
+
+def bare_pod():
+    spec = {"containers": [{"name": "main", "image": "registry.example/app:1"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+
+
+def steps_of(process, name):
+    """As `sampan trace` knows them, whoever of the servers did what."""
+    command = [*sampan_command("trace"), name, "-o", "json", "--kubeconfig",
+               str(process.kubeconfig)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment())
+    assert done.returncode == 0, done.stderr
+    return {span["name"] for span in json.loads(done.stdout)["spans"]}
 
 
 async def pods_become(client, count, seconds=40):
@@ -74,6 +93,8 @@ def test_two_processes_on_one_etcd_are_one_cluster_of_which_one_may_go(two_proce
         made = await second.create(DEPLOYMENTS, deployment("web", 3), "default")
         assert await first.get(DEPLOYMENTS, "default", "web") is not None
         await pods_become(first, 3)
+        for client, name in ((first, "from-one"), (second, "from-two")):
+            await client.create(PODS, {"metadata": {"name": name}, **bare_pod()}, "default")
         await first.close()
         await second.close()
         return made
@@ -84,10 +105,12 @@ def test_two_processes_on_one_etcd_are_one_cluster_of_which_one_may_go(two_proce
         await insist(lambda: left.create(CONFIG_MAPS, config, "default"))
         patch = {"spec": {"replicas": 5}}
         await left.patch(DEPLOYMENTS, "default", "web", patch, patch_type="merge")
-        await pods_become(left, 5)
+        await pods_become(left, 7)
         await left.close()
 
     asyncio.run(together())
+    for asked, name in ((one, "from-two"), (two, "from-one")):
+        eventually(lambda asked=asked, name=name: steps_of(asked, name) >= STEPS, 60)
     assert one.stop() == 0
     asyncio.run(alone())
 

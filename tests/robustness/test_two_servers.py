@@ -8,7 +8,9 @@ import pytest
 
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
+from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
+from sampan.core.telemetry.traces import Traces
 from sampan.testing.generators.api_requests import api_server
 from sampan.testing.parts.etcd_server import etcd_url
 from sampan.testing.worlds.control_plane import published_schema
@@ -24,8 +26,10 @@ ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
 async def servers(url, count=2):
     async with AsyncExitStack() as undo:
         made = [
-            undo.enter_async_context(api_server(published_schema(), url, clock=SystemClock()))
-            for _ in range(count)
+            undo.enter_async_context(
+                api_server(published_schema(), url, clock=clock, metrics=Metrics(Traces(clock)))
+            )
+            for clock in [SystemClock()] * count
         ]
         # At once, on an empty store: both want to fill it.
         yield await all_of(made)
@@ -253,3 +257,30 @@ def test_the_loss_of_a_server_is_not_noticed_by_who_retries_at_the_other():
 
     with etcd_url() as url:
         asyncio.run(main(url))
+
+
+def test_each_server_keeps_what_it_is_told_of_pods_that_others_wrote():
+    """A scheduler or kubelet tells one server of a pod that was created through another one."""
+
+    async def story(one, two):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+               "spec": {"containers": [{"name": "main", "image": "x"}]}}  # fmt: skip
+        made = await one.made("/api/v1/namespaces/default/pods", pod)
+        async with asyncio.timeout(30):
+            while (await two.get("/api/v1/namespaces/default/pods/web")).status != 200:
+                await asyncio.sleep(0.02)
+        span = {"uid": made["metadata"]["uid"], "lane": "scheduler", "name": "queue", "began": 1.0,
+                "ended": 2.0, "facts": {}}  # fmt: skip
+        nobody = {**span, "uid": "nobody"}
+        for _ in range(2):
+            told = await two.post("/sampan/v1/spans", {"spans": [span, nobody]})
+            assert told.obj["taken"] == 1, told.message
+        path = "/sampan/v1/trace/pods/default/web"
+        found = [
+            [item["name"] for item in (await api.get(path)).obj["traces"][0]["spans"]]
+            for api in (one, two)
+        ]
+        assert found[0][0] == "create pods"
+        assert found[1] == ["queue", "queue"]
+
+    on_servers(story)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 from sampan.api.calls import Answer, Call, ListAnswer
-from sampan.api.objects import Obj, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.rules.journey import journey_document
 from sampan.api.rules.pods import is_ready, node_name
@@ -99,24 +99,35 @@ class TracedObjects:
     async def receive(self, user: User, spans: object, may: MayTell) -> int:
         """What other processes have noted; how many were taken: of pods that are known here, from
         whoever may write their status (a node: of its own pods)."""
+        items = spans if isinstance(spans, list) else ()
+        told = [(span, item["uid"]) for item in items if (span := _span_of(item)) is not None]
+        names = self._pod_names({uid for _, uid in told})
+        allowed = {
+            uid: about is not None and await self._may_tell(user, about, may)
+            for uid, about in names.items()
+        }
         taken = 0
-        allowed: dict[str, bool] = {}
-        for item in spans if isinstance(spans, list) else ():
-            span = _span_of(item)
-            if span is None:
-                continue
-            uid = item["uid"]
-            if uid not in allowed:
-                allowed[uid] = await self._may_tell(user, uid, may)
-            if allowed[uid]:
-                self.traces.add(uid, span)
+        for span, uid in told:
+            about = names[uid]
+            if about is not None and allowed[uid]:
+                self.traces.add_of(about, uid, span)
                 taken += 1
         return taken
 
-    async def _may_tell(self, user: User, uid: str, may: MayTell) -> bool:
-        about = self._name_of(uid)
-        if about is None or about.resource != "pods":
-            return False
+    def _pod_names(self, uids: set[str]) -> dict[str, About | None]:
+        """None of those that are no pods. Some may be written through other servers alone."""
+        names = {uid: self._name_of(uid) for uid in uids}
+        unknown = {uid for uid, about in names.items() if about is None}
+        if unknown:
+            for pod in self._registry.find_all(PODS):
+                if (uid := uid_of(pod)) in unknown:
+                    names[uid] = About("pods", namespace_of(pod), name_of(pod))
+        return {
+            uid: about if about is not None and about.resource == "pods" else None
+            for uid, about in names.items()
+        }
+
+    async def _may_tell(self, user: User, about: About, may: MayTell) -> bool:
         if user.name.startswith(NODE_USER):
             pod = self._registry.find(PODS, about.namespace, about.name)
             if pod is None or node_name(pod) != user.name.removeprefix(NODE_USER):

@@ -48,8 +48,9 @@ class _TimedStep:
 class Trace(list[Span | Marks]):
     """What was noted of one object, in order."""
 
-    __slots__ = ("dropped",)
+    __slots__ = ("dropped", "told")
     dropped: int  # spans that made room for later ones
+    told: About | None  # the object, where no request of this server was about it
 
     @property
     def begun_as(self) -> str:
@@ -60,7 +61,7 @@ class Trace(list[Span | Marks]):
     @property
     def about(self) -> About | None:
         """The object; None where only its uid is known."""
-        return next((item.about for item in self if isinstance(item, Marks)), None)
+        return next((item.about for item in self if isinstance(item, Marks)), self.told)
 
     def has_request(self, id_: str) -> bool:
         return any(isinstance(item, Marks) and item.id == id_ for item in self)
@@ -155,6 +156,13 @@ class Traces:
         elif self.is_on:
             self._note(uid, span)
 
+    def add_of(self, about: About, uid: str, span: Span) -> None:
+        """A step of an object that nobody may have written through this server."""
+        self.add(uid, span)
+        trace = self._traces.get(uid)
+        if trace is not None:
+            trace.told = about
+
     def span(self, uid: str, lane: str, name: str, began: float, **facts: str) -> None:
         """A step that ends now."""
         if self.is_on:
@@ -179,7 +187,7 @@ class Traces:
         if self._exported is not None:
             self._exported.add(id_, marks)
         trace = Trace((marks,))
-        trace.dropped = 0
+        trace.dropped, trace.told = 0, None
         return trace
 
     async def timed(self, uid: str, lane: str, name: str, work: Awaitable[T]) -> T:
@@ -236,7 +244,7 @@ class Traces:
             if len(self._traces) >= self._most:
                 self._forget()
             self._traces[uid] = trace = Trace((noted,))
-            trace.dropped = 0
+            trace.dropped, trace.told = 0, None
         else:
             trace.append(noted)
             if not len(trace) % TRIM_EVERY:
