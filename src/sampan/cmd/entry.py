@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from sampan.cmd.help_screen import CLUSTER_VERBS, screen
 
+LARGE = 3_000_000  # blocks of memory: some ten thousand pods
 # Verbs of the cluster that ask its API, as the client does.
 QUESTIONS = ("why", "trace", "tour", "schedule", "ui")
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(list(arguments), "sampan")[0]
     gc.set_threshold(50_000)  # most commands are over before there is anything to collect
     code, is_client = _run(sys.argv[1:], os.path.basename(sys.argv[0]).removesuffix(".exe"))
-    return _leave(code) if is_client else code
+    return _leave(code) if is_client or sys.getallocatedblocks() > LARGE else code
 
 
 def _run(words: list[str], program: str) -> tuple[int, bool]:
@@ -90,8 +91,9 @@ def _complete(words: list[str], program: str) -> int:
 
 
 def _leave(code: int) -> NoReturn:
-    """At once: taking the interpreter apart takes as long as a request. The client's verbs leave
-    nothing for it to do."""
+    """At once: taking the interpreter apart takes as long as a request, and with all objects of a
+    large cluster many seconds. The client's verbs leave nothing for it to do; nor does a cluster,
+    whose parts have stopped."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()

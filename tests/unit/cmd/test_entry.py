@@ -1,5 +1,6 @@
 """cmd/entry.py: whose verb is it, and what does that cost."""
 
+import os
 import subprocess
 import sys
 
@@ -132,3 +133,27 @@ def test_a_snapshot_may_be_compared_in_short_but_not_by_kubectl(capsys, monkeypa
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert entry._run(["diff", "before"], "kubectl")[0] != 0
     assert "no sampan cluster" not in capsys.readouterr().err
+
+
+LEAVING = """
+import atexit, sys
+from sampan.cmd import entry
+entry.LARGE = int(sys.argv[1])
+atexit.register(print, "taken apart")
+sys.argv = ["sampan", "list"]
+sys.exit(entry.main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("large", "ends"), [("0", False), ("1000000000", True)])
+def test_a_process_with_much_in_its_memory_leaves_at_once(tmp_path, large, ends):
+    """what a cluster of 150 000 pods has would take longer to take apart than to stop"""
+    found = subprocess.run(
+        [sys.executable, "-c", LEAVING, large],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)},
+        check=True,
+    )
+    assert ("taken apart" in found.stdout) == ends
