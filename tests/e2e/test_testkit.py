@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sampan.api.errors import ApiError, NotFound
+from sampan.cmd.snapshot.snapshot_file import Snapshot, write
 from sampan.testing import chaos, cluster
 from sampan.testing.kit.chaos import Chaos
 from sampan.testing.kit.expectations import NotAsExpected
@@ -36,6 +37,11 @@ spec:
         simulated.sampan.dev/exec-output: "played\\n"
         simulated.sampan.dev/exec-exit-code: "3"
     spec: {containers: [{name: c, image: nginx}]}
+"""
+ODD_NODES = """
+apiVersion: simulated.sampan.dev/v1
+kind: Nodes
+types: [{name: node, count: 2, capacity: {cpu: 7}}]
 """
 SAMPAN = (sys.executable, "-m", "sampan")
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}"
@@ -204,7 +210,8 @@ def test_a_fork_goes_on_from_where_the_other_is():
 
 
 def test_a_cluster_begins_with_what_another_one_saved(tmp_path):
-    with cluster(nodes=2) as c:
+    (tmp_path / "nodes.yaml").write_text(ODD_NODES)
+    with cluster(nodes_file=str(tmp_path / "nodes.yaml")) as c:
         c.apply(WEB)
         c.assert_ready("deploy/web")
         saved = c.save(tmp_path / "state")
@@ -214,6 +221,7 @@ def test_a_cluster_begins_with_what_another_one_saved(tmp_path):
         assert c.diff(saved)[0] == "+ Pod default/p"
     with cluster(snapshot=saved, clock="virtual") as c:
         assert c.nodes.names() == ["node-0", "node-1"]
+        assert c.get("node/node-1")["status"]["capacity"]["cpu"] == "7"
         c.assert_ready("deploy/web")
         assert (c.pods.names(), c.get("deploy/web")["metadata"]["uid"]) == (names, uid)
         c.delete(f"pod/{names[0]}")
@@ -272,6 +280,13 @@ def test_a_cluster_that_cannot_be_is_refused_in_one_line(chosen, says):
         cluster(**chosen)
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_snapshot_that_cannot_be_restored_is_refused_in_one_line(tmp_path):
+    boat = {"apiVersion": "x.example/v1", "kind": "Boat", "metadata": {"name": "b"}}
+    write(tmp_path / "s", Snapshot([boat]))
+    with pytest.raises(CannotStart, match="nobody defines the kind Boat"):
+        cluster(snapshot=tmp_path / "s")
 
 
 def test_a_store_on_disk():

@@ -11,7 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sampan.api.objects import Obj, name_of
+import orjson
+
+from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
@@ -25,6 +27,7 @@ from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.lab.recording import nodes_document
 from sampan.cmd.settings import UpSettings
 from sampan.cmd.snapshot.restore import restore
 from sampan.cmd.snapshot.snapshot_file import BadSnapshot, read
@@ -54,6 +57,7 @@ IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
 # Every process of the kit works in the directory of its cluster: what was set before a fork then
 # means another place behind it.
 HERE = "."
+NODES_FILE = f"{HERE}/nodes.yaml"  # in the place of those that a snapshot has
 EXIT_CODE, EXIT_REASON = 1, "Error"  # of a container that fails, where the test says no more
 
 
@@ -106,7 +110,7 @@ class Plane:
         url = "memory:" if self._spec.store == "memory" else f"sqlite:///{HERE}/store.db"
         self.store = await open_store(url, self.clock)
         if self._objects:
-            await restore(self.store, self._objects)
+            await self._restore()
         self.server = ApiServer(
             self.store, self._schema, self._settings(), self.clock, self._metrics, self.rng
         )
@@ -120,6 +124,12 @@ class Plane:
         self._tasks.supervise("controllers", self._control)
         if self._has_nodes:
             await self.nodes.start(self.client_of, self._metrics, self._node_tls)
+
+    async def _restore(self) -> None:
+        try:
+            await restore(self.store, self._objects)
+        except BadSnapshot as error:
+            raise CannotStart(f"{self._spec.snapshot}: {error}") from error
 
     async def listen(self) -> int:
         """From now on clients outside are answered; says on which port."""
@@ -167,13 +177,15 @@ class Plane:
         return InProcessClient(backend)
 
     def _simulated_nodes(self) -> SimulatedNodes:
-        known = tuple(name_of(obj) for obj in self._objects if obj["kind"] == "Node")
+        known = [obj for obj in self._objects if obj["kind"] == "Node"]
         file = self._spec.nodes_file
-        self._has_nodes = bool(known or self._spec.nodes or file)
+        if known and not file:
+            file = NODES_FILE
+            Path(file).write_bytes(orjson.dumps(nodes_document(known, by_name=True)))
+        self._has_nodes = bool(self._spec.nodes or file)
         settings = UpSettings(
-            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, node_names=known,
-            nodes_file=file,
-        )  # fmt: skip
+            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, nodes_file=file
+        )
         progress = Progress(io.StringIO(), self.clock)
         return SimulatedNodes(settings, IDENTITY, progress, self.clock, self.rng)
 
