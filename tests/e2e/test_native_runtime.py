@@ -31,9 +31,26 @@ spec:
   - name: httpd
     image: IMAGE
     command: [sh, -c, "httpd -f -p 8080 -h /shared & wait"]
-    volumeMounts: [{name: shared, mountPath: /shared}]
+    volumeMounts:
+    - {name: shared, mountPath: /shared}
+    - {name: image, mountPath: /image}
+    - {name: image, mountPath: /programs, subPath: bin}
     readinessProbe: {httpGet: {port: 8080, path: /index.html}, periodSeconds: 1}
-  volumes: [{name: shared, emptyDir: {}}]
+  volumes:
+  - {name: shared, emptyDir: {}}
+  - {name: image, image: {reference: IMAGE, pullPolicy: Never}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: astray}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: IMAGE
+    command: [sleep, "1000"]
+    volumeMounts: [{name: image, mountPath: /image, subPath: no/such}]
+  volumes: [{name: image, image: {reference: IMAGE}}]
 ---
 apiVersion: v1
 kind: Pod
@@ -104,6 +121,13 @@ def test_pods_live_as_on_containerd(node):
     kubectl("apply", "-f", "-", stdin=PODS)
     kubectl("wait", "--for=condition=Ready", "pod/web", "pod/strict", "pod/shared", "--timeout=60s")
     assert kubectl("exec", "web", "--", "cat", "/shared/index.html") == "made by init\n"
+    script = "ls /image/bin /programs; touch /image/x; /image/bin/busybox true; echo $?"
+    seen = kubectl("exec", "web", "--", "sh", "-c", f"({script}) 2>&1")
+    assert seen.count("busybox\n") == 2
+    assert "Read-only file system" in seen
+    assert seen.endswith("126\n"), "programs of an image volume do not run"
+    eventually(lambda: status(kubectl, "astray")[1]["state"]["waiting"]["reason"]
+               == "ImageVolumeMountFailed", 60)  # fmt: skip
     assert "Seccomp:\t2" in kubectl("logs", "strict")
     assert kubectl("logs", "strict").startswith("1000\n")
     assert "CapEff:\t0000000000000000" in kubectl("logs", "strict")
@@ -178,7 +202,9 @@ def test_a_pod_with_users_of_its_own_has_nobody_elses_on_the_node(node):
     eventually(lambda: not place.exists(), 60)
 
 
-def test_an_image_is_pulled_and_containers_outlive_the_agent(node, registry_image):
+def test_an_image_is_pulled_and_containers_outlive_the_agent(
+    node, registry_image, archive, tmp_path
+):
     kubectl = node.kubectl
     script = "echo before; sleep 1000 & trap 'exit 4' TERM; echo ready; wait"
     kubectl(
@@ -198,6 +224,13 @@ def test_an_image_is_pulled_and_containers_outlive_the_agent(node, registry_imag
     assert status(kubectl, "pulled")[1]["containerID"] == before
     assert kubectl("exec", "pulled", "--", "echo", "still here") == "still here\n"
     assert registry_image in node.run("image", "list")
+    saved = tmp_path / "saved.tar"
+    assert "MiB" in node.run("image", "save", registry_image, "-f", str(saved))
+    node.run("image", "rm", registry_image)
+    assert registry_image not in node.run("image", "list")
+    assert f"imported {registry_image}" in node.run("image", "import", str(saved))
+    node.run("image", "import", str(archive))  # which is the same image by another name
+    assert "came now" in node.run("image", "pull", registry_image)
     kubectl("delete", "pod", "pulled", "ends", "--wait")
 
 

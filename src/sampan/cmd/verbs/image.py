@@ -16,6 +16,7 @@ from sampan.kubelet.images.reference import InvalidReference, parse
 
 CONNECT_SECONDS = 10.0
 SHORTEST_ID = 4
+_STEP_BYTES = 1 << 20
 
 
 class NoSuchImage(Exception):
@@ -27,7 +28,7 @@ def run(action: str, data_dir: str, name: str, target: str = "", engine: str = "
     try:
         data = find_data_dir(data_dir)
         if native_images.is_native(data.root):
-            _run_native(native_images.NativeImages(data.root), action, name, engine)
+            _run_native(native_images.NativeImages(data.root), action, name, target or engine)
             return 0
         socket_path = _socket_of(data)
         match action:
@@ -53,15 +54,22 @@ def run(action: str, data_dir: str, name: str, target: str = "", engine: str = "
     return 0
 
 
-def _run_native(images: native_images.NativeImages, action: str, name: str, engine: str) -> None:
+def _run_native(images: native_images.NativeImages, action: str, name: str, other: str) -> None:
+    """`other`: the file to save to, or whom to load from."""
     match action:
         case "import":
             _say_imported(images.import_file(Path(name)), Path(name))
         case "load":
-            _load(images.import_file, name, engine)
+            _load(images.import_file, name, other)
         case "pull":
-            image = images.pull(name, lambda _count: None)
-            print(f"pulled {parse(name).full_name()} ({_size(image.size_bytes)})")
+            progress = _Progress()
+            image = images.pull(name, progress.add)
+            progress.end()
+            full, whole = parse(name).full_name(), _size(image.size_bytes)
+            print(f"pulled {full} ({whole}, {_size(progress.came)} of it came now)")
+        case "save":
+            size = images.save(name, Path(other))
+            print(f"saved {name} to {other} ({_size(size)})")
         case "list":
             _print_table(images.images())
         case "rm":
@@ -69,8 +77,23 @@ def _run_native(images: native_images.NativeImages, action: str, name: str, engi
             images.remove(image)
             for gone in [*image.tags, *image.digests] or [image.id]:
                 print(f"removed {gone}")
-        case _:
-            raise NoSuchImage(f"`sampan image {action}` is not there for --runtime native yet")
+
+
+class _Progress:
+    """How many bytes came; on a terminal a line that grows."""
+
+    def __init__(self) -> None:
+        self.came = self._said = 0
+
+    def add(self, count: int) -> None:
+        self.came += count
+        if sys.stdout.isatty() and self.came - self._said >= _STEP_BYTES:
+            self._said = self.came
+            print(f"\r{_size(self.came)}", end="", flush=True)
+
+    def end(self) -> None:
+        if self._said:
+            print("\r", end="")
 
 
 def _socket_of(data: DataDir) -> str:

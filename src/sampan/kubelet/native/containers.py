@@ -21,6 +21,7 @@ from typing import Any
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.remove_tree import remove_tree
 from sampan.core.tasks import all_of, finish
 from sampan.kubelet.contracts.runtime import (
     CommandTimedOut,
@@ -37,6 +38,7 @@ from sampan.kubelet.contracts.runtime import (
 from sampan.kubelet.native import oci_spec, seccomp, users
 from sampan.kubelet.native.failures import translated_failures
 from sampan.kubelet.native.first_process import process_namespace
+from sampan.kubelet.native.image_mounts import BundlePlace, ContainerImages, mounts_of
 from sampan.kubelet.native.machine import this_machine
 from sampan.kubelet.native.mapped_mounts import mount_mapped
 from sampan.kubelet.native.namespaces import USERS, UTS
@@ -54,6 +56,7 @@ from sampan.runtime import monitor
 from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
+from sampan.runtime.remains import remove_remains
 from sampan.runtime.seccomp_filter import SeccompFilters
 from sampan.runtime.spawn import PIPE, Launch, spawn
 
@@ -100,14 +103,23 @@ class Containers:
             self._all[record.id] = Container(record, sandbox.uid if sandbox else "")
             if sandbox is None:
                 await self.remove(record.id)
-            else:
+            elif record.started_at or record.failure:
                 self._adopt(self._all[record.id])
+            elif self._files(record.id).exit_code.exists():
+                await self._undo_start(record.id)
         for left in self._records.broken():
             await asyncio.to_thread(self._forget, left)
 
+    async def _undo_start(self, container_id: str) -> None:
+        """Its start was cut off: it is as it was when it had been created."""
+        with translated_failures("the container"):
+            place = self._records.place(container_id)
+            await remove_remains(self._programs, container_id, place)
+            remove_tree(self._files(container_id).exit_code)
+
     def _adopt(self, container: Container) -> None:
         record = container.record
-        if not record.started_at or record.failure:
+        if record.failure:
             return
         try:
             self._watch(container, Monitor(record.id, self._files(record.id)))
@@ -186,14 +198,14 @@ class Containers:
         surrounding: SandboxRecord,
         container: ContainerSpec,
         sandbox: SandboxSpec,
-        image: StoredImage,
-        lowers: Sequence[Path],
+        images: ContainerImages,
     ) -> str:
         prepare_host(container, sandbox.log_directory)
+        image = images.own.image
         record = ContainerRecord(
             secrets.token_hex(32), surrounding.id, container.name, container.attempt,
             container.user_image, _image_id(image), self._clock.now(), dict(container.labels),
-            dict(container.annotations), image.config.diff_ids,
+            dict(container.annotations), images.diff_ids(),
             os.path.join(sandbox.log_directory, container.log_path),
             image.config.stop_signal or "SIGTERM", container.tty, container.stdin,
             container.stdin_once,
@@ -203,12 +215,12 @@ class Containers:
             with translated_failures("the container"):
                 surroundings = self._surroundings(record, surrounding, sandbox, container)
 
-                def write(identity: oci_spec.Identity, container: ContainerSpec) -> dict[str, Any]:
+                def write(spec: ContainerSpec, identity: oci_spec.Identity) -> dict[str, Any]:
                     return oci_spec.oci_spec(
-                        container, sandbox, image.config, identity, surroundings, self._machine
+                        spec, sandbox, image.config, identity, surroundings, self._machine
                     )
 
-                await asyncio.to_thread(self._write_bundle, record, container, image, lowers, write)
+                await asyncio.to_thread(self._write_bundle, record, container, images, write)
             made = True
         finally:
             if not made:
@@ -220,22 +232,21 @@ class Containers:
         self,
         record: ContainerRecord,
         container: ContainerSpec,
-        image: StoredImage,
-        lowers: Sequence[Path],
-        specified: Callable[[oci_spec.Identity, ContainerSpec], dict[str, Any]],
+        images: ContainerImages,
+        specified: Callable[[ContainerSpec, oci_spec.Identity], dict[str, Any]],
     ) -> None:
         self._records.put(record)
         place = self._records.place(record.id)
-        own = container.security.users
+        own, users_file = container.security.users, None
         if own is None:
-            root = mount_root(place, lowers)
+            root = mount_root(place, images.own.lowers)
         else:
             users_file = self._sandboxes.place(record.sandbox_id) / USERS
-            root = mount_root_of_users(place, lowers, users_file, own.first)
+            root = mount_root_of_users(place, images.own.lowers, users_file, own.first)
             container = _mapped(container, place, users_file)
         identity = users.identity_of(
             container.security,
-            image.config.user,
+            images.own.image.config.user,
             users.text_inside(root, "etc", "passwd"),
             users.text_inside(root, "etc", "group"),
         )
@@ -244,7 +255,9 @@ class Containers:
                 f"it is to run as user {identity.uid} and group {identity.gid}, and there is one "
                 "user for all containers: give yourself more (/etc/subuid and /etc/subgid)"
             )
-        spec = specified(identity, container)
+        target = BundlePlace(place, root, users_file, own.first if own is not None else 0)
+        mounts = mounts_of(target, container.mounts, images)
+        spec = specified(replace(container, mounts=mounts), identity)
         if not container.security.privileged:
             self._restrict_calls(spec, container.security.seccomp)
         (place / "config.json").write_text(json.dumps(spec))
@@ -373,14 +386,22 @@ class Containers:
 
     async def _remove(self, container: Container) -> None:
         await self._kill(container) if container.state is ContainerState.RUNNING else None
-        if container.record.started_at or container.record.failure:
-            with contextlib.suppress(ContainerFailure):  # it was never there, or is gone
-                await monitor.call(self._programs, "delete", "--force", container.record.id)
+        record = container.record
+        if self._files(record.id).exit_code.exists():
+            await self._delete(record.id)
         if container.monitor is not None:
             container.monitor.close()
         with translated_failures("the container"):
             await asyncio.to_thread(self._forget, container.record.id)
         self._all.pop(container.record.id, None)
+
+    async def _delete(self, container_id: str) -> None:
+        try:
+            await monitor.call(self._programs, "delete", "--force", container_id)
+        except ContainerFailure:  # it never was whole, or is gone
+            with translated_failures("the container"):
+                place = self._records.place(container_id)
+                await remove_remains(self._programs, container_id, place)
 
     def _forget(self, container_id: str) -> None:
         unmount_root(self._records.place(container_id))

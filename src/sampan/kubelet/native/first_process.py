@@ -4,7 +4,6 @@ Job: start it, find its process namespace, end it. Pods that do not share have n
 Invariant: it belongs to its sandbox, and has nothing but its one program to read.
 """
 
-import contextlib
 import json
 import os
 import platform
@@ -15,6 +14,7 @@ from sampan.kubelet.containerd.pause_image import pause_program
 from sampan.runtime import monitor
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure
 from sampan.runtime.programs import Programs
+from sampan.runtime.remains import remove_remains
 
 _PROGRAM = "/pause"
 _NOBODY = 65535
@@ -72,6 +72,11 @@ def process_namespace(place: Path) -> str:
     return f"/proc/{pid}/ns/pid"
 
 
-async def end_first_process(programs: Programs, sandbox_id: str) -> None:
-    with contextlib.suppress(ContainerFailure):  # it is gone
+async def end_first_process(programs: Programs, place: Path, sandbox_id: str) -> None:
+    """Raises OSError."""
+    if not (place / "first").is_dir():
+        return
+    try:
         await monitor.call(programs, "delete", "--force", sandbox_id)
+    except ContainerFailure:  # it never was whole, or is gone
+        await remove_remains(programs, sandbox_id, place / "first")

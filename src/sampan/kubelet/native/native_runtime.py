@@ -40,6 +40,7 @@ from sampan.kubelet.images.reference import InvalidReference, parse
 from sampan.kubelet.native import mapped_mounts
 from sampan.kubelet.native.containers import Containers
 from sampan.kubelet.native.failures import translated_failures
+from sampan.kubelet.native.image_mounts import ContainerImages, UnpackedImage
 from sampan.kubelet.native.node_images import NodeImages, Registries
 from sampan.kubelet.native.records import layers_in
 from sampan.kubelet.native.sandboxes import (
@@ -49,6 +50,7 @@ from sampan.kubelet.native.sandboxes import (
     sandbox_status,
 )
 from sampan.kubelet.native.streams.answers import NativeStreams
+from sampan.runtime.images.claims import Claim
 from sampan.runtime.images.image_store import ImageStore, StoredImage
 from sampan.runtime.images.registry_client import ImageMissing, Login
 from sampan.runtime.programs import Programs
@@ -89,7 +91,9 @@ class NativeRuntime:
     async def info(self) -> RuntimeInfo:
         maps_users = mapped_mounts.is_possible(platform.release(), self._programs.name)
         handler = HandlerFeatures(recursive_read_only=True, user_namespaces=maps_users)
-        features = RuntimeFeatures({"": handler}, supplemental_groups_policy=True)
+        features = RuntimeFeatures(
+            {"": handler}, supplemental_groups_policy=True, image_volumes=True
+        )
         return RuntimeInfo(
             self._programs.name, self._programs.version, True, True, features=features
         )
@@ -144,17 +148,23 @@ class NativeRuntime:
         self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
     ) -> str:
         surrounding = self._sandboxes.get(sandbox_id)
-        image = self.store.find(container.image)
         if surrounding is None or not surrounding.ready:
             raise RuntimeFailure(f"sandbox {sandbox_id} is not running")
-        if image is None:
-            raise RuntimeFailure(f"image {container.image} is not there")
         with translated_failures("the image"), self.store.claims.claiming() as claim:
-            claim.add(*image.config.diff_ids)
-            lowers = await self.store.lowers(image)
-            return await finish(
-                self._containers.create(surrounding, container, sandbox, image, lowers)
+            volumes = {mount.image for mount in container.mounts if mount.image}
+            images = ContainerImages(
+                await self._unpacked(container.image, claim),
+                {name: await self._unpacked(name, claim) for name in volumes},
             )
+            return await finish(self._containers.create(surrounding, container, sandbox, images))
+
+    async def _unpacked(self, name: str, claim: Claim) -> UnpackedImage:
+        """Its layers stay there, as long as the claim does. Raises RuntimeFailure, ImageError."""
+        image = self._find(name)
+        if image is None:
+            raise RuntimeFailure(f"image {name} is not there")
+        claim.add(*image.config.diff_ids)
+        return UnpackedImage(image, await self.store.lowers(image))
 
     async def start_container(self, container_id: str) -> None:
         await self._containers.start(container_id)

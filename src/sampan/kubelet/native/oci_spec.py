@@ -253,11 +253,9 @@ def _given_mounts(container: ContainerSpec, surroundings: Surroundings) -> list[
 
 
 def _given_mount(mount: Mount) -> dict[str, Any]:
-    if mount.image:
-        raise RuntimeFailure(
-            "image volumes are not there yet with --runtime native", reason="CreateContainerError"
-        )
     options = ["rbind", _PROPAGATION[mount.propagation]]
+    if mount.image:
+        options.append("noexec")
     if mount.recursive_read_only:
         options.append("rro")
     options.append("ro" if mount.read_only else "rw")

@@ -1,38 +1,50 @@
-"""A container's root: the image's layers below, a directory of its own above.
+"""A container's root: an image's layers below, a directory of its own above; images as volumes.
 
-Job: mount and unmount the overlay; how much was written above.
+Job: mount and unmount the overlays; how much was written above.
 Invariant: however many layers there are, their names fit into one mount call: they are named by
     open directories.
 """
 
+import contextlib
+import ctypes
 import os
 import shutil
+import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sampan.kubelet.contracts.runtime import Layer
 from sampan.kubelet.native.mapped_mounts import mount_mapped
-from sampan.kubelet.volumes.mounts import mount, unmount_all, unmount_below
+from sampan.kubelet.volumes.mounts import MS_RDONLY, mount, unmount_all, unmount_below
 from sampan.runtime import user_namespace
 
 _FUSE_SECONDS = 10.0
 VOLUMES = "volumes"  # of a container in a user namespace, mapped
+_IMAGE_VOLUMES = "image-volumes"
+_OPENAT2, _RESOLVE_BENEATH = 437, 0x08
+
+
+@contextlib.contextmanager
+def mapped_layers(directory: Path, lowers: Sequence[Path], users: Path) -> Iterator[list[Path]]:
+    """As the users of a pod see them that are pinned at `users`. Raises OSError."""
+    mapped = [directory / "mapped-layers" / str(number) for number in range(len(lowers))]
+    try:
+        for lower, target in zip(lowers, mapped, strict=True):
+            mount_mapped(str(lower), target, users)
+        yield mapped
+    finally:
+        for target in mapped:  # the overlay keeps what it needs of them
+            unmount_all(str(target))
 
 
 def mount_root_of_users(directory: Path, lowers: Sequence[Path], users: Path, first: int) -> Path:
     """As `mount_root`, for a pod with users of its own, pinned at `users`: its user 0 is `first`.
     What it writes belongs to its users on the disk, too."""
-    mapped = [directory / "mapped-layers" / str(number) for number in range(len(lowers))]
-    try:
-        for lower, target in zip(lowers, mapped, strict=True):
-            mount_mapped(str(lower), target, users)
+    with mapped_layers(directory, lowers, users) as mapped:
         (directory / "upper").mkdir(exist_ok=True)
         os.chown(directory / "upper", first, first)
         return mount_root(directory, mapped)
-    finally:
-        for target in mapped:  # the overlay keeps what it needs of them
-            unmount_all(str(target))
 
 
 def mount_root(directory: Path, lowers: Sequence[Path]) -> Path:
@@ -76,7 +88,46 @@ def _mount_by_fuse(root: Path, options: str, work: Path, why: OSError) -> None:
         raise OSError(why.errno, f"fuse-overlayfs: {done.stderr.strip()}", str(root)) from why
 
 
+def mount_image(directory: Path, name: str, lowers: Sequence[Path]) -> Path:
+    """An image that nobody can write to: a volume of a container. Blocking. Raises OSError."""
+    place, empty, other = (directory / _IMAGE_VOLUMES / word for word in (name, "empty", "other"))
+    for needed in (place, empty, other):
+        needed.mkdir(parents=True, exist_ok=True)
+    # The kernel wants two layers at least, and none twice.
+    below = [empty, *(lowers or [other])]
+    opened = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in below]
+    try:
+        said = ":".join(f"/proc/self/fd/{number}" for number in reversed(opened))
+        notes = ",userxattr" if user_namespace.rights().is_inside else ""
+        mount("overlay", str(place), "overlay", MS_RDONLY, f"lowerdir={said}{notes}")
+    finally:
+        for number in opened:
+            os.close(number)
+    return place
+
+
+def directory_inside(root: Path, path: str) -> str:
+    """The directory of that name, however links in the image lead to it, as long as they do not
+    lead out of it. Raises OSError."""
+    how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, _RESOLVE_BENEATH)
+    opened = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        found = libc.syscall(_OPENAT2, opened, os.fsencode(path), how, len(how))
+        if found < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+    finally:
+        os.close(opened)
+    try:
+        return os.readlink(f"/proc/self/fd/{found}")
+    finally:
+        os.close(found)
+
+
 def unmount_root(directory: Path) -> None:
+    for place in (directory / _IMAGE_VOLUMES).glob("*"):
+        unmount_all(str(place))
     unmount_all(str(directory / "rootfs"))
     if (directory / VOLUMES).exists():
         unmount_below(str(directory / VOLUMES))

@@ -75,7 +75,7 @@ class Sandboxes:
             self._all[record.id] = replace(record, ready=record.ready and held)
         for left in self._records.broken():
             await self._network.detach(left)
-            await end_first_process(self._programs, left)
+            await end_first_process(self._programs, self.place(left), left)
             await asyncio.to_thread(self._forget, left)
 
     def place(self, sandbox_id: str) -> Path:
@@ -157,7 +157,7 @@ class Sandboxes:
 
     async def _end_first(self, record: SandboxRecord) -> None:
         if record.shares_processes:
-            await end_first_process(self._programs, record.id)
+            await end_first_process(self._programs, self.place(record.id), record.id)
 
     async def stop(self, sandbox_id: str) -> None:
         """Its containers have ended."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-MS_BIND, MS_REC, MS_SHARED = 0x1000, 0x4000, 1 << 20
+MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 0x1000, 0x4000, 1 << 20
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _MOUNTINFO = Path("/proc/self/mountinfo")

@@ -25,8 +25,8 @@ from sampan.runtime.images.content import (
 from sampan.runtime.images.image_store import ImageStore, Normal
 from sampan.runtime.images.layer import TAR_ERRORS, StrictEntry
 
-_CONTAINERD_NAME = "io.containerd.image.name"
-_STANDARD_NAME = "org.opencontainers.image.ref.name"
+CONTAINERD_NAME = "io.containerd.image.name"
+STANDARD_NAME = "org.opencontainers.image.ref.name"
 _MOST_MEMBERS = 100_000  # of an image there are a few for each of its layers
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -124,14 +124,14 @@ def _from_layout(store: ImageStore, archive: Archive, architecture: str, claim: 
         parts = (target, manifest.config, *manifest.layers)
         claim.add(*(part.digest for part in parts))
         for part in parts:
-            _copy(store, archive, _blob(part.digest), part)
+            _copy(store, archive, blob_path(part.digest), part)
         names = _names_of(entry) or docker_names.get(manifest.config.digest, [])
         found.append((names, target))
     return found
 
 
 def _checked(archive: Archive, part: Descriptor) -> bytes:
-    data = archive.read(_blob(part.digest))
+    data = archive.read(blob_path(part.digest))
     if digest_of(data) != part.digest:
         raise ImageError(f"failed digest verification: {digest_of(data)} came, not {part.digest}")
     return data
@@ -141,7 +141,7 @@ def _names_of(entry: dict[str, Any]) -> list[str]:
     annotations = entry.get("annotations") or {}
     if not isinstance(annotations, dict):
         return []
-    full, standard = annotations.get(_CONTAINERD_NAME), annotations.get(_STANDARD_NAME)
+    full, standard = annotations.get(CONTAINERD_NAME), annotations.get(STANDARD_NAME)
     if isinstance(full, str) and full:
         return [full]
     if isinstance(standard, str) and ("/" in standard or ":" in standard):
@@ -183,8 +183,8 @@ def _from_docker(store: ImageStore, archive: Archive, claim: Claim) -> Found:
         manifest = {
             "schemaVersion": 2,
             "mediaType": manifests.OCI_MANIFEST,
-            "config": _said(config),
-            "layers": [_said(layer) for layer in layers],
+            "config": described(config),
+            "layers": [described(layer) for layer in layers],
         }
         data = json.dumps(manifest, sort_keys=True).encode()
         target = Descriptor(manifests.OCI_MANIFEST, digest_of(data), len(data))
@@ -219,9 +219,9 @@ def _copy(store: ImageStore, archive: Archive, name: str, part: Descriptor) -> N
         store.content.write(part, iter(lambda: opened.read(CHUNK_BYTES), b""))
 
 
-def _blob(digest: str) -> str:
+def blob_path(digest: str) -> str:
     return f"blobs/sha256/{digest.removeprefix('sha256:')}"
 
 
-def _said(part: Descriptor) -> dict[str, Any]:
+def described(part: Descriptor) -> dict[str, Any]:
     return {"mediaType": part.media_type, "digest": part.digest, "size": part.size}

@@ -35,6 +35,7 @@ class StoredImage:
     repo_digests: tuple[str, ...]
     size: int
     manifest: Manifest
+    manifest_digest: str
     config: ImageConfig
     pinned: bool = False
 
@@ -177,6 +178,7 @@ class ImageStore:
             tuple(sorted(digests | set(known.repo_digests if known else ()))),
             manifest.config.size + sum(layer.size for layer in manifest.layers),
             manifest,
+            digest,
             config,
             any(entry.pinned for entry in entries),
         )

@@ -8,10 +8,11 @@ from sampan.cmd.cluster.node import native
 from sampan.core.clock import SystemClock
 from sampan.kubelet.contracts.runtime import Image
 from sampan.kubelet.images.archive import ArchiveError
-from sampan.kubelet.images.reference import InvalidReference
+from sampan.kubelet.images.reference import InvalidReference, parse
 from sampan.kubelet.native.native_runtime import image_of
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.image_store import ImageStore
+from sampan.runtime.images.save import save_archive
 
 
 def is_native(data_dir: Path) -> bool:
@@ -43,6 +44,18 @@ class NativeImages:
         found = self._store.find(image.id)
         if found is not None:
             self._store.remove(found)
+
+    def save(self, name: str, file: Path) -> int:
+        """How many bytes the archive has. It is whole, or not there."""
+        try:
+            full = parse(name).full_name()
+            found = self._store.find(full) or self._store.find(name)
+            if found is None:
+                raise ArchiveError(f"there is no image {name}: `sampan image list`")
+            names = [full] if full in found.names else list(found.names)
+            return save_archive(self._store, found, names, file)
+        except (ImageError, InvalidReference, OSError) as error:
+            raise ArchiveError(f"{name} cannot be saved: {error}") from error
 
     def pull(self, name: str, came: Callable[[int], None]) -> Image:
         """`came`: how many bytes, as they come."""
