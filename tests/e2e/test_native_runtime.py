@@ -146,6 +146,13 @@ def test_pods_live_as_on_containerd(node):
     kubectl("delete", "pod", "--all", "--wait")
     containers = node.data_dir / "native" / "containers"
     eventually(lambda: not list(containers.iterdir()), 60)
+    # Each step of a pod is seen here, too.
+    asked = "/sampan/v1/trace/pods/default/web"
+    [trace] = json.loads(node.kubectl("get", "--raw", asked))["traces"]
+    assert {span["name"] for span in trace["spans"]} >= {
+        "create pods", "filter and score", "bind", "pod worker starts", "cgroups", "volumes",
+        "sandbox and network", "CNI ADD", "create httpd", "start httpd", "init ran",
+    }  # fmt: skip
 
 
 OWN_USERS = """

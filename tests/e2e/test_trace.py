@@ -131,7 +131,10 @@ def test_each_step_of_a_pod_is_seen_as_what_it_is(
         "create pods", "queue", "filter and score", "bind", "create pods/binding",
         "pod worker starts", "sync pod", "cgroups", "sandbox and network", "volumes",
         "create first", "start first", "create main", "start main", "postStart hook of main",
+        "CNI ADD",
     } <= found.keys()  # fmt: skip
+    around, cni = found["sandbox and network"], found["CNI ADD"]
+    assert around["began"] <= cni["began"] <= cni["ended"] <= around["ended"]
     assert seconds(found[f"webhook {WEBHOOK}"]) >= WEBHOOK_SECONDS
     assert int(found["image of first"]["facts"]["bytes"]) > 100_000
     assert "NodeResourcesFit" in found["filter and score"]["facts"]["costs"]
@@ -164,7 +167,7 @@ def test_each_step_of_a_pod_is_seen_as_what_it_is(
     gone = spans(*where)
     assert {
         "terminating pod", "preStop hook of main", "stop main", "stop sandbox and network",
-        "remove volumes", "remove cgroups", "main ran", "delete pods",
+        "remove volumes", "remove cgroups", "main ran", "delete pods", "CNI DEL",
     } <= gone.keys()  # fmt: skip
     assert seconds(gone["preStop hook of main"]) >= 0.9
     down = way_down_of(json.loads(trace(*where, "-o", "json")))

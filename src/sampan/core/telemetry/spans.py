@@ -67,6 +67,10 @@ class Marks(list[str | float]):
         self.append(self._now())
 
     @property
+    def uid(self) -> str:
+        return ""  # of what is created nobody knows it before
+
+    @property
     def facts(self) -> dict[str, str]:
         if self._facts is None:
             self._facts = {}

@@ -62,6 +62,10 @@ class Step(Protocol):
     @property
     def facts(self) -> dict[str, str]: ...
 
+    @property
+    def uid(self) -> str:
+        """Of the object that it is done for; empty where that is not known yet."""
+
     def header(self) -> str: ...
 
 
@@ -81,6 +85,12 @@ def note(key: str, value: str) -> None:
     step = _current.get()
     if step is not None:
         step.facts[key] = value
+
+
+def current_uid() -> str:
+    """Of the object that the step under way is done for; empty where nothing is traced."""
+    step = _current.get()
+    return step.uid if step is not None else ""
 
 
 def current_header() -> str:

@@ -35,10 +35,10 @@ T = TypeVar("T")
 class _TimedStep:
     """One that is under way, for those whom it calls."""
 
-    __slots__ = ("_header", "facts")
+    __slots__ = ("_header", "facts", "uid")
 
-    def __init__(self, header: Callable[[], str]) -> None:
-        self._header = header
+    def __init__(self, uid: str, header: Callable[[], str]) -> None:
+        self.uid, self._header = uid, header
         self.facts: dict[str, str] = {}
 
     def header(self) -> str:
@@ -195,7 +195,7 @@ class Traces:
         if not self.is_on:
             return await work
         began, done = self.now(), False
-        step = _TimedStep(partial(self._header, uid, lane, name, began))
+        step = _TimedStep(uid, partial(self._header, uid, lane, name, began))
         token = trace_context.enter(step)
         try:
             result = await work

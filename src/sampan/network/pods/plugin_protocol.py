@@ -53,6 +53,7 @@ class PluginCall:
     ports: tuple[PortMapping, ...] = ()
     valid: tuple[tuple[str, str], ...] = ()  # for GC: container and interface
     previous: tuple[str, ...] = ()  # for CHECK: the addresses that were given
+    pod_uid: str = ""  # where the runtime says it
 
 
 def parse_call(data: bytes) -> PluginCall:
@@ -94,9 +95,16 @@ def _checked(environment: dict[str, str], config: Obj) -> PluginCall:
         return PluginCall(
             command, version, str(config.get("type") or OWN), container, namespace, interface,
             tuple(_ports(config)), tuple(_valid(config)), tuple(_previous(config)),
+            _pod_uid(environment.get("CNI_ARGS", "")),
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PluginError(BAD_CONFIGURATION, f"the configuration is wrong: {error!r}") from error
+
+
+def _pod_uid(arguments: str) -> str:
+    """As containerd and CRI-O tell it: K8S_POD_NAMESPACE=…;K8S_POD_UID=…"""
+    pairs = (item.partition("=") for item in arguments.split(";"))
+    return next((value for key, _, value in pairs if key == "K8S_POD_UID"), "")
 
 
 def _ports(config: Obj) -> list[PortMapping]:

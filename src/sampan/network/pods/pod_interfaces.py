@@ -25,6 +25,8 @@ from sampan.core.elf import UnsupportedMachine, architecture
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks, finish
+from sampan.core.telemetry.trace_context import current_uid
+from sampan.core.telemetry.traces import NO_TRACES, Traces
 from sampan.network.nftables.nft import NftError
 from sampan.network.pods import interfaces
 from sampan.network.pods.addresses import AddressesExhausted, gateway_of, next_address
@@ -51,6 +53,8 @@ from sampan.network.pods.plugin_protocol import (
 
 MOST_BYTES = 1 << 20  # of one call
 MOST_THREADS = 8
+LANE = "kubelet"  # of traces: it is a part of the sandbox's start and end
+_TRACED = ("ADD", "DEL")
 DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
 T = TypeVar("T")
 log = get_logger(__name__)
@@ -112,6 +116,7 @@ class PodInterfaces:
         self._ports = [
             HostPorts(family, settings.table, settings.bridge) for family in settings.families
         ]
+        self._traces = NO_TRACES
         self._tasks = Tasks("pod interfaces")
         # Of its own: no other work holds them up, and none is done in a pod's namespace by mistake.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "pod-interfaces")
@@ -134,6 +139,10 @@ class PodInterfaces:
         loop = asyncio.get_running_loop()
         listening = _listening_socket(self._settings.directory)
         self._server = await loop.create_unix_server(lambda: _Call(self._begin), sock=listening)
+
+    def trace_to(self, traces: Traces) -> None:
+        """From now on, what it does for a pod is a part of the pod's trace."""
+        self._traces = traces
 
     def restore_soon(self) -> None:
         """Somebody deleted the node's table: host ports come back."""
@@ -216,10 +225,14 @@ class PodInterfaces:
         if call.type != OWN:
             raise PluginError(BAD_CONFIGURATION, f"this is no plugin of type {call.type!r}")
         lock = self._turns.setdefault(call.container, asyncio.Lock())
+        began = self._traces.now()
         try:
             async with lock:
                 return await self._verbs[call.command](call)
         finally:
+            uid = call.pod_uid or current_uid()
+            if uid and call.command in _TRACED:
+                self._traces.span(uid, LANE, f"CNI {call.command}", began)
             if not lock.locked() and self._turns.get(call.container) is lock:
                 del self._turns[call.container]
 

@@ -45,9 +45,11 @@ def test_a_step_that_is_under_way_is_known_to_what_it_calls():
 
     async def work():
         seen.append(trace_context.current_header())
+        assert trace_context.current_uid() == "u"
         trace_context.note("bytes", "7")
 
     asyncio.run(traces.timed("u", "kubelet", "image of main", work()))
+    assert trace_context.current_uid() == ""
     [span] = traces.of("u").spans
     assert span.facts == {"bytes": "7"}
     own = span_id_of("u", "kubelet", "image of main", span.began)

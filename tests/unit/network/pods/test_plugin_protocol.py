@@ -44,6 +44,19 @@ def test_a_call_is_read():
     assert (call.namespace, call.version, call.type) == ("/run/netns/x", "1.0.0", "sampan")
 
 
+@pytest.mark.parametrize(
+    ("told", "uid"),
+    [
+        ("IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_UID=u-1", "u-1"),
+        ("K8S_POD_NAME=web", ""),
+        ("", ""),
+        (";;=;K8S_POD_UID", ""),
+    ],
+)
+def test_the_pod_is_known_where_the_runtime_says_it(told, uid):
+    assert parse_call(sent({"CNI_ARGS": told})).pod_uid == uid
+
+
 def test_ports_are_read_as_containerd_and_as_others_write_them():
     theirs = [{"HostPort": 8080, "ContainerPort": 80, "Protocol": "tcp", "HostIP": ""}]
     others = [

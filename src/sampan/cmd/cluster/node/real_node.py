@@ -115,6 +115,8 @@ class RealNode:
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         with self._progress.step("node") as step:
+            if self.pods.interfaces is not None:
+                self.pods.interfaces.trace_to(metrics.traces)
             client = clients(f"system:node:{self._identity.name}")
             ours = self.pods.network is not None and self._settings.network != "none"
             if self._in_cluster and ours and self._settings.node.register:
