@@ -137,8 +137,8 @@ class Heartbeat:
         """Renew the node's lease, until cancelled."""
         await self.registered.wait()
         if self._known and self._leases is not None:
-            # It has one already, whose turn comes long before anybody misses it.
-            await self._leases.due(self._settings.node_name)
+            # It has one already, which is renewed with those of others that were away.
+            await self._leases.due(self._settings.node_name, soon=True)
         while True:
             await self._patiently("node lease was not renewed, trying again", self._renew)
             if self._leases is not None:

@@ -1,18 +1,21 @@
 """The leases of many nodes of one process, renewed together.
 
 Job: share out the nodes over the heartbeat's seconds; renew each share in one call.
-Invariant: whoever waits is renewed once in `every_seconds`, or told to renew by itself.
+Invariant: whoever waits is renewed once in `every_seconds`, or told to renew by itself; one that
+    was away is renewed soon, before its share is.
 Invariant: a node that waits no more is not renewed.
 Owner: whoever runs the nodes; `due` may be called from anywhere in the same event loop.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from itertools import islice
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
 
 SHARES = 40
+SOON_AT_ONCE = 250  # nodes that were away, in one call
 Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
 
 
@@ -21,22 +24,31 @@ class SharedLeases:
         """`renew`: node → renewTime, and those that it could not renew."""
         self._renew, self._clock, self._pause = renew, clock, every_seconds / SHARES
         self._shares: list[dict[str, asyncio.Future[None]]] = [{} for _ in range(SHARES)]
+        self._soon: dict[str, asyncio.Future[None]] = {}
 
-    async def due(self, node: str) -> None:
-        """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
+    async def due(self, node: str, *, soon: bool = False) -> None:
+        """Keeps the node's lease renewed. Returns when the node has to do that itself, once.
+        `soon`: nobody has renewed it for a while."""
         share = min(self._shares, key=len)
         waiting = share[node] = asyncio.get_running_loop().create_future()
+        if soon:
+            self._soon[node] = waiting
         try:
             await waiting
         finally:
-            if share.get(node) is waiting:
-                del share[node]
+            for place in (share, self._soon):
+                if place.get(node) is waiting:
+                    del place[node]
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             for share in self._shares:
                 await self._clock.sleep(self._pause)
+                some = dict(islice(self._soon.items(), SOON_AT_ONCE))
+                for node in some:
+                    del self._soon[node]
+                await self._renew_share(some)
                 await self._renew_share(share)
 
     async def _renew_share(self, share: dict[str, asyncio.Future[None]]) -> None:

@@ -1,7 +1,7 @@
 import asyncio
 
 from sampan.core.tasks import Tasks
-from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
+from sampan.kubelet.node.shared_leases import SHARES, SOON_AT_ONCE, SharedLeases
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 
@@ -57,6 +57,28 @@ def test_who_was_not_renewed_does_it_alone_and_waits_again():
         await world.clock.sleep(20.0)
         assert world.alone == ["a"]
         assert len(world.times_of("a")) == 2
+        await world.tasks.stop()
+
+    virtual_time.run(main())
+
+
+def test_one_that_was_away_is_renewed_soon_and_then_with_its_share():
+    async def main():
+        world = World()
+        for number in range(SHARES):
+            world.tasks.start("other", world.keep(f"n{number}"))
+        world.tasks.start("leases", world.leases.run())
+        await world.clock.sleep(7.2)
+        back = [f"back{number}" for number in range(SOON_AT_ONCE + 1)]
+        waiting = [world.tasks.start(node, world.leases.due(node, soon=True)) for node in back]
+        await world.clock.sleep(1.2)
+        for node in back:
+            assert world.times_of(node), "within a heartbeat's share or two"
+        await world.clock.sleep(20.0)
+        assert all(len(world.times_of(node)) >= 2 for node in back)
+        world.refused = {back[0]}
+        await world.clock.sleep(20.0)
+        assert [task.done() for task in waiting] == [True] + [False] * SOON_AT_ONCE
         await world.tasks.stop()
 
     virtual_time.run(main())
