@@ -96,8 +96,8 @@ bench-controllers: setup-test ## Deployments, Jobs, namespaces and garbage on si
 bench-nodes: setup-test ## 1000 simulated nodes and 50000 pods in one process: rate, memory, idle CPU
 	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.nodes
 
-bench-growth: setup-test ## how processor time and memory grow with N, for some thirty workloads; N= and ONLY= choose
-	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.growth --n $(N) --only "$(ONLY)" $(if $(ONLY),,--write)
+bench-growth: setup-test ## how processor time and memory grow with N, for some thirty workloads; N= and ONLY= choose, LINES=1 counts lines that run
+	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.growth --n $(N) --only "$(ONLY)" $(if $(LINES),--lines,$(if $(ONLY),,--write))
 
 bench-network: setup-test ## rules, names, and what a Service costs a connection, in a network namespace; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.network

@@ -2,7 +2,8 @@
 
 Job: each workload of tests/growth at three sizes, a factor of four apart, each run in a process of
     its own; print time, memory and their exponents; fail where what should be linear is not.
-    `ONLY=text` takes those with the text in their name, `N=` the smallest size.
+    `ONLY=text` takes those with the text in their name, `N=` the smallest size. `--lines` counts
+    how many lines of our code run instead, on virtual time: the same on any machine, however busy.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
 from tests.bench.growth_plot import Curve, exponent_text, svg, table
-from tests.growth.runs import Spent, keys, schema, spent_by
+from tests.growth.runs import Spent, keys, lines_of, schema, spent_by
 from tests.growth.workloads import WORKLOADS, Workload
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,7 +27,7 @@ FACTOR = 4
 TIMES = (3, 2, 2)
 MOST = 1.15
 # Less than this is noise, not growth.
-LEAST_SECONDS, LEAST_KIB = 0.05, 2048.0
+LEAST_SECONDS, LEAST_KIB, LEAST_LINES = 0.05, 2048.0, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +105,16 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=128, help="the smallest size")
     parser.add_argument("--write", action="store_true", help="table and plot, into docs/")
     parser.add_argument("--only", default="", help="part of a workload's name")
+    parser.add_argument("--lines", action="store_true", help="count lines, not time")
     given = parser.parse_args()
+    chosen = [workload for workload in WORKLOADS if given.only in workload.name]
+    if given.lines:
+        return 1 if print_lines(chosen, given.n) else 0
     keys(), schema()
     print(f"{'workload':<32} {'N':>6} {'s':>8} {'CPU s':>8} {'CPU µs/N':>9} {'MiB':>8}", end="")
     print(f" {'CPU^':>6} {'mem^':>6}", flush=True)
     curves, steep = [], 0
-    for workload in WORKLOADS:
-        if given.only not in workload.name:
-            continue
+    for workload in chosen:
         sizes = [given.n * workload.size * FACTOR**power for power in range(len(TIMES))]
         found = [least_of(workload, n, times) for n, times in zip(sizes, TIMES, strict=True)]
         figures = Figures(workload, sizes, found)
@@ -121,6 +124,22 @@ def main() -> int:
     if given.write:
         write(curves)
     return 1 if steep else 0
+
+
+def print_lines(workloads: Sequence[Workload], least: int) -> int:
+    """By lines that run; how many workloads are steep."""
+    print(f"{'workload':<32} {'N':>6} {'lines/N':>9} {'lines^':>6}", flush=True)
+    steep = 0
+    for workload in workloads:
+        sizes = [least * FACTOR**power for power in range(len(TIMES))]
+        counts = [lines_of(workload, n).total() for n in sizes]
+        found = exponent(counts, LEAST_LINES)
+        bad = found is not None and found > MOST
+        steep += bad
+        each = counts[-1] // sizes[-1]
+        print(f"{workload.name:<32} {sizes[-1]:>6} {each:>9} {exponent_text(found):>6}", end="")
+        print("  steep" if bad else "", flush=True)
+    return steep
 
 
 def write(curves: Sequence[Curve]) -> None:
