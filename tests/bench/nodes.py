@@ -161,12 +161,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--processes", action="store_true", help="each part its own process")
     given = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
     print(f"{given.nodes} nodes, {given.pods} pods, load {os.getloadavg()[0]:.1f} before")
     with tempfile.TemporaryDirectory(prefix="sampan-bench-") as folder:
-        process = SampanProcess(Path(folder), "--runtime", "simulated", "--nodes", str(given.nodes))
+        flags = ["--runtime", "simulated", "--nodes", str(given.nodes)]
+        flags += ["--processes"] if given.processes else []
+        process = SampanProcess(Path(folder), *flags)
         try:
             start(process, "start")
             asyncio.run(measure(process, given.pods))
