@@ -3,15 +3,19 @@
 Job: find them, and say what is missing; the command line of each call.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.runtime.spawn import UNIFIED, Launch
 
 _VERSION_SECONDS = 10.0
+_MFD_EXEC = 0x10
+_ALL_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 class ProgramsMissing(Exception):
@@ -37,6 +41,40 @@ class Programs:
         """A call of the OCI runtime."""
         command = (self.runtime, *self.runtime_options(), *arguments)
         return Launch(command, hides_unified=self.hides_unified)
+
+
+def sealed(programs: Programs) -> tuple[Programs, int]:
+    """crun from a copy in memory that nobody can change, and its descriptor; -1 where that cannot
+    be. From a file, which a container might overwrite, crun starts itself a second time, safely
+    mounted, at each call."""
+    if programs.name != "crun":
+        return programs, -1
+    try:
+        copy = _copy_in_memory(Path(programs.runtime).read_bytes())
+    except OSError:
+        return programs, -1
+    path = f"/proc/{os.getpid()}/fd/{copy}"
+    if not os.access(path, os.X_OK):
+        os.close(copy)
+        return programs, -1
+    return replace(programs, runtime=path), copy
+
+
+def _copy_in_memory(program: bytes) -> int:
+    try:
+        copy = os.memfd_create("crun", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _MFD_EXEC)
+    except OSError:  # an older kernel, where all may be executed
+        copy = os.memfd_create("crun", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    whole = False
+    try:
+        with open(copy, "wb", closefd=False) as file:
+            file.write(program)
+        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _ALL_SEALS)
+        whole = True
+    finally:
+        if not whole:
+            os.close(copy)
+    return copy
 
 
 def find_programs(state: Path, search_path: str, *, limits: bool = True) -> Programs:

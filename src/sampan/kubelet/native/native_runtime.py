@@ -10,6 +10,7 @@ Owner: the kubelet; one per node.
 
 import asyncio
 import contextlib
+import os
 import platform
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -53,7 +54,7 @@ from sampan.kubelet.native.streams.answers import NativeStreams
 from sampan.runtime.images.claims import Claim
 from sampan.runtime.images.image_store import ImageStore, StoredImage
 from sampan.runtime.images.registry_client import ImageMissing, Login
-from sampan.runtime.programs import Programs
+from sampan.runtime.programs import Programs, sealed
 from sampan.runtime.spawn import Launch
 
 _NO_URL = "this runtime answers clients itself"
@@ -69,6 +70,7 @@ class NativeRuntime:
         images: NodeImages | None = None,
     ) -> None:
         """Without `images` it has those of its own directory, and no mirrors."""
+        programs, self._sealed = sealed(programs)
         self._programs = programs
         root.mkdir(parents=True, exist_ok=True)
         self._images = images or NodeImages(image_store(root), Registries(), clock)
@@ -268,6 +270,9 @@ class NativeRuntime:
     async def close(self) -> None:
         """Containers go on: conmon has them."""
         self._containers.close()
+        if self._sealed >= 0:
+            os.close(self._sealed)
+            self._sealed = -1
 
 
 def image_store(root: Path, shared: Path | None = None) -> ImageStore:
