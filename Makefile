@@ -57,8 +57,8 @@ fix: setup-test ## format and repair what can be repaired
 flow: setup-test ## in-process clusters, virtual time
 	$(PYTEST) -q tests/flow tests/stateful -n 2
 
-e2e: setup-test ## kubectl and containerd as judges
-	$(PYTEST) -q tests/e2e -n 2
+e2e: setup-test ## kubectl and containerd as judges (RUNTIME=native: without containerd)
+	SAMPAN_TEST_RUNTIME=$(or $(RUNTIME),cri) $(PYTEST) -q tests/e2e -n 2
 
 pages: setup-test ## every command of README.md and docs/guide, pasted
 	$(PYTEST) -q tests/pages -n 2

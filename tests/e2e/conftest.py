@@ -13,6 +13,9 @@ from sampan.testing.parts.machines import machines
 from sampan.testing.parts.registry import Registry
 from sampan.testing.parts.sampan_process import SampanProcess
 
+# `make e2e RUNTIME=native`: the same stories on a node without containerd.
+RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "cri")
+
 
 def pytest_collection_modifyitems(items):
     """Real containers on a busy machine take their time; what hangs is still found."""
@@ -58,7 +61,7 @@ def cluster(workspace, archive):
     """One real node for all tests that do not need one of their own."""
     assert os.getuid() == 0, "these tests run real containers: root is needed"
     root = workspace / "shared"
-    cluster = SampanProcess(root, "--runtime", "cri")
+    cluster = SampanProcess(root, "--runtime", RUNTIME)
     cluster.up()
     cluster.run("image", "import", str(archive))
     yield cluster
@@ -66,6 +69,12 @@ def cluster(workspace, archive):
     cluster.reset()
     assert code == 0, cluster.output.read_text()
     assert cluster.leftovers() == {}
+
+
+@pytest.fixture(scope="session")
+def runtime():
+    """What the shared cluster runs containers with."""
+    return RUNTIME
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +89,7 @@ def lone_cluster(two_machines, archive):
     """A real node whose network the tests may use, and send into, as they like."""
     root = Path(tempfile.mkdtemp(prefix="sampan-net-"))
     machine = two_machines[0]
-    flags = ("--runtime", "cri", "--ip-families", "ipv4,ipv6")
+    flags = ("--runtime", RUNTIME, "--ip-families", "ipv4,ipv6")
     cluster = SampanProcess(root, *flags, where=machine.where)
     cluster.up()
     cluster.run("image", "import", str(archive))

@@ -81,6 +81,13 @@ spec:
 ---
 apiVersion: v1
 kind: Pod
+metadata: {name: listens}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: IMAGE, command: [cat], stdin: true}]
+---
+apiVersion: v1
+kind: Pod
 metadata: {name: hungry}
 spec:
   restartPolicy: Never
@@ -119,7 +126,11 @@ def status(kubectl, pod):
 def test_pods_live_as_on_containerd(node):
     kubectl = node.kubectl
     kubectl("apply", "-f", "-", stdin=PODS)
-    kubectl("wait", "--for=condition=Ready", "pod/web", "pod/strict", "pod/shared", "--timeout=60s")
+    ready = ("pod/web", "pod/strict", "pod/shared", "pod/listens")
+    kubectl("wait", "--for=condition=Ready", *ready, "--timeout=60s")
+    # The end of our input lets us go, and does not end the container: stdinOnce is not set.
+    kubectl("attach", "-i", "listens", stdin="heard\n")
+    eventually(lambda: "heard\n" in kubectl("logs", "listens"), 60)
     assert kubectl("exec", "web", "--", "cat", "/shared/index.html") == "made by init\n"
     script = "ls /image/bin /programs; touch /image/x; /image/bin/busybox true; echo $?"
     seen = kubectl("exec", "web", "--", "sh", "-c", f"({script}) 2>&1")

@@ -191,6 +191,10 @@ class Containers:
             raise RuntimeFailure(f"container {container_id} is not running")
         return self._records.place(container_id)
 
+    def closes_stdin(self, container_id: str) -> bool:
+        record = self._get(container_id).record
+        return record.stdin_once and not record.terminal
+
     # ---- from beginning to end
 
     async def create(

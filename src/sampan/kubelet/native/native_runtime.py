@@ -238,6 +238,9 @@ class NativeRuntime:
     def running_container(self, container_id: str) -> Path:
         return self._containers.running(container_id)
 
+    def closes_stdin(self, container_id: str) -> bool:
+        return self._containers.closes_stdin(container_id)
+
     def network_namespace(self, sandbox_id: str) -> str:
         return self._sandboxes.network_namespace(sandbox_id)
 

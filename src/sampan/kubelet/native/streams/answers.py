@@ -27,6 +27,9 @@ class Containers(Protocol):
     def running_container(self, container_id: str) -> Path:
         """Its directory."""
 
+    def closes_stdin(self, container_id: str) -> bool:
+        """Has its input ended when the first client's has?"""
+
     def network_namespace(self, sandbox_id: str) -> str: ...
 
 
@@ -50,7 +53,9 @@ class NativeStreams:
 
     async def attach(self, container_id: str, options: StreamOptions, request: Request) -> Reply:
         place = self._containers.running_container(container_id)
-        return channels.upgrade(request, options, AttachSession(place, options).run)
+        stdin_once = self._containers.closes_stdin(container_id)
+        session = AttachSession(place, options, stdin_once=stdin_once)
+        return channels.upgrade(request, options, session.run)
 
     async def port_forward(self, sandbox_id: str, request: Request) -> Reply:
         return port_forward.upgrade(request, self._containers.network_namespace(sandbox_id))

@@ -212,8 +212,9 @@ class _ConsoleSocket:
 class AttachSession:
     """A client at the standard streams of a container's first process."""
 
-    def __init__(self, directory: Path, options: StreamOptions) -> None:
-        self._directory, self._options = directory, options
+    def __init__(self, directory: Path, options: StreamOptions, *, stdin_once: bool) -> None:
+        """`stdin_once`: the end of the client's input is the end of the container's."""
+        self._directory, self._options, self._stdin_once = directory, options, stdin_once
 
     async def run(self, channels: Channels) -> None:
         tasks = Tasks("attach")
@@ -254,6 +255,8 @@ class AttachSession:
                 if arrived.channel == STDIN and self._options.stdin:
                     if arrived.payload:
                         await loop.sock_sendall(connection, arrived.payload)
+                    if arrived.closed and not self._stdin_once:
+                        break  # as containerd: the client has said all, and is let go
                     if arrived.closed:
                         connection.shutdown(socket.SHUT_WR)
                 elif arrived.channel == RESIZE:
@@ -261,7 +264,7 @@ class AttachSession:
         except OSError:
             return  # the container has ended
         with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)  # the client is gone
+            connection.shutdown(socket.SHUT_RDWR)  # the client is gone, or goes
 
     def _resize(self, payload: bytes) -> None:
         size = size_of(payload)
