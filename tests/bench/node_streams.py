@@ -32,8 +32,10 @@ _SECONDS = 120.0
 Row = dict[str, float]
 
 
-async def many_at_once(client: Client, clock: Clock, count: int = MANY) -> tuple[float, float]:
-    """(until all of them run, until all of them are gone)"""
+async def many_at_once(
+    client: Client, clock: Clock, count: int = MANY, look: Callable[[], None] = lambda: None
+) -> tuple[float, float]:
+    """(until all of them run, until all of them are gone); `look` is called while they run."""
     names = {f"many-{number}" for number in range(count)}
     listed = await client.list(PODS, "default")
     running: set[str] = set()
@@ -52,6 +54,7 @@ async def many_at_once(client: Client, clock: Clock, count: int = MANY) -> tuple
                 running.add(name)
             if not up and running >= names:
                 up = clock.monotonic() - began
+                look()
                 began = clock.monotonic()
                 await all_of(client.delete(PODS, "default", name) for name in names)
     return up, clock.monotonic() - began

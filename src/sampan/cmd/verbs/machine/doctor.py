@@ -68,9 +68,8 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
     yield _root()
     yield kernel(platform.release())
     yield _cgroups()
-    for program, package in (
-        ("containerd", "containerd"), ("runc", "runc"), ("nft", "nftables"), ("ip", "iproute2")
-    ):  # fmt: skip
+    yield runtime(bool(_path("containerd")) and bool(_path("runc")), _native_lacks())
+    for program, package in (("nft", "nftables"), ("ip", "iproute2")):
         yield _program(program, package)
     yield _cni()
     yield _port(port, data_dir)
@@ -90,16 +89,37 @@ def _root() -> Check:
     return Check("user", not lacking, text, remedy)
 
 
-def _ordinary_user() -> Check:
-    """Containers in a user namespace need no containerd, but what stands in for it."""
-    from sampan.cmd.rootless import rootless
+def _native_lacks() -> str:
     from sampan.runtime.programs import ProgramsMissing, find_programs
 
-    lacking = rootless.what_is_missing()
     try:
         find_programs(Path("/nonexistent"), os.environ.get("PATH", os.defpath))
     except ProgramsMissing as error:
-        lacking.append(str(error))
+        return str(error)
+    return ""
+
+
+def runtime(has_containerd: bool, native_lacks: str) -> Check:
+    """Which one runs containers here, and which one could."""
+    if has_containerd:
+        other = f"needs {native_lacks}" if native_lacks else "fits, too: faster, without a daemon"
+        return Check("runtime", True, f"containerd and runc; --runtime native {other}")
+    if not native_lacks:
+        text = "crun and conmon, without containerd: sampan up --runtime native"
+        return Check("runtime", True, text)
+    remedy = "install it: apt install containerd runc; or, for --runtime native: apt install"
+    return Check(
+        "runtime", False, "no containerd with runc", f"{remedy} conmon crun", _install("containerd")
+    )
+
+
+def _ordinary_user() -> Check:
+    """Containers in a user namespace need no containerd, but what stands in for it."""
+    from sampan.cmd.rootless import rootless
+
+    lacking = rootless.what_is_missing()
+    native_lacks = _native_lacks()
+    lacking += [native_lacks] if native_lacks else []
     text = f"uid {os.geteuid()}: containers in a user namespace (--runtime native)"
     if lacking:
         return Check(
@@ -131,8 +151,13 @@ def _install(package: str) -> tuple[str, ...]:
     return ("apt-get", "install", "-y", "--no-install-recommends", package)
 
 
+def _path(name: str) -> str:
+    searched = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin"
+    return shutil.which(name, path=searched) or ""
+
+
 def _program(name: str, package: str) -> Check:
-    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin")
+    path = _path(name)
     remedy = f"install it: apt install {package}"
     return Check(name, bool(path), path or "not found", remedy, _install(package))
 

@@ -37,6 +37,17 @@ def test_an_old_kernel_is_a_problem(release, is_ok):
     assert "--runtime simulated" in check.remedy
 
 
+def test_a_runtime_that_fits_is_named_and_what_is_missing_of_the_other():
+    assert "--runtime native fits" in doctor.runtime(True, "").text
+    assert "--runtime native needs conmon" in doctor.runtime(True, "conmon").text
+    assert doctor.runtime(False, "").is_ok
+    assert "sampan up --runtime native" in doctor.runtime(False, "").text
+    neither = doctor.runtime(False, "conmon and crun")
+    assert not neither.is_ok
+    assert "containerd runc" in neither.remedy
+    assert "conmon crun" in neither.remedy
+
+
 def test_a_clock_of_long_ago_is_a_problem():
     assert not doctor.clock(ManualClock(1_000_000.0)).is_ok
     assert doctor.clock(ManualClock(1_800_000_000.0)).is_ok
