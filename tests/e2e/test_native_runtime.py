@@ -144,6 +144,9 @@ def test_pods_live_as_on_containerd(node):
     assert "CapEff:\t0000000000000000" in kubectl("logs", "strict")
     assert "refused" in kubectl("logs", "strict")
     assert "Seccomp:\t2" in kubectl("exec", "strict", "--", "cat", "/proc/self/status")
+    (node_name,) = (item["metadata"]["name"] for item in kubectl.get("nodes")["items"])
+    figures = kubectl("get", "--raw", f"/api/v1/nodes/{node_name}/proxy/metrics/cadvisor")
+    assert 'interface="eth0"' in figures
     seen = kubectl("exec", "shared", "-c", "one", "--", "ps")
     assert "sleep 1001" in seen
     assert "sleep 1002" in seen

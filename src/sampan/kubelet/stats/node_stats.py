@@ -6,7 +6,7 @@ Invariant: nothing is measured while nobody asks.
 Owner: Kubelet builds it; the node's HTTP server asks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
@@ -14,7 +14,12 @@ from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.kubelet.cgroups.pod_cgroups import Cgroups
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.runtime import (
+    ContainerState,
+    ContainerStatus,
+    ObservedPod,
+    SandboxStatus,
+)
 from sampan.kubelet.stats.usage import (
     NANO,
     Interface,
@@ -75,7 +80,7 @@ class NodeStats:
             if container.state is ContainerState.RUNNING
         )
         ready = [sandbox for sandbox in observed.sandboxes if sandbox.ready]
-        inside = first_process(memory / self._folder(ready[0].id)) if memory and ready else 0
+        inside = self._process_inside(memory, [*ready, *(item.status for item in containers)])
         return PodUsage(
             pod,
             read_usage(*paths),
@@ -84,6 +89,13 @@ class NodeStats:
             containers,
             read_interfaces(inside) if inside and not is_host_network(pod) else (),
         )
+
+    def _process_inside(
+        self, memory: Path | None, holders: Sequence[SandboxStatus | ContainerStatus]
+    ) -> int:
+        """The sandbox's, or, where it has none, a container's: all share the pod's network."""
+        folders = (memory / self._folder(holder.id) for holder in holders) if memory else ()
+        return next(filter(None, map(first_process, folders)), 0)
 
     def resource_metrics(self) -> str:
         """As upstream's /metrics/resource."""
