@@ -22,6 +22,8 @@ from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 IMAGE = "localhost/test/busybox:1"
+# Kept here; the picture of the documentation is one of these.
+PICTURES = Path(os.environ.get("SAMPAN_PICTURES", "/tmp/sampan-pictures"))
 WEBHOOK, WEBHOOK_SECONDS = "slow.example.com", 0.3
 
 
@@ -152,7 +154,10 @@ def test_each_step_of_a_pod_is_seen_as_what_it_is(
     assert text.startswith("pod/traced: create → Running in ")
     assert "From Running to Ready" in text
     assert f"webhook {WEBHOOK}" in text
-    ElementTree.fromstring(trace(*where, "-o", "svg"))
+    picture = trace(*where, "-o", "svg")
+    ElementTree.fromstring(picture)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / "trace.svg").write_text(picture)
     events = json.loads(trace(*where, "-o", "perfetto"))["traceEvents"]
     assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
         "apiserver", "scheduler", "kubelet",

@@ -4,7 +4,7 @@ from html import escape
 
 from sampan.api.objects import Obj
 from sampan.api.rules.journey import Journey, printable
-from sampan.cmd.diagnosis.journey_text import milliseconds
+from sampan.cmd.diagnosis.journey_text import SHORT_SECONDS, milliseconds
 from sampan.core.telemetry.otlp import request_of
 from sampan.core.telemetry.spans import Span
 
@@ -45,17 +45,25 @@ def otlp(trace: Obj) -> Obj:
     return made
 
 
-def svg(title: str, journey: Journey) -> str:
-    whole = max(journey.seconds, 1e-9)
-    critical = {(step.lane, step.name) for step in journey.critical}
-    height = _ROW * (len(journey.steps) + 2)
+def svg(title: str, journey: Journey, *, everything: bool = False) -> str:
+    """Until it ran; without `everything` short parts of a step are left out, as in the terminal."""
+    until = journey.ended if journey.ready is None else journey.ready
+    whole = max(until - journey.began, 1e-9)
+    steps = [
+        step
+        for step in journey.steps
+        if everything or (step.began <= until and (not step.depth or step.seconds >= SHORT_SECONDS))
+    ]
+    critical = {(step.lane, step.name) for step in (*journey.critical, *journey.until_ready)}
+    height = _ROW * (len(steps) + 2)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 100}" '
         f'height="{height}" font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="8" y="16" font-weight="bold">{escape(title)}: '
         f"{milliseconds(journey.seconds)}</text>",
     ]
-    for row, step in enumerate(journey.steps, 1):
+    for row, step in enumerate(steps, 1):
         top = _ROW * row + 6
         left = _LEFT + _WIDTH * min(1.0, (step.began - journey.began) / whole)
         right = _LEFT + _WIDTH * min(1.0, (step.ended - journey.began) / whole)

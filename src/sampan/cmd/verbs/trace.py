@@ -132,7 +132,7 @@ def _text(asked: Asked, title: str, trace: Obj) -> str:
         case "perfetto":
             return json.dumps(journey_formats.perfetto(title, journey))
         case "svg":
-            return journey_formats.svg(title, journey)
+            return journey_formats.svg(title, journey, everything=asked.everything)
         case _:
             down = way_down_of(trace)
             lines = journey_text.waterfall(title, journey, down, everything=asked.everything)
@@ -204,7 +204,9 @@ def _together(
         case "perfetto":
             return json.dumps(journey_formats.perfetto(title, journey_text.side_by_side(journeys)))
         case "svg":
-            return journey_formats.svg(title, journey_text.side_by_side(journeys))
+            return journey_formats.svg(
+                title, journey_text.side_by_side(journeys), everything=asked.everything
+            )
         case _:
             return "\n".join(journey_text.rollout(title, journeys))
 

@@ -60,5 +60,5 @@ def test_svg_is_xml_whatever_the_names_are():
     text = journey_formats.svg(f"pod/{HOSTILE[:9]}", journey())
     tree = ElementTree.fromstring(text)
     rectangles = tree.findall("{http://www.w3.org/2000/svg}rect")
-    assert len(rectangles) == 3
+    assert len(rectangles) == 1 + 3  # the ground, and the steps
     assert "<script>" not in text
