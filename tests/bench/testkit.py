@@ -16,6 +16,7 @@ from sampan.cmd.snapshot.snapshot_file import Snapshot, write
 from sampan.testing import cluster
 from sampan.testing.kit.launcher import launcher
 from sampan.testing.parts.sampan_process import environment, sampan_command
+from sampan.testing.worlds.repeated_story import digest, story
 
 from .record import append, print_row
 
@@ -89,7 +90,22 @@ def hundred_tests():
         return {"100 tests each with its cluster, 2 workers, s": time.perf_counter() - began}
 
 
-def week():
+def nightly(number):
+    return f"{number % 60} {number % 24} * * *"
+
+
+def mixed(number):
+    """Of a hundred: five each hour, ten on one night of the week, the others each night."""
+    if number % 20 == 0:
+        return f"{number % 60} * * * *"
+    return f"{number % 60} {number % 6} * * {number % 7 if number % 10 == 1 else '*'}"
+
+
+def hourly(number):
+    return f"{number % 60} * * * *"
+
+
+def week(schedule):
     pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
     crons = [
         {
@@ -97,7 +113,7 @@ def week():
             "kind": "CronJob",
             "metadata": {"name": f"c{number}"},
             "spec": {
-                "schedule": f"{number % 60} {number % 24} * * *",
+                "schedule": schedule(number),
                 "jobTemplate": {"spec": {"template": {"spec": pod}}},
             },
         }
@@ -110,7 +126,27 @@ def week():
         took = time.perf_counter() - began
         done = [cron["status"].get("lastSuccessfulTime") for cron in c.list("cronjobs")]
         assert None not in done
-    return {"a virtual week with 100 daily cronjobs, s": took}
+    return took
+
+
+def weeks():
+    with cluster(clock="virtual") as c:
+        began = time.perf_counter()
+        c.clock.advance("7d")
+        idle = time.perf_counter() - began
+    return {
+        "a virtual week of an idle cluster, s": idle,
+        "a virtual week with 100 daily cronjobs, s": week(nightly),
+        "a virtual week with 100 cronjobs: 5 hourly, 85 nightly, 10 weekly, s": week(mixed),
+        "a virtual week with 100 hourly cronjobs, s": week(hourly),
+    }
+
+
+def histories():
+    """The same seed, fifty times: how many stories there are."""
+    return {
+        "different histories of one seed in 50 runs": len({digest(story(7)) for _ in range(50)})
+    }
 
 
 def forks():
@@ -184,7 +220,7 @@ def is_of(path, base):
 
 def main():
     row = {}
-    for part in (ready, memory, hundred_tests, week, forks, forks_by_command, left):
+    for part in (ready, memory, hundred_tests, weeks, histories, forks, forks_by_command, left):
         row |= part()
         print(part.__name__, flush=True)
     print_row(row)

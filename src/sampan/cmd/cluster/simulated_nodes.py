@@ -55,6 +55,8 @@ log = get_logger(__name__)
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
 # need not say every ten seconds that they are well. Still twice within a lease of 40 s.
 MANY_HEARTBEAT_SECONDS, MANY_REPORT_SECONDS = 20.0, 300.0
+# Where time is virtual no renewal is ever late: one within a lease is enough.
+VIRTUAL_HEARTBEAT_SECONDS = 36.0
 MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
 DAY_SECONDS = 86400.0
 BOOTED_AT_ONCE = 20
@@ -190,12 +192,19 @@ class SimulatedNodes:
         self._tasks.supervise("source", source.run)
         return SharedSources(source, own_nodes, self._objects, self._shared_leases())
 
+    @property
+    def _heartbeat_seconds(self) -> float:
+        if self._settings.quiet_nodes:
+            return DAY_SECONDS
+        virtual = self._settings.clock == "virtual"
+        return VIRTUAL_HEARTBEAT_SECONDS if virtual else MANY_HEARTBEAT_SECONDS
+
     def _shared_leases(self) -> "SharedLeases | None":
         from sampan.kubelet.node.shared_leases import SharedLeases
 
         if self._renew is None:
             return None
-        leases = SharedLeases(self._renew, self._clock, MANY_HEARTBEAT_SECONDS)
+        leases = SharedLeases(self._renew, self._clock, self._heartbeat_seconds)
         self._tasks.supervise("leases", leases.run)
         return leases
 
@@ -222,7 +231,7 @@ class SimulatedNodes:
             root_dir=f"{self._settings.data_dir}/kubelet",
             log_dir=f"{self._settings.data_dir}/logs/pods",
             simulated=True,
-            heartbeat_seconds=DAY_SECONDS if quiet else MANY_HEARTBEAT_SECONDS,
+            heartbeat_seconds=self._heartbeat_seconds,
             status_report_seconds=DAY_SECONDS if quiet else MANY_REPORT_SECONDS,
             relist_seconds=MANY_RELIST_SECONDS,
             routine_events=len(self._shapes) <= MANY_NODES,

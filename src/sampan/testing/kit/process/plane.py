@@ -184,8 +184,9 @@ class Plane:
             Path(file).write_bytes(orjson.dumps(nodes_document(known, by_name=True)))
         self._has_nodes = bool(self._spec.nodes or file)
         settings = UpSettings(
-            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, nodes_file=file
-        )
+            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, nodes_file=file,
+            clock=self._spec.clock,
+        )  # fmt: skip
         progress = Progress(io.StringIO(), self.clock)
         return SimulatedNodes(settings, IDENTITY, progress, self.clock, self.rng)
 
