@@ -27,6 +27,7 @@ from sampan.cmd.cluster.process import (
     why_not_started,
 )
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
@@ -72,6 +73,14 @@ def _serve_until_signal(settings: UpSettings, data: DataDir, lock: Lock, audienc
     return 0
 
 
+def refuse_without_root(settings: UpSettings) -> None:
+    """What there is not in namespaces of one's own. Raises CannotStart."""
+    if settings.processes:
+        raise CannotStart(
+            "--processes with real containers needs root: leave it out, or take --runtime simulated"
+        )
+
+
 @contextlib.contextmanager
 def _own_namespaces(
     settings: UpSettings, data: DataDir, progress: Progress
@@ -81,6 +90,7 @@ def _own_namespaces(
     if not may_be_rootless(settings):
         yield settings, None
         return
+    refuse_without_root(settings)
     from sampan.cmd.rootless.rootless import Rootless
 
     rootless, stopped = Rootless(data.root), False
