@@ -145,10 +145,10 @@ async def running_percent(folder: Path) -> float:
 def tracing_figures() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         return {
-            "tracing: a create, % more CPU": asyncio.run(
+            "tracing: a create over HTTPS and on disk, % more CPU": asyncio.run(
                 served_create_percent(Path(folder) / "served")
             ),
-            "tracing: a create without HTTPS and disk, % more CPU": asyncio.run(create_percent()),
+            "tracing: a create, % more CPU": asyncio.run(create_percent()),
             "tracing: create→Running simulated, % more CPU": asyncio.run(
                 running_percent(Path(folder))
             ),
