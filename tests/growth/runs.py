@@ -4,8 +4,10 @@ Job: build the cluster, prepare, measure, take it down.
 """
 
 import asyncio
+import atexit
 import functools
 import gc
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -35,6 +37,7 @@ def schema() -> Schema:
 def keys() -> Path:
     """Made once for all worlds."""
     path = Path(tempfile.mkdtemp(prefix="sampan-growth-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
     ensure_pki(path)
     return path
 
