@@ -26,7 +26,7 @@ class Program:
                 env={**os.environ, **(env or {})},
             )
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float = 30.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
             if self.process.poll() is not None:

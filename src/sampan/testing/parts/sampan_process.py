@@ -35,7 +35,7 @@ class SampanProcess:
         assert self.program is not None
         return self.program.process.pid
 
-    def up(self, *more: str, seconds: float = 30.0) -> "SampanProcess":
+    def up(self, *more: str, seconds: float = 90.0) -> "SampanProcess":
         ready = self.root / "ready"
         ready.unlink(missing_ok=True)
         self.program = Program(
