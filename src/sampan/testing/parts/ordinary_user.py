@@ -7,6 +7,7 @@ Invariant: nothing of the machine is changed: accounts and devices are seen insi
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -20,16 +21,30 @@ import orjson
 import sampan
 from sampan.core.fast_dataclass import dataclass
 
-UID = 61_234
-NAME = "sampan-tester"
-GRANTED = f"{NAME}:2000000000:65536\n"
+FIRST_UID, MOST_USERS = 61_000, 1000
+FIRST_GRANTED, GRANTED = 2_000_000_000, 65_536  # the ids of the first of them, and how many
 _TUN = Path("/dev/net/tun")
 
 
 @dataclass(frozen=True, slots=True)
 class OrdinaryUser:
+    """Several may be there at once, of one test run or of several: each has a number."""
+
+    number: int
     place: Path
     where: Sequence[str]  # before the command: a network namespace, if any
+
+    @property
+    def uid(self) -> int:
+        return FIRST_UID + self.number
+
+    @property
+    def name(self) -> str:
+        return f"sampan-tester-{self.number}"
+
+    @property
+    def first_granted(self) -> int:
+        return FIRST_GRANTED + self.number * GRANTED
 
     @property
     def home(self) -> Path:
@@ -60,28 +75,27 @@ class OrdinaryUser:
         found = {}
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdecimal() and _is_his(entry.stat().st_uid):
+                if entry.name.isdecimal() and self._is_his(entry.stat().st_uid):
                     words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                     found.update({int(entry.name): words} if words else {})
             except OSError:
                 continue
         return found
 
-
-def _is_his(uid: int) -> bool:
-    return uid == UID or uid >= 2_000_000_000
+    def _is_his(self, uid: int) -> bool:
+        return uid == self.uid or 0 <= uid - self.first_granted < GRANTED
 
 
 @contextmanager
-def ordinary_user(where: Sequence[str] = (), *, granted: str = GRANTED) -> Iterator[OrdinaryUser]:
-    """`granted`: a text as /etc/subuid."""
+def ordinary_user(where: Sequence[str] = (), *, granted: bool = True) -> Iterator[OrdinaryUser]:
+    """`granted`: with ids for containers."""
     place = Path(tempfile.mkdtemp(prefix="sampan-user-"))
     place.chmod(0o755)
     try:
-        user = OrdinaryUser(place, where)
+        user = OrdinaryUser(secrets.randbelow(MOST_USERS), place, where)
         user.home.mkdir()
-        os.chown(user.home, UID, UID)
-        _write_accounts(place, granted)
+        os.chown(user.home, user.uid, user.uid)
+        _write_accounts(user, granted=granted)
         binds = _write_python(place) | {place / name: Path("/etc") / name for name in _ACCOUNTS}
         if _TUN.exists():
             os.mknod(place / "tun", 0o020666, os.makedev(10, 200))
@@ -96,17 +110,18 @@ def ordinary_user(where: Sequence[str] = (), *, granted: str = GRANTED) -> Itera
 _ACCOUNTS = ("passwd", "group", "subuid", "subgid")
 
 
-def _write_accounts(place: Path, granted: str) -> None:
+def _write_accounts(user: OrdinaryUser, *, granted: bool) -> None:
+    ids = f"{user.name}:{user.first_granted}:{GRANTED}\n" if granted else ""
     own = {
-        "passwd": f"{NAME}:x:{UID}:{UID}::{place / 'home'}:/bin/sh\n",
-        "group": f"{NAME}:x:{UID}:\n",
-        "subuid": granted,
-        "subgid": granted,
+        "passwd": f"{user.name}:x:{user.uid}:{user.uid}::{user.home}:/bin/sh\n",
+        "group": f"{user.name}:x:{user.uid}:\n",
+        "subuid": ids,
+        "subgid": ids,
     }
     for name in _ACCOUNTS:
         there = Path("/etc") / name
         others = there.read_text() if there.exists() and name in ("passwd", "group") else ""
-        (place / name).write_text(others + own[name])
+        (user.place / name).write_text(others + own[name])
 
 
 def _write_python(place: Path) -> dict[Path, Path]:
@@ -128,9 +143,9 @@ def _write_python(place: Path) -> dict[Path, Path]:
 
 def _write_launcher(user: OrdinaryUser, binds: dict[Path, Path]) -> None:
     lines = [f"mount --rbind {source} {target}" for source, target in binds.items()]
-    settings = f"HOME={user.home} USER={NAME} PATH=/usr/local/bin:/usr/bin:/bin"
+    settings = f"HOME={user.home} USER={user.name} PATH=/usr/local/bin:/usr/bin:/bin"
     # A Python that was built where only root may look finds its own library here.
     settings += f" LD_LIBRARY_PATH={user.place / 'python' / 'lib'}"
-    become = f"setpriv --reuid {UID} --regid {UID} --clear-groups --inh-caps -all"
+    become = f"setpriv --reuid {user.uid} --regid {user.uid} --clear-groups --inh-caps -all"
     lines += ["cd /", f'exec {become} env -i {settings} "$@"']
     (user.place / "become").write_text("set -e\n" + "\n".join(lines) + "\n")
