@@ -33,11 +33,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.containerd, pytest.mark.timeout(240 
 def cluster():
     root = Path(tempfile.mkdtemp(prefix="sampan-churn-"))
     made = SampanProcess(root, "--runtime", "cri")
-    made.up()
-    made.run("image", "import", str(busybox_archive(root / "busybox.tar", IMAGE)))
-    yield made
-    made.stop()
-    made.reset()
+    try:
+        made.up()
+        made.run("image", "import", str(busybox_archive(root / "busybox.tar", IMAGE)))
+        yield made
+        made.stop()
+    finally:
+        made.reset()  # it stops what runs still
     assert made.leftovers() == {}
     shutil.rmtree(root)
 
