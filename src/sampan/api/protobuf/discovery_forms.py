@@ -7,7 +7,8 @@ Job: the JSON form of a discovery document in, its message out. Field numbers ar
 from typing import Any
 
 from sampan.api.objects import Obj
-from sampan.api.protobuf.writer import bytes_field, in_envelope, varint_field
+from sampan.api.protobuf.writer import in_envelope
+from sampan.core.protobuf_wire import bytes_field, varint_field
 
 _STRING, _BOOL, _STRINGS, _VERBS = "string", "bool", "strings", "verbs"
 # Of each message its fields: number, name, and what it is; `[Message]` is a list of them.

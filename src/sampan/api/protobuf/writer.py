@@ -22,6 +22,7 @@ from sampan.api.schema.field_kinds import Type
 from sampan.api.schema.message_table import Messages, inlined_message, load_messages
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.protobuf_wire import bytes_field, varint
 
 _LIST_META = Type("object", name="io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta")
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -113,7 +114,7 @@ class ProtobufWriter:
         many = kind.shape == "list"
         element = kind.element if many and kind.element is not None else kind
         wire, write = self._value(element)
-        tag = _varint(number << 3 | wire)
+        tag = varint(number << 3 | wire)
 
         def put(obj: Obj, out: bytearray) -> None:
             value = obj.get(key)
@@ -121,7 +122,7 @@ class ProtobufWriter:
                 return
             for item in value if many else (value,):
                 data = write(item)
-                out.extend(tag if wire != LENGTH else tag + _varint(len(data)))
+                out.extend(tag if wire != LENGTH else tag + varint(len(data)))
                 out.extend(data)
 
         return put
@@ -147,7 +148,7 @@ class ProtobufWriter:
         if kind.shape == "any":
             return LENGTH, self._free(kind.name)
         if kind.shape == "integer":
-            return VARINT, lambda value: _varint(value & 0xFFFFFFFFFFFFFFFF)
+            return VARINT, lambda value: varint(value & 0xFFFFFFFFFFFFFFFF)
         if kind.shape == "boolean":
             return VARINT, lambda value: b"\1" if value else b"\0"
         if kind.shape == "number":
@@ -177,28 +178,11 @@ class ProtobufWriter:
         return lambda value: bytes_field(1, orjson.dumps(value))
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def in_envelope(api_version: str, kind: str, body: bytes) -> bytes:
     """`k8s\\0` and a runtime.Unknown."""
     type_meta = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
     unknown = bytes_field(1, type_meta) + bytes_field(2, body)
     return MAGIC + unknown + bytes_field(3, b"") + bytes_field(4, b"")
-
-
-def varint_field(number: int, value: int) -> bytes:
-    return _varint(number << 3 | VARINT) + _varint(value)
-
-
-def bytes_field(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | LENGTH) + _varint(len(data)) + data
 
 
 def _string_list(values: list[str]) -> bytes:
@@ -208,14 +192,14 @@ def _string_list(values: list[str]) -> bytes:
 def _moment(text: str) -> bytes:
     moment = datetime.fromisoformat(text)
     seconds = int(moment.replace(microsecond=0).timestamp())
-    out = b"\x08" + _varint(seconds & 0xFFFFFFFFFFFFFFFF)
-    return out + b"\x10" + _varint(moment.microsecond * 1000)
+    out = b"\x08" + varint(seconds & 0xFFFFFFFFFFFFFFFF)
+    return out + b"\x10" + varint(moment.microsecond * 1000)
 
 
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
         return b"\x08\1\x10\0" + bytes_field(3, value.encode())
-    return b"\x08\0\x10" + _varint(value & 0xFFFFFFFFFFFFFFFF) + bytes_field(3, b"")
+    return b"\x08\0\x10" + varint(value & 0xFFFFFFFFFFFFFFFF) + bytes_field(3, b"")
 
 
 _TEXTS: dict[str, Write] = {

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from sampan.api.objects import Obj
+from sampan.core.protobuf_wire import bytes_field
 
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}
 
@@ -97,14 +98,4 @@ def _text(number: int, text: str) -> bytes:
 
 def _message(number: int, *parts: bytes) -> bytes:
     """A length-delimited field; texts and inner messages look the same on the wire."""
-    body = b"".join(parts)
-    return _varint(number << 3 | 2) + _varint(len(body)) + body
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return bytes_field(number, b"".join(parts))

@@ -8,7 +8,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-_VARINT, _FIXED64, _BYTES = 0, 1, 2  # wire types
+from sampan.core.protobuf_wire import FIXED64, bytes_field, tag, varint_field
+
 _STATUS_MESSAGE, _STATUS_CODE = 2, 3
 
 
@@ -29,19 +30,22 @@ def _scope_spans(scope: Any) -> Iterator[bytes]:
 
 
 def _span(span: Any) -> Iterator[bytes]:
-    yield _bytes(1, bytes.fromhex(span["traceId"]))
-    yield _bytes(2, bytes.fromhex(span["spanId"]))
+    yield bytes_field(1, bytes.fromhex(span["traceId"]))
+    yield bytes_field(2, bytes.fromhex(span["spanId"]))
     if "parentSpanId" in span:
-        yield _bytes(4, bytes.fromhex(span["parentSpanId"]))
+        yield bytes_field(4, bytes.fromhex(span["parentSpanId"]))
     yield _text(5, span["name"])
-    yield _number(6, span["kind"])
+    yield varint_field(6, span["kind"])
     yield _moment(7, span["startTimeUnixNano"])
     yield _moment(8, span["endTimeUnixNano"])
     for item in span["attributes"]:
         yield _attribute(9, item)
     if "status" in span:
         status = span["status"]
-        parts = (_text(_STATUS_MESSAGE, status["message"]), _number(_STATUS_CODE, status["code"]))
+        parts = (
+            _text(_STATUS_MESSAGE, status["message"]),
+            varint_field(_STATUS_CODE, status["code"]),
+        )
         yield _nested(15, parts)
 
 
@@ -51,29 +55,12 @@ def _attribute(field: int, item: Any) -> bytes:
 
 
 def _nested(field: int, parts: Any) -> bytes:
-    return _bytes(field, b"".join(parts))
+    return bytes_field(field, b"".join(parts))
 
 
 def _text(field: int, text: str) -> bytes:
-    return _bytes(field, text.encode(errors="replace"))
-
-
-def _bytes(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | _BYTES) + _varint(len(data)) + data
-
-
-def _number(field: int, number: int) -> bytes:
-    return _varint(field << 3 | _VARINT) + _varint(number)
+    return bytes_field(field, text.encode(errors="replace"))
 
 
 def _moment(field: int, nanoseconds: str) -> bytes:
-    return _varint(field << 3 | _FIXED64) + struct.pack("<Q", int(nanoseconds))
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+    return tag(field, FIXED64) + struct.pack("<Q", int(nanoseconds))

@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from sampan.api.rules.durations import seconds_text
+from sampan.core.protobuf_wire import bytes_field
 from sampan.kubelet.probes.finding import Finding
 
 METHOD = "/grpc.health.v1.Health/Check"
@@ -52,18 +53,9 @@ def _error_text(error: grpc.aio.AioRpcError) -> str:
 
 def _request(service: str) -> bytes:
     """HealthCheckRequest: the service's name is field 1."""
-    name = service.encode()
-    return b"\x0a" + _varint(len(name)) + name if name else b""
+    return bytes_field(1, service.encode()) if service else b""
 
 
 def _status(answer: bytes) -> int:
     """HealthCheckResponse: an enum in field 1; absent is 0. Unknown fields come after it."""
     return answer[1] if answer[:1] == b"\x08" and len(answer) > 1 else 0
-
-
-def _varint(number: int) -> bytes:
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])

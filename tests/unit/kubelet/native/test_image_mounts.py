@@ -63,11 +63,11 @@ def test_a_volume_of_an_image_does_not_lead_out_of_it(tmp_path, place):
 
 
 def test_links_inside_are_followed_and_no_further(tmp_path):
-    root = tree(tmp_path / "root", {"a/b/file": "x"})
+    root = tree(tmp_path / "image", {"a/b/file": "x"})
     (root / "link").symlink_to("a/b")
     (root / "out").symlink_to("/etc")
     assert directory_inside(root, "link") == str(root / "a" / "b")
-    for wrong in ("out", "../root/a", "a/b/file", "no"):
+    for wrong in ("out", "../image/a", "a/b/file", "no"):
         with pytest.raises(OSError, match=wrong):
             directory_inside(root, wrong)
 
