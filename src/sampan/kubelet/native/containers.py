@@ -1,4 +1,4 @@
-"""The containers of a node without a container runtime: bundles, conmon, crun.
+"""The containers of a node without a container runtime: conmon and crun from begin to end.
 
 Job: create, start, stop and remove containers; find them again after a restart; say how each stands
     and tell when one ends; programs and logs inside.
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import platform
 import secrets
 import signal
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from sampan.core.clock import Clock
-from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.files.remove_tree import remove_tree
 from sampan.core.tasks import all_of, finish
@@ -35,21 +33,12 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
     SandboxSpec,
 )
-from sampan.kubelet.native import oci_spec, seccomp, users
+from sampan.kubelet.native import oci_spec
+from sampan.kubelet.native.bundles import Bundles, SandboxPlace
 from sampan.kubelet.native.failures import translated_failures
-from sampan.kubelet.native.first_process import process_namespace
-from sampan.kubelet.native.image_mounts import BundlePlace, ContainerImages, mounts_of
-from sampan.kubelet.native.machine import this_machine
-from sampan.kubelet.native.mapped_mounts import mount_mapped
-from sampan.kubelet.native.namespaces import USERS, UTS
+from sampan.kubelet.native.image_mounts import ContainerImages
 from sampan.kubelet.native.records import ContainerRecord, Records, SandboxRecord
-from sampan.kubelet.native.root_filesystem import (
-    VOLUMES,
-    mount_root,
-    mount_root_of_users,
-    unmount_root,
-    written_above,
-)
+from sampan.kubelet.native.root_filesystem import unmount_root, written_above
 from sampan.kubelet.native.sandboxes import Sandboxes
 from sampan.kubelet.runtime.container_process import hears_sigterm, prepare_host, signal_number
 from sampan.runtime import monitor
@@ -57,7 +46,6 @@ from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
 from sampan.runtime.remains import remove_remains
-from sampan.runtime.seccomp_filter import SeccompFilters
 from sampan.runtime.spawn import PIPE, Launch, spawn
 
 _KILL_SECONDS = 60.0
@@ -89,11 +77,8 @@ class Containers:
     ) -> None:
         self._programs, self._sandboxes, self._clock = programs, sandboxes, clock
         self._records = Records(directory, ContainerRecord)
-        self._filters = SeccompFilters(directory.parent / "seccomp")
+        self._bundles = Bundles(programs, directory.parent / "seccomp")
         self._all: dict[str, Container] = {}
-        self._machine = this_machine()
-        self._architecture = architecture(platform.machine())
-        self._unified = (Path("/sys/fs/cgroup") / "cgroup.controllers").exists()
         self._listeners: set[asyncio.Queue[RuntimeEvent]] = set()
 
     async def find_again(self) -> None:
@@ -217,14 +202,16 @@ class Containers:
         made = False
         try:
             with translated_failures("the container"):
-                surroundings = self._surroundings(record, surrounding, sandbox, container)
+                processes = self._processes_of(container.security.process_namespace_of)
+                around = SandboxPlace(surrounding, self._sandboxes.place(surrounding.id), sandbox)
+                surroundings = self._bundles.surroundings(record, around, processes)
 
-                def write(spec: ContainerSpec, identity: oci_spec.Identity) -> dict[str, Any]:
-                    return oci_spec.oci_spec(
-                        spec, sandbox, image.config, identity, surroundings, self._machine
-                    )
+                def make() -> None:
+                    self._records.put(record)
+                    place = self._records.place(record.id)
+                    self._bundles.write(place, container, images, around, surroundings)
 
-                await asyncio.to_thread(self._write_bundle, record, container, images, write)
+                await asyncio.to_thread(make)
             made = True
         finally:
             if not made:
@@ -232,79 +219,14 @@ class Containers:
         self._all[record.id] = Container(record, surrounding.uid)
         return record.id
 
-    def _write_bundle(
-        self,
-        record: ContainerRecord,
-        container: ContainerSpec,
-        images: ContainerImages,
-        specified: Callable[[ContainerSpec, oci_spec.Identity], dict[str, Any]],
-    ) -> None:
-        self._records.put(record)
-        place = self._records.place(record.id)
-        own, users_file = container.security.users, None
-        if own is None:
-            root = mount_root(place, images.own.lowers)
-        else:
-            users_file = self._sandboxes.place(record.sandbox_id) / USERS
-            root = mount_root_of_users(place, images.own.lowers, users_file, own.first)
-            container = _mapped(container, place, users_file)
-        identity = users.identity_of(
-            container.security,
-            images.own.image.config.user,
-            users.text_inside(root, "etc", "passwd"),
-            users.text_inside(root, "etc", "group"),
-        )
-        if self._machine.has_one_user and (identity.uid or identity.gid):
-            raise RuntimeFailure(
-                f"it is to run as user {identity.uid} and group {identity.gid}, and there is one "
-                "user for all containers: give yourself more (/etc/subuid and /etc/subgid)"
-            )
-        target = BundlePlace(place, root, users_file, own.first if own is not None else 0)
-        mounts = mounts_of(target, container.mounts, images)
-        spec = specified(replace(container, mounts=mounts), identity)
-        if not container.security.privileged:
-            self._restrict_calls(spec, container.security.seccomp)
-        (place / "config.json").write_text(json.dumps(spec))
-
-    def _restrict_calls(self, spec: dict[str, Any], wanted: str) -> None:
-        allowed = spec["process"]["capabilities"]["bounding"]
-        profile = seccomp.profile(wanted, self._architecture, allowed)
-        if profile is None:
-            return
-        compiled = self._filters.compiled(profile) if self._programs.name == "crun" else ""
-        if compiled:
-            spec["annotations"]["run.oci.seccomp_bpf_data"] = compiled
-        else:
-            spec["linux"]["seccomp"] = profile
-
-    def _surroundings(
-        self,
-        record: ContainerRecord,
-        surrounding: SandboxRecord,
-        sandbox: SandboxSpec,
-        container: ContainerSpec,
-    ) -> oci_spec.Surroundings:
-        place = self._sandboxes.place(surrounding.id)
-        namespaces = {kind: str(place / kind) for kind in surrounding.namespaces}
-        if container.security.process_namespace_of:
-            target = self._get(container.security.process_namespace_of).monitor
-            if target is None or not target.pid:
-                raise RuntimeFailure("the container whose processes are to be seen does not run")
-            namespaces["pid"] = f"/proc/{target.pid}/ns/pid"
-        elif surrounding.shares_processes:
-            namespaces["pid"] = process_namespace(place)
-            if not namespaces["pid"]:
-                raise RuntimeFailure("the first process of the pod is gone")
-        files = {"/etc/resolv.conf": str(place / "resolv.conf")}
-        if UTS in surrounding.namespaces:
-            files["/etc/hostname"] = str(place / "hostname")
-        return oci_spec.Surroundings(
-            namespaces,
-            files,
-            "" if sandbox.security.host_ipc else str(place / "shm"),
-            f"{sandbox.cgroup_parent or '/sampan'}/{record.id}",
-            self._unified,
-        )
+    def _processes_of(self, container_id: str) -> str:
+        """The process namespace of a running container. Raises RuntimeFailure."""
+        if not container_id:
+            return ""
+        target = self._get(container_id).monitor
+        if target is None or not target.pid:
+            raise RuntimeFailure("the container whose processes are to be seen does not run")
+        return f"/proc/{target.pid}/ns/pid"
 
     async def start(self, container_id: str) -> None:
         await finish(self._start(container_id))
@@ -515,16 +437,3 @@ def _image_id(stored: StoredImage) -> str:
 def _kill_by_file(pid_file: Path) -> None:
     with contextlib.suppress(OSError, ValueError):
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
-
-
-def _mapped(container: ContainerSpec, place: Path, users_file: Path) -> ContainerSpec:
-    """With its volumes as the pod's own users see them. Raises OSError, RuntimeFailure."""
-    mounts = []
-    for number, mount in enumerate(container.mounts):
-        if not mount.host_path:
-            mounts.append(mount)
-            continue
-        target = place / VOLUMES / str(number)
-        mount_mapped(mount.host_path, target, users_file)
-        mounts.append(replace(mount, host_path=str(target)))
-    return replace(container, mounts=tuple(mounts))
