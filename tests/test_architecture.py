@@ -33,7 +33,7 @@ DESIGN = {
 }  # fmt: skip
 # The one library that a core module wraps; nobody else may import it.
 WRAPPED = {
-    "httptools": {"core/http_"},
+    "httptools": {"core/http/"},
     "grpc": {
         "cri/",
         "store/etcd_client.py",

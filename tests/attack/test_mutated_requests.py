@@ -16,8 +16,8 @@ from collections import Counter
 import pytest
 
 from sampan.core.clock import SystemClock
-from sampan.core.http import Limits
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Limits
+from sampan.core.http.server import Server
 from sampan.testing.generators.api_requests import api_server, client_certificate
 from sampan.testing.parts.loop_holds import loop_holds
 from sampan.testing.worlds.control_plane import published_schema

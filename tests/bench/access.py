@@ -29,8 +29,8 @@ from sampan.apiserver.authz.rbac import Rbac
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client import kubeconfig
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Request
 from sampan.core.tls import client_context
 from sampan.testing.generators.api_requests import Api, api_server, client_certificate, pod
 from sampan.testing.parts.sampan_process import SampanProcess

@@ -20,7 +20,7 @@ import uvloop
 from sampan.api.objects import Obj
 from sampan.client import kubeconfig
 from sampan.core import tls
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench import floors

@@ -18,7 +18,7 @@ from sampan.api.custom.custom_version import CustomKind
 from sampan.api.schema.published import Schema
 from sampan.api.validation.custom_resources.custom_object import object_errors
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.testing.generators.api_requests import api_server, client_certificate
 
 ITEMS = {

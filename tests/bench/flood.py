@@ -20,7 +20,7 @@ from pathlib import Path
 import orjson
 
 from sampan.client import kubeconfig
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
 from sampan.testing.generators.api_requests import pod

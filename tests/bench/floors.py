@@ -16,8 +16,8 @@ import uvloop
 
 from sampan.core import tls
 from sampan.core.clock import SystemClock
-from sampan.core.http import Reply, Request, Response, Stream
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Reply, Request, Response, Stream
+from sampan.core.http.server import Server
 from sampan.core.tasks import all_of
 from sampan.store.contract import RevisionMismatch, Store
 from sampan.store.open import open_store

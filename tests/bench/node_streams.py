@@ -15,7 +15,7 @@ from sampan.client import kubeconfig
 from sampan.client.contract import Client
 from sampan.core import tls
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE

@@ -16,7 +16,7 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.client import kubeconfig
 from sampan.core.clock import SystemClock
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
 from sampan.testing.parts.sampan_process import SampanProcess

@@ -8,9 +8,9 @@ import asyncio
 import time
 from urllib.parse import urlencode
 
-from sampan.core import spdy
-from sampan.core.http_client import HttpClient
-from sampan.core.raw_connection import RawConnection
+from sampan.core.http import spdy
+from sampan.core.http.client import HttpClient
+from sampan.core.http.raw_connection import RawConnection
 
 _UPGRADE = (("connection", "Upgrade"), ("upgrade", "SPDY/3.1"))
 _EXEC = ("x-stream-protocol-version", "v4.channel.k8s.io")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.core import spdy
-from sampan.core.http import Request, Upgrade
-from sampan.core.websocket import BINARY, FrameReader
+from sampan.core.http import spdy
+from sampan.core.http.messages import Request, Upgrade
+from sampan.core.http.websocket import BINARY, FrameReader
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import (

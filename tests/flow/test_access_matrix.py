@@ -18,8 +18,8 @@ from sampan.apiserver.authn.settings import FrontProxySettings, OidcSettings
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request, Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Request, Response
+from sampan.core.http.server import Server
 from sampan.core.tls import client_context, server_context
 from sampan.testing.generators.api_requests import api_server
 from sampan.testing.parts.certificates import Authority

@@ -18,8 +18,8 @@ from sampan.apiserver.admission.settings import (
 )
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.core.tasks import all_of
 from sampan.core.tls import server_context
 from sampan.testing import virtual_time

@@ -16,7 +16,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response, Stream, Upgrade
+from sampan.core.http.messages import Response, Stream, Upgrade
 from sampan.testing.generators.api_requests import MERGE, api_server, request
 from sampan.testing.parts.aggregated_server import GROUP, PATH, TeaServer, tea_listener
 from sampan.testing.parts.certificates import Authority

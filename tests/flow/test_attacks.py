@@ -17,8 +17,8 @@ from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import MASTERS
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
-from sampan.core.http import Limits
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Limits
+from sampan.core.http.server import Server
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server, pod, request
 from sampan.testing.virtual_time import LoopClock
@@ -299,7 +299,7 @@ def test_a_long_body_is_read_beside_the_loop():
 def test_credentials_do_not_leave_the_server():
     """What was meant for us alone is gone before a request is passed on to a node or a pod."""
     from sampan.apiserver.proxy.node_proxy import public
-    from sampan.core.http import Request
+    from sampan.core.http.messages import Request
 
     headers = {
         "authorization": "Bearer secret",

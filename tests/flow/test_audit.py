@@ -16,8 +16,8 @@ from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context, server_context
 from sampan.testing.generators.api_requests import api_server, pod, request

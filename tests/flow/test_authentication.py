@@ -26,8 +26,8 @@ from sampan.controllers.access import csr_requests
 from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.core.tls import client_context, server_context
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server

@@ -15,7 +15,7 @@ from sampan.apiserver.registry.service_claims import IP_ADDRESSES, PORTS_KEY
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response, Stream
+from sampan.core.http.messages import Response, Stream
 from sampan.core.tasks import Tasks, all_of
 from sampan.testing.generators.api_requests import MERGE, api_server, pod, request
 from sampan.testing.parts.hesitant_store import HesitantStore

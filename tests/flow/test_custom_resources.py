@@ -10,8 +10,8 @@ import pytest
 from sampan.api.schema.published import Schema
 from sampan.apiserver.extension.conversion_webhook import BadAnswer, converted_of, review_of
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request, Response, Stream
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Request, Response, Stream
+from sampan.core.http.server import Server
 from sampan.core.tls import server_context
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import MERGE, api_server, client_certificate

@@ -21,8 +21,8 @@ from sampan.apiserver.authz.chain import Authorization, Decision
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import MERGE, api_server, pod
 from sampan.testing.worlds.control_plane import published_schema

@@ -7,7 +7,7 @@ import pytest
 
 from sampan.apiserver.authn.page_sessions import CODE_SECONDS, MOST_CODES, SESSION_SECONDS
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.core.http import Upgrade
+from sampan.core.http.messages import Upgrade
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server, request
 from sampan.testing.worlds.control_plane import published_schema

@@ -24,7 +24,7 @@ from sampan.client.leader_election import Elector
 from sampan.cmd.cluster.schedulers import lease_of
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected_controllers
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from sampan.api.schema.published import Schema
-from sampan.core.http import Stream
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Stream
+from sampan.core.http.server import Server
 from sampan.testing.generators.api_requests import api_server, client_certificate
 from sampan.testing.generators.odd_requests import OddRequests
 

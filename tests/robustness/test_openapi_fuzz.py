@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from sampan.api.resources import by_kind
 from sampan.api.schema.published import Schema
-from sampan.core.http import Stream
+from sampan.core.http.messages import Stream
 from sampan.testing.generators.api_requests import api_server, client_certificate
 from sampan.testing.generators.openapi_requests import operations, requests
 from sampan.testing.worlds.lent_objects import spoilt_objects

@@ -61,10 +61,10 @@ from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.write.decoding import expected_kind
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Reply, Request, Response
+from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.websocket import is_websocket
 from sampan.core.side_thread import SideThread
 from sampan.core.telemetry.spans import NO_MARKS, About, Marks
-from sampan.core.websocket import is_websocket
 
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",

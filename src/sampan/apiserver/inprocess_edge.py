@@ -19,7 +19,7 @@ from sampan.apiserver.chain import Chain
 from sampan.apiserver.http.replies import error_reply
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.watch.watch_stream import WatchStream
-from sampan.core.http import Request, Response
+from sampan.core.http.messages import Request, Response
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE",
             "deletecollection": "DELETE"}  # fmt: skip

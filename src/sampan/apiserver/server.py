@@ -88,8 +88,9 @@ from sampan.apiserver.write.ownership import Ownership
 from sampan.apiserver.write.parts import Parts
 from sampan.core import tls
 from sampan.core.clock import Clock
-from sampan.core.http import Reply, Request
-from sampan.core.http_client import HttpClient, Origin
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Reply, Request
+from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
 from sampan.core.side_thread import SideThread
 from sampan.core.tasks import all_of

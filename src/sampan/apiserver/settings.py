@@ -21,7 +21,7 @@ from sampan.apiserver.authz.settings import AuthorizerSettings, WebhookAuthorize
 from sampan.apiserver.outside.followed_files import Source
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import Origin
+from sampan.core.http.origin import Origin
 from sampan.core.ip_addresses import is_proxyable
 
 if TYPE_CHECKING:

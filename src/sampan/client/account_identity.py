@@ -15,7 +15,7 @@ from sampan.api.resources import SERVICE_ACCOUNTS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Headers
+from sampan.core.http.messages import Headers
 
 LIFE_SECONDS = 3600
 RENEW_AFTER = 0.8

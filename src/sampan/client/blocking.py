@@ -16,8 +16,9 @@ from sampan.api.errors import ApiError, from_status
 from sampan.api.objects import Obj
 from sampan.client import json_bytes
 from sampan.client.kubeconfig import Connection, KubeconfigError
-from sampan.core import http_blocking, tls
-from sampan.core.http_blocking import Answer, HttpFailure, Stream
+from sampan.core import tls
+from sampan.core.http import blocking
+from sampan.core.http.blocking import Answer, HttpFailure, Stream
 
 if TYPE_CHECKING:
     from sampan.client.channels import ChannelSocket
@@ -48,7 +49,7 @@ class BlockingClient:
         self.connection = connection
         self._user_agent, self._on_warning = user_agent, on_warning
         self._identity: list[tuple[str, str]] | None = None
-        self._http = http_blocking.BlockingHttp(
+        self._http = blocking.BlockingHttp(
             connection.server,
             self._context,
             server_name=connection.tls_server_name,

@@ -9,7 +9,7 @@ import select
 import socket
 import ssl
 
-from sampan.core.websocket import BINARY, CLOSE, PING, PONG, FrameReader, render_frame
+from sampan.core.http.websocket import BINARY, CLOSE, PING, PONG, FrameReader, render_frame
 
 CHUNK_BYTES = 65536
 Message = tuple[int, bytes]

@@ -19,7 +19,7 @@ from sampan.api.resources import Resource, by_plural
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 # Whom every authorizer of the API lets do everything: the API server itself is one of them.
 MASTERS = "system:masters"

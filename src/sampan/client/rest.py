@@ -46,8 +46,9 @@ from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import tls
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Headers
-from sampan.core.http_client import ClientStream, HttpClient, HttpError, HttpTimeout
+from sampan.core.http.client import ClientStream, HttpClient
+from sampan.core.http.errors import HttpError, HttpTimeout
+from sampan.core.http.messages import Headers
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl
 
-from sampan.core.http import Request, Response
+from sampan.core.http.messages import Request, Response
 
 PATHS = ("/healthz", "/livez", "/readyz")
 _TEXT = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))

@@ -19,9 +19,9 @@ from sampan.client.contract import Page, Preconditions
 from sampan.client.kubeconfig import Connection
 from sampan.client.rest import RETRIES, Caller, Credentials, RestClient, connect, path_of
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response, Stream
-from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Response, Stream
+from sampan.core.http.server import Server
 
 
 class ImpatientClock(SystemClock):

@@ -1,5 +1,5 @@
 from sampan.core.health_checks import HealthChecks, is_health_path, nothing_wrong
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 
 def asked(checks, path, query=""):

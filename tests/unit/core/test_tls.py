@@ -7,9 +7,10 @@ from contextlib import suppress
 import pytest
 
 from sampan.core import tls
-from sampan.core.http import Request, Response
-from sampan.core.http_client import HttpClient, HttpError
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
+from sampan.core.http.messages import Request, Response
+from sampan.core.http.server import Server
 from sampan.testing.parts.certificates import Authority
 
 

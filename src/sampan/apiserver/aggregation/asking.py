@@ -7,7 +7,9 @@ import asyncio
 
 from sampan.apiserver.aggregation.identity_headers import identity_headers
 from sampan.apiserver.authn.user import MASTERS, User
-from sampan.core.http_client import HttpClient, HttpError, HttpTimeout, Target
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError, HttpTimeout
+from sampan.core.http.origin import Target
 
 ASK_SECONDS = 5.0
 LIST_BYTES = 1024 * 1024

@@ -13,7 +13,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.aggregation.proxy import AggregatedProxy
 from sampan.apiserver.aggregation.servers import AggregatedServer
 from sampan.apiserver.authn.user import User
-from sampan.core.http import Request, Response, Stream
+from sampan.core.http.messages import Request, Response, Stream
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE",
             "deletecollection": "DELETE"}  # fmt: skip

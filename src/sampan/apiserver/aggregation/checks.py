@@ -22,7 +22,8 @@ from sampan.apiserver.registry.generic import PLAIN, Stale
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.write.parts import Parts
 from sampan.core.backoff import Backoff
-from sampan.core.http_client import HttpError, Origin, Target
+from sampan.core.http.errors import HttpError
+from sampan.core.http.origin import Origin, Target
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of

@@ -19,7 +19,8 @@ from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedSer
 from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpError, Target
+from sampan.core.http.errors import HttpError
+from sampan.core.http.origin import Target
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)

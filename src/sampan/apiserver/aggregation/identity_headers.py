@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from sampan.apiserver.authn.user import User
-from sampan.core.http import Headers
+from sampan.core.http.messages import Headers
 
 _OURS = frozenset({"authorization", "x-remote-user", "x-remote-group", "x-remote-uid"})
 _PREFIXES = ("impersonate-", "x-remote-extra-")

@@ -16,16 +16,11 @@ from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedSer
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
-from sampan.core.http import Headers, Reply, Request, Response, Stream
-from sampan.core.http_client import (
-    AddressNotAllowed,
-    ClientStream,
-    HttpClient,
-    HttpError,
-    HttpTimeout,
-    Target,
-)
-from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.http.client import ClientStream, HttpClient
+from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout
+from sampan.core.http.messages import Headers, Reply, Request, Response, Stream
+from sampan.core.http.origin import Target
+from sampan.core.http.relay import end_to_end, pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
 from sampan.core.telemetry.trace_context import HEADER, current_header
 

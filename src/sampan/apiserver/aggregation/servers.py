@@ -26,7 +26,8 @@ from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.followed import follow
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, Origin
+from sampan.core.http.client import HttpClient
+from sampan.core.http.origin import Origin
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context

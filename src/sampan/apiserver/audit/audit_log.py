@@ -16,7 +16,7 @@ from sampan.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, Level, Ruled
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.clock import Clock
-from sampan.core.http import Reply, Request, Response, Stream
+from sampan.core.http.messages import Reply, Request, Response, Stream
 
 # What the steps of the request that is being served have to say; None: nobody listens.
 _notes: ContextVar[dict[str, str] | None] = ContextVar("audit-notes", default=None)

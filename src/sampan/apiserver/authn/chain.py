@@ -30,10 +30,10 @@ from sampan.apiserver.authn.tokens import (
 from sampan.apiserver.authn.user import ANONYMOUS, User, component, with_authenticated_group
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
+from sampan.core.http.websocket import is_websocket, protocols_of
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
-from sampan.core.websocket import is_websocket, protocols_of
 
 if TYPE_CHECKING:  # options.py loads what the settings ask for
     from sampan.apiserver.authn.front_proxy import FrontProxy

@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from sampan.apiserver.authn.certificate import user_of
 from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.apiserver.authn.user import User
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 MOST = 256
 

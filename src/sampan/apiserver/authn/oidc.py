@@ -15,7 +15,8 @@ from sampan.apiserver.authn.jwt_keys import VerifyingKey, key_of_jwk
 from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.authn.user import User
 from sampan.core.clock import Clock
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.core.log import get_logger
 
 if TYPE_CHECKING:

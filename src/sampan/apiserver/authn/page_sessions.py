@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 CODE_SECONDS = 60.0
 SESSION_SECONDS = 8 * 3600.0

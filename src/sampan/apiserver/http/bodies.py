@@ -19,7 +19,7 @@ from sampan.api.errors import invalid as invalid_object
 from sampan.api.objects import DEPTH, Obj, is_deeper_than
 from sampan.api.protobuf.codec import ProtobufError, ProtobufReader
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, body_media
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 LIMIT = 3 * 1024 * 1024
 # What is larger is read beside the loop: it takes more than about 20 ms.

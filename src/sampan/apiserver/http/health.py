@@ -11,7 +11,7 @@ from dataclasses import field
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.health_checks import Check, HealthChecks, is_health_path, nothing_wrong
-from sampan.core.http import Request, Response
+from sampan.core.http.messages import Request, Response
 from sampan.version import GIT_VERSION
 
 # What has to be done once before requests are taken: here all of it is one start.

@@ -12,7 +12,7 @@ from sampan.api.errors import BadRequest
 from sampan.apiserver.authn.tokens import PREFIX
 from sampan.apiserver.authn.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
 from sampan.apiserver.authz.chain import Attributes
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 _USER, _GROUP, _UID = "impersonate-user", "impersonate-group", "impersonate-uid"
 _EXTRA = "impersonate-extra-"

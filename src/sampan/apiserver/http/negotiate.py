@@ -16,7 +16,7 @@ from sampan.api.calls import Item
 from sampan.api.errors import NotAcceptable, UnsupportedMediaType
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import STEP_BYTES
+from sampan.core.http.messages import STEP_BYTES
 
 JSON = "application/json"
 YAML = "application/yaml"

@@ -17,7 +17,7 @@ from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
 from sampan.apiserver.http.health import Health, version
 from sampan.apiserver.openapi.endpoints import OpenApi, Packed
-from sampan.core.http import Request, Response
+from sampan.core.http.messages import Request, Response
 from sampan.core.metrics import Metrics
 
 Document = Callable[[str], Awaitable[Obj | None]]  # of what follows its path; raises ApiError

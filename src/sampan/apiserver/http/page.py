@@ -19,7 +19,7 @@ from sampan.apiserver.authn.chain import is_own_page
 from sampan.apiserver.authn.page_sessions import PageSessions
 from sampan.apiserver.http import replies
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Headers, Request, Response
+from sampan.core.http.messages import Headers, Request, Response
 
 ROOT = "/ui"
 CODE_PATH = "/sampan/v1/ui/code"  # asked with a credential; the code is exchanged below ROOT

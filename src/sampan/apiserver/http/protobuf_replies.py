@@ -13,7 +13,7 @@ from sampan.api.resources import Resource
 from sampan.apiserver.http.negotiate import JSON, PROTOBUF, YAML, Form, list_head, partial
 from sampan.apiserver.http.replies import error_reply, headers_of, in_list_shape, in_shape
 from sampan.apiserver.watch.watch_stream import WatchStream
-from sampan.core.http import Response, Stream
+from sampan.core.http.messages import Response, Stream
 
 
 class ProtobufReplies:

@@ -28,7 +28,7 @@ from sampan.apiserver.http.negotiate import (
 from sampan.apiserver.printers.table import TableForm, table_of
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.clock import Clock
-from sampan.core.http import STEP_BYTES, Response, Stream
+from sampan.core.http.messages import STEP_BYTES, Response, Stream
 
 MOST_WARNED, MOST_WARNING = 4096, 256  # characters: of all warnings, of one where that is too much
 _JSON = ("content-type", JSON)

@@ -8,7 +8,7 @@ Invariant: as upstream: only who may do anything, or watches over everything, ha
 import os
 
 from sampan.apiserver.authn.user import MASTERS, MONITORING, User
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.core.telemetry import trace_context
 from sampan.core.telemetry.spans import NO_MARKS, Marks
 

@@ -7,9 +7,9 @@ Invariant: the watch ends when the client closes or goes, even while nothing hap
 from collections.abc import AsyncIterator
 
 from sampan.api.errors import BadRequest
-from sampan.core.http import Connection, Request, Stream, Upgrade
+from sampan.core.http.messages import Connection, Request, Stream, Upgrade
+from sampan.core.http.websocket import TEXT, WebSocket, accept, protocols_of, why_not
 from sampan.core.tasks import all_of
-from sampan.core.websocket import TEXT, WebSocket, accept, protocols_of, why_not
 
 
 class _Over(Exception):

@@ -7,7 +7,7 @@ Job: an HttpError → what Go's network stack says, which stands after `Get "htt
 import errno
 import ssl
 
-from sampan.core.http_client import HttpError, HttpTimeout
+from sampan.core.http.errors import HttpError, HttpTimeout
 
 _CONNECT = {
     errno.ECONNREFUSED: "connection refused",

@@ -8,8 +8,8 @@ import base64
 from collections.abc import AsyncIterator
 
 from sampan.api.errors import BadRequest
-from sampan.core.http import Connection, Request, Upgrade
-from sampan.core.websocket import BINARY, TEXT, WebSocket, accept, protocols_of, why_not
+from sampan.core.http.messages import Connection, Request, Upgrade
+from sampan.core.http.websocket import BINARY, TEXT, WebSocket, accept, protocols_of, why_not
 
 BASE64 = "base64.binary.k8s.io"
 _SPOKEN = ("", "binary.k8s.io", BASE64)

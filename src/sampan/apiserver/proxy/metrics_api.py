@@ -24,7 +24,9 @@ from sampan.api.rules.selectors import parse_label_selector
 from sampan.apiserver.proxy.node_proxy import kubelet_origin
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, HttpError, Target
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
+from sampan.core.http.origin import Target
 from sampan.core.tasks import all_of
 
 if TYPE_CHECKING:

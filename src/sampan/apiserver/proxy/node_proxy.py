@@ -37,19 +37,13 @@ from sampan.apiserver.proxy.stream_translation import (
     wants_translation,
     wants_tunnel,
 )
-from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
-from sampan.core.http_client import (
-    AddressNotAllowed,
-    ClientStream,
-    HttpClient,
-    HttpError,
-    Origin,
-    Target,
-    Upgraded,
-)
-from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.http.client import ClientStream, HttpClient, Upgraded
+from sampan.core.http.errors import AddressNotAllowed, HttpError
+from sampan.core.http.messages import Connection, Reply, Request, Response, Stream, Upgrade
+from sampan.core.http.origin import Origin, Target
+from sampan.core.http.relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.http.websocket import is_websocket
 from sampan.core.ip_addresses import is_proxyable
-from sampan.core.websocket import is_websocket
 
 KUBELET_PORT = 10250
 ERROR_BYTES = 64 * 1024

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from sampan.api.errors import ApiError, BadRequest
 from sampan.apiserver.proxy.stream_translation import ConnectNode, open_connection
-from sampan.core import spdy
-from sampan.core.http import Connection, Request, Upgrade
+from sampan.core.http import spdy
+from sampan.core.http.messages import Connection, Request, Upgrade
+from sampan.core.http.websocket import TEXT, WebSocket, accept, protocols_of, why_not
 from sampan.core.tasks import Tasks
-from sampan.core.websocket import TEXT, WebSocket, accept, protocols_of, why_not
 
 BINARY_PROTOCOLS = ("v4.channel.k8s.io", "channel.k8s.io", "")  # none is the oldest of them
 BASE64_PROTOCOLS = ("v4.base64.channel.k8s.io", "base64.channel.k8s.io")

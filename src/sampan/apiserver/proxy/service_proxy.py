@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj, name_of, namespace_of
-from sampan.core.http_client import Origin
+from sampan.core.http.origin import Origin
 
 SERVICE_NAME = "kubernetes.io/service-name"  # an endpoint slice's label
 

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from sampan.api.errors import ApiError, BadRequest, InternalError
-from sampan.core import spdy
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Connection, Reply, Request, Response, Upgrade
-from sampan.core.http_client import HttpError, Upgraded
-from sampan.core.http_relay import end_to_end, relay
-from sampan.core.tasks import Tasks
-from sampan.core.websocket import (
+from sampan.core.http import spdy
+from sampan.core.http.client import Upgraded
+from sampan.core.http.errors import HttpError
+from sampan.core.http.messages import Connection, Reply, Request, Response, Upgrade
+from sampan.core.http.relay import end_to_end, relay
+from sampan.core.http.websocket import (
     MessagesAsBytes,
     WebSocket,
     accept,
@@ -26,6 +26,7 @@ from sampan.core.websocket import (
     protocols_of,
     why_not,
 )
+from sampan.core.tasks import Tasks
 
 V5 = "v5.channel.k8s.io"
 SPDY = "SPDY/3.1"

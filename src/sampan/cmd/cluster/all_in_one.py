@@ -30,7 +30,7 @@ from sampan.cmd.cluster.served_api import ServedApi, Surroundings
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
-from sampan.core.http_server import bound_socket
+from sampan.core.http.server import bound_socket
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 

@@ -22,8 +22,8 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ServingChoices
 from sampan.core.clock import Clock
 from sampan.core.health_checks import Check, HealthChecks, is_health_path, nothing_wrong
-from sampan.core.http import Request, Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Request, Response
+from sampan.core.http.server import Server
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tls import server_context

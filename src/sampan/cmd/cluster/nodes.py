@@ -16,7 +16,7 @@ from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.node_flags import shutdown_steps
 from sampan.cmd.settings import NodeChoices, UpSettings
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import Origin
+from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ def scheduler_of(
 
 def extender_of(settings: ExtenderSettings) -> "Extender":
     # Loaded where there is one.
-    from sampan.core.http_client import HttpClient
+    from sampan.core.http.client import HttpClient
     from sampan.scheduler.extenders.extender import Extender
 
     # Each with connections of its own: one that hangs holds up no other.

@@ -22,8 +22,8 @@ from sampan.apiserver.watch.watch_cache import Told
 from sampan.client.inprocess import Backend
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
-from sampan.core.http import Handler, Limits, WantsBody
-from sampan.core.http_server import Server, bound_socket
+from sampan.core.http.messages import Handler, Limits, WantsBody
+from sampan.core.http.server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.loop_watch import LoopWatch

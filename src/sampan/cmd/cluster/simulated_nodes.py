@@ -34,7 +34,7 @@ from sampan.cmd.flags.scenario import NODES_FLAG, nodes_in, scenario_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import Origin
+from sampan.core.http.origin import Origin
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of

@@ -14,7 +14,7 @@ from sampan.api.rules.durations import DurationError, long_seconds
 from sampan.apiserver.server import ApiServer
 from sampan.client.inprocess import Backend
 from sampan.core.clock import Clock
-from sampan.core.http import Handler, Limits
+from sampan.core.http.messages import Handler, Limits
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop, VirtualClock
 from sampan.core.virtual_time.outside import Outside
 from sampan.store.contract import Store

@@ -19,7 +19,7 @@ class Original(NamedTuple):
 _APISERVER = "staging/src/k8s.io/apiserver/pkg"
 ORIGINALS = (
     Original(
-        "The connection", "core/http_server.py:Server.start_on",
+        "The connection", "core/http/server.py:Server.start_on",
         f"{_APISERVER}/server/secure_serving.go",
         "Go's net/http serves TLS, HTTP/2 beside HTTP/1.1, with a goroutine for each connection.",
     ),

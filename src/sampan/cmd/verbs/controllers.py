@@ -24,7 +24,7 @@ from sampan.controllers.controller import UnknownController
 from sampan.controllers.identities import account_name
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
 from sampan.core.metrics import Metrics
 
 # As upstream's: both never work at once.

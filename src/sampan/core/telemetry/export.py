@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.otlp import MILLION, is_sampled, request_of

@@ -7,7 +7,7 @@ Invariant: a stream counts from its first chunk until it is closed.
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from sampan.core.http import Handler, Reply, Request, Stream
+from sampan.core.http.messages import Handler, Reply, Request, Stream
 
 
 class Outside:

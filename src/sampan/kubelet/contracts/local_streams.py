@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Reply, Request
+from sampan.core.http.messages import Reply, Request
 
 
 @dataclass(frozen=True, slots=True)

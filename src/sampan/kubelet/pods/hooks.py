@@ -11,7 +11,8 @@ from dataclasses import field
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.core.tls import client_context
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.probes.http_check import headers_of

@@ -11,8 +11,9 @@ from urllib.parse import urljoin, urlsplit
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Headers
-from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError, HttpTimeout
+from sampan.core.http.messages import Headers
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
 from sampan.version import GIT_VERSION
 

@@ -10,7 +10,7 @@ from sampan.client.contract import Client
 from sampan.client.delegated_access import DelegatedAccess
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request, Response
+from sampan.core.http.messages import Request, Response
 
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 _VERBS = {

@@ -22,8 +22,8 @@ from sampan.api.log_options import LogOptions, options_from_query
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.file_events import FileEvents
-from sampan.core.http import Headers, Reply, Request, Response, Stream
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Headers, Reply, Request, Response, Stream
+from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.access import ServerAccess

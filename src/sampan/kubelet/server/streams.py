@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Reply, Request, Response
-from sampan.core.http_client import HttpClient, HttpError
-from sampan.core.http_relay import pass_upgrade, wants_upgrade
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
+from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.relay import pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
 
-from sampan.core.http import Reply, Request
+from sampan.core.http.messages import Reply, Request
 from sampan.kubelet.contracts.local_streams import StreamOptions, exit_status
 from sampan.kubelet.contracts.runtime import ExecResult, RuntimeFailure
 from sampan.kubelet.streams.channels import STDERR, STDOUT, Channels, upgrade

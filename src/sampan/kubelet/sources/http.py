@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.core.log import get_logger
 from sampan.kubelet.sources.manifests import BadManifest
 

@@ -9,10 +9,10 @@ import base64
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from sampan.core import spdy
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Connection, Reply, Request, Response, Upgrade
-from sampan.core.websocket import (
+from sampan.core.http import spdy
+from sampan.core.http.messages import Connection, Reply, Request, Response, Upgrade
+from sampan.core.http.websocket import (
     BINARY,
     TEXT,
     WebSocket,

@@ -11,8 +11,8 @@ import orjson
 
 from sampan.api.objects import Obj, key_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Reply, Request, Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.server import Server
 from sampan.core.log import get_logger
 
 # Node ports are on every address, and so is this: the second is both families'.

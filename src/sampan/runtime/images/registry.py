@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import ClientStream, HttpError
+from sampan.core.http.client import ClientStream
+from sampan.core.http.errors import HttpError
 from sampan.core.tasks import all_of
 from sampan.runtime.images import manifests
 from sampan.runtime.images.claims import Claim

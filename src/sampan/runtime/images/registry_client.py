@@ -16,7 +16,8 @@ from dataclasses import field
 from urllib.parse import quote, urljoin, urlsplit
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import ClientResponse, ClientStream, HttpClient, HttpError
+from sampan.core.http.client import ClientResponse, ClientStream, HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.core.tls import client_context
 from sampan.runtime.images import manifests
 from sampan.runtime.images.content import ImageError

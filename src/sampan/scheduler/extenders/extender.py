@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 import orjson
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed
 from sampan.scheduler.model.requests import usage_of
 from sampan.scheduler.preemption.victims import Candidate

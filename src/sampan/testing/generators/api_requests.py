@@ -23,7 +23,7 @@ from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request, Response, Stream
+from sampan.core.http.messages import Request, Response, Stream
 from sampan.core.metrics import Metrics
 from sampan.store.contract import Store
 from sampan.store.open import open_store

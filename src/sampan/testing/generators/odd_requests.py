@@ -16,7 +16,7 @@ from sampan.api.objects import Obj, copy_of
 from sampan.api.resources import RESOURCES, Resource
 from sampan.api.schema.field_kinds import Type
 from sampan.api.schema.published import Schema
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 NAMES = ("a", "b", "web", "kube-root-ca.crt", "default", "kubernetes", "ünï", "A_B", "x" * 300)

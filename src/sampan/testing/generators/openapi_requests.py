@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sampan.api.objects import Obj, copy_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 METHODS = ("get", "put", "post", "delete", "patch")
 REF = "#/components/schemas/"

@@ -17,7 +17,7 @@ import yaml
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Request, Response, Stream
+from sampan.core.http.messages import Request, Response, Stream
 from sampan.testing.generators.api_requests import Api, client_certificate
 
 AGENT = "golden/1.0"

@@ -14,8 +14,8 @@ from pathlib import Path
 import orjson
 
 from sampan.api.objects import Obj
-from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Connection, Reply, Request, Response, Stream, Upgrade
+from sampan.core.http.server import Server
 from sampan.core.tls import server_context
 from sampan.testing.parts.certificates import Pair
 

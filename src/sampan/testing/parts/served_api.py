@@ -20,7 +20,7 @@ from sampan.apiserver.authn.user import MASTERS
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_server import Server
+from sampan.core.http.server import Server
 from sampan.core.tls import server_context
 from sampan.testing.generators.api_requests import api_server
 from sampan.testing.parts.certificates import Authority, Pair

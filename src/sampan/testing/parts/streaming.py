@@ -7,8 +7,8 @@ Job: `SpdyCommand` plays a command that shouts back what it reads; `SpdyPorts` p
 import orjson
 
 from sampan.api.objects import Obj
-from sampan.core import spdy
-from sampan.core.http import Connection
+from sampan.core.http import spdy
+from sampan.core.http.messages import Connection
 
 
 class SpdyCommand:

@@ -5,7 +5,7 @@ import pytest
 from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.chain import Authentication, Authenticators
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.testing.generators.api_requests import client_certificate
 
 

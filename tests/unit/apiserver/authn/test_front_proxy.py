@@ -11,7 +11,7 @@ from sampan.apiserver.authn.chain import Authentication, Authenticators
 from sampan.apiserver.authn.front_proxy import FrontProxy, Issued
 from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.testing.parts.certificates import Authority
 
 HEADERS = {

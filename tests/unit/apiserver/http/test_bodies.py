@@ -9,7 +9,7 @@ from sampan.api.errors import BadRequest, Invalid, RequestEntityTooLarge, Unsupp
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.schema.published import Schema
 from sampan.apiserver.http.bodies import body_of, delete_options, patch_body_of
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 
 @pytest.fixture(scope="module")

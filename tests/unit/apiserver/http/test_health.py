@@ -1,5 +1,5 @@
 from sampan.apiserver.http.health import Health, version
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 
 def asked(health, path, query=""):

@@ -3,7 +3,7 @@ import pytest
 from sampan.api.errors import BadRequest
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.http.impersonation import impersonated_user, is_asked, required_access
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 
 ADMIN = User("admin", ("system:masters",))
 

@@ -20,7 +20,7 @@ from sampan.apiserver.http.negotiate import (
     patch_type,
     yaml_bytes,
 )
-from sampan.core.http import STEP_BYTES
+from sampan.core.http.messages import STEP_BYTES
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

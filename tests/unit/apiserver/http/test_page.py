@@ -7,7 +7,7 @@ import pytest
 
 from sampan.apiserver.authn.page_sessions import PageSessions
 from sampan.apiserver.http.page import FOLDER, Page
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.testing.manual_clock import ManualClock
 
 MOST_BYTES = 300 * 1024

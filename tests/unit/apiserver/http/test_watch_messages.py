@@ -6,11 +6,11 @@ import pytest
 
 from sampan.api.errors import BadRequest
 from sampan.apiserver.http.watch_messages import watch_messages
-from sampan.core import websocket
-from sampan.core.http import Request, Stream
-from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server
-from sampan.core.websocket import FrameReader, render_frame
+from sampan.core.http import websocket
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Request, Stream
+from sampan.core.http.server import Server
+from sampan.core.http.websocket import FrameReader, render_frame
 
 HANDSHAKE = {
     "connection": "Upgrade",

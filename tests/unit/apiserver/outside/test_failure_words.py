@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from sampan.apiserver.outside.failure_words import failure_words
-from sampan.core.http_client import HttpError, HttpTimeout
+from sampan.core.http.errors import HttpError, HttpTimeout
 
 
 def because(error, cause):

@@ -15,8 +15,8 @@ from sampan.apiserver.authz.settings import WebhookAuthorizerSettings
 from sampan.apiserver.authz.webhook import WebhookAuthorizer
 from sampan.apiserver.outside.configured_callers import MOST, ConfiguredCallers
 from sampan.apiserver.outside.webhook_client import Caller, CallFailed, Target
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.trace_context import trace_id_of
 from sampan.core.telemetry.traces import Traces

@@ -7,11 +7,11 @@ import pytest
 
 from sampan.api.errors import BadRequest
 from sampan.apiserver.proxy.log_messages import chosen_protocol, log_messages
-from sampan.core import websocket
-from sampan.core.http import Request
-from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server
-from sampan.core.websocket import FrameReader, render_frame
+from sampan.core.http import websocket
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Request
+from sampan.core.http.server import Server
+from sampan.core.http.websocket import FrameReader, render_frame
 
 HANDSHAKE = {
     "connection": "Upgrade",

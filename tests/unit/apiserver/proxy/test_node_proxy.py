@@ -29,9 +29,10 @@ from sampan.apiserver.proxy.node_proxy import (
     stream_query,
 )
 from sampan.core import tls
-from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
-from sampan.core.http_client import HttpClient, Origin
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Connection, Reply, Request, Response, Stream, Upgrade
+from sampan.core.http.origin import Origin
+from sampan.core.http.server import Server
 from sampan.core.ip_addresses import is_proxyable
 from sampan.testing.parts.certificates import Authority
 

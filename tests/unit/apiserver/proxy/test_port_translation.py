@@ -7,11 +7,11 @@ import pytest
 
 from sampan.api.errors import BadRequest
 from sampan.apiserver.proxy.port_translation import port_channels
-from sampan.core import websocket
-from sampan.core.http import Reply, Request, Response, Upgrade
-from sampan.core.http_client import HttpClient, Upgraded
-from sampan.core.http_server import Server
-from sampan.core.websocket import FrameReader, render_frame
+from sampan.core.http import websocket
+from sampan.core.http.client import HttpClient, Upgraded
+from sampan.core.http.messages import Reply, Request, Response, Upgrade
+from sampan.core.http.server import Server
+from sampan.core.http.websocket import FrameReader, render_frame
 from sampan.testing.parts.streaming import SpdyPorts
 
 HANDSHAKE = {

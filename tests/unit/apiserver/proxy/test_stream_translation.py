@@ -23,11 +23,11 @@ from sampan.apiserver.proxy.stream_translation import (
     wants_translation,
     wants_tunnel,
 )
-from sampan.core import websocket
-from sampan.core.http import Connection, Handler, Reply, Request, Response, Upgrade
-from sampan.core.http_client import HttpClient, Upgraded
-from sampan.core.http_server import Server
-from sampan.core.websocket import FrameReader, render_frame
+from sampan.core.http import websocket
+from sampan.core.http.client import HttpClient, Upgraded
+from sampan.core.http.messages import Connection, Handler, Reply, Request, Response, Upgrade
+from sampan.core.http.server import Server
+from sampan.core.http.websocket import FrameReader, render_frame
 from sampan.testing.parts.streaming import SpdyCommand, SpdyPorts, status_of
 
 KEY = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
@@ -247,7 +247,7 @@ def test_port_forward_travels_as_spdy_inside_the_websocket():
             assert answer.headers["sec-websocket-protocol"] == protocol
             connection = answer.connection
             assert connection is not None
-            from sampan.core import spdy
+            from sampan.core.http import spdy
 
             session, reader = spdy.Session(), FrameReader(from_client=False)
             stream, frame = session.open({"streamtype": "data", "port": "80", "requestid": "0"})

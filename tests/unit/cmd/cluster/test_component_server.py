@@ -14,8 +14,8 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ServingChoices
 from sampan.core import tls
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Request
 from sampan.core.metrics import Metrics
 from sampan.testing.manual_clock import ManualClock
 from sampan.testing.parts.certificates import Authority

@@ -38,6 +38,6 @@ def test_pages_get_it_as_json():
     steps = json.loads(json.dumps(lesson_object("")))["steps"]
     assert len(steps) == len(ORIGINALS)
     assert steps[0]["title"] == "The connection"
-    assert steps[0]["function"] == "core/http_server.py:Server.start_on"
+    assert steps[0]["function"] == "core/http/server.py:Server.start_on"
     assert steps[0]["original"]["url"].startswith("https://github.com/kubernetes/kubernetes/blob/")
     assert lesson_object("/x") is None

@@ -3,8 +3,8 @@
 import asyncio
 import json
 
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.export import Exporter, ExportSettings

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from sampan.core.http import Request, Response, Stream
+from sampan.core.http.messages import Request, Response, Stream
 from sampan.core.virtual_time.outside import Outside
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sampan.api.errors import ServiceUnavailable
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.kubelet.server.access import ServerAccess, Wish, wish_of
 from sampan.testing.manual_clock import ManualClock
 

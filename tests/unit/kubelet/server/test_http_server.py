@@ -11,9 +11,10 @@ import pytest
 from sampan.api.objects import Obj
 from sampan.core import tls
 from sampan.core.clock import SystemClock
-from sampan.core.http import Connection, Request, Response, Upgrade
-from sampan.core.http_client import HttpClient, HttpError
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
+from sampan.core.http.messages import Connection, Request, Response, Upgrade
+from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import ContainerSpec, SandboxSpec

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.core.http import Request
+from sampan.core.http.messages import Request
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.server.lookup import FoundContainer, NotAvailable
 from sampan.kubelet.server.streams import StreamOptions, Streams, Target, stream_options

@@ -3,9 +3,9 @@
 import asyncio
 
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response
-from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.kubelet.sources.http import HttpSource
 from sampan.kubelet.sources.manifests import BadManifest
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from sampan.core import spdy
-from sampan.core.http import Request, Response, Upgrade
+from sampan.core.http import spdy
+from sampan.core.http.messages import Request, Response, Upgrade
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.streams.channels import upgrade
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response
+from sampan.core.http.server import Server
 from sampan.core.tls import server_context
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.hosts import Encryption, Host, hosts_of

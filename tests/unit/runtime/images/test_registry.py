@@ -7,8 +7,8 @@ import json
 import pytest
 
 from sampan.core.clock import SystemClock
-from sampan.core.http import Response, Stream
-from sampan.core.http_server import Server
+from sampan.core.http.messages import Response, Stream
+from sampan.core.http.server import Server
 from sampan.core.tasks import all_of
 from sampan.runtime.images import manifests, registry
 from sampan.runtime.images.content import ImageError, digest_of

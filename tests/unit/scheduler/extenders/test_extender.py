@@ -8,9 +8,9 @@ import pytest
 
 from sampan.cmd.cluster.schedulers import extender_of
 from sampan.core.clock import SystemClock
-from sampan.core.http import Request, Response
-from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server, bound_socket
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Request, Response
+from sampan.core.http.server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.tls import server_context

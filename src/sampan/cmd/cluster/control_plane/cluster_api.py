@@ -27,8 +27,8 @@ from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import Origin
-from sampan.core.http_server import bound_socket
+from sampan.core.http.origin import Origin
+from sampan.core.http.server import bound_socket
 from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context, server_context
 from sampan.version import VERSION

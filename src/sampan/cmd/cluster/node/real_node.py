@@ -34,7 +34,7 @@ from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import image_credentials
 from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
 from sampan.core.clock import Clock
-from sampan.core.http_client import Origin
+from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 

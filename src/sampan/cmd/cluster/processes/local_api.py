@@ -19,8 +19,8 @@ from sampan.client.rest import Caller, RestClient
 from sampan.cmd.cluster.processes.identities import AGENTS, NODES, may_be, part_of
 from sampan.cmd.cluster.processes.local_sockets import address_of
 from sampan.core.clock import Clock
-from sampan.core.http import Handler, Headers, Reply, Request, Response
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Handler, Headers, Reply, Request, Response
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)

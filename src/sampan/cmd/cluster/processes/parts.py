@@ -30,7 +30,7 @@ from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import Origin
+from sampan.core.http.origin import Origin
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import NO_TRACES, Outbox, Traces
 from sampan.core.tls import server_context

@@ -13,9 +13,11 @@ import orjson
 from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj
 from sampan.cmd.cluster.processes.local_sockets import address_of, listening_socket
-from sampan.core.http import Request, Response
-from sampan.core.http_client import HttpClient, HttpError, Origin
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
+from sampan.core.http.messages import Request, Response
+from sampan.core.http.origin import Origin
+from sampan.core.http.server import Server
 
 PLACE, WHY = "place", "why"
 ASK_SECONDS = 5.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from sampan.core.http import Reply, Request
+from sampan.core.http.messages import Reply, Request
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.native.streams import port_forward
 from sampan.kubelet.native.streams.remote_command import AttachSession, ExecSession

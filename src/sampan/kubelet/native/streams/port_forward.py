@@ -12,9 +12,9 @@ import os
 import socket
 import threading
 
-from sampan.core import spdy
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Connection, Reply, Request, Response, Upgrade
+from sampan.core.http import spdy
+from sampan.core.http.messages import Connection, Reply, Request, Response, Upgrade
 from sampan.core.tasks import Tasks
 from sampan.kubelet.streams.channels import SPDY, chosen_protocol
 

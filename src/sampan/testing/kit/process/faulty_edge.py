@@ -13,7 +13,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.http.replies import error_reply
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.clock import Clock
-from sampan.core.http import Handler, Reply, Request, Response, Stream
+from sampan.core.http.messages import Handler, Reply, Request, Response, Stream
 from sampan.core.virtual_time.loop import SteppedLoop
 from sampan.core.virtual_time.outside import closing
 from sampan.testing.kit.objects import MANAGER

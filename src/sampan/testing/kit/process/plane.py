@@ -37,7 +37,7 @@ from sampan.controllers.controller import UnknownController
 from sampan.controllers.identities import user_name
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http_server import Server
+from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import Traces

@@ -19,7 +19,7 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import BOOKMARK_SECONDS
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http import Handler, Limits
+from sampan.core.http.messages import Handler, Limits
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.store.contract import Store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge

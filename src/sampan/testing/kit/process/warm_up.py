@@ -20,7 +20,7 @@ from sampan.client.kubeconfig import Connection
 from sampan.client.rest import connect, context_of
 from sampan.cmd.cluster.pki import Pki
 from sampan.core.clock import SystemClock
-from sampan.core.http_client import HttpClient
+from sampan.core.http.client import HttpClient
 from sampan.core.virtual_time.loop import SteppedLoop
 from sampan.testing.kit.process.plane import Plane
 from sampan.testing.kit.spec import Spec

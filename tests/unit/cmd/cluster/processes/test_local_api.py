@@ -13,8 +13,8 @@ from sampan.cmd.cluster.processes.identities import new_secrets
 from sampan.cmd.cluster.processes.local_api import SERVER, SOCKET, LocalApi, LocalEdge, _Word
 from sampan.cmd.cluster.processes.local_sockets import address_of, listening_socket
 from sampan.core.clock import SystemClock
-from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.server import Server
 from sampan.testing.worlds.control_plane import ControlPlane
 
 pytestmark = pytest.mark.slow

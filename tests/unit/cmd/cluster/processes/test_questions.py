@@ -6,7 +6,8 @@ import pytest
 
 from sampan.api.errors import ServiceUnavailable
 from sampan.cmd.cluster.processes.questions import PLACE, WHY, Answers, Questions
-from sampan.core.http_client import HttpError, Origin
+from sampan.core.http.errors import HttpError
+from sampan.core.http.origin import Origin
 
 
 def test_a_question_is_answered_by_the_part_that_knows(tmp_path):

@@ -1,23 +1,21 @@
-"""An HTTP/1.1 server: one protocol per connection, one task per connection, httptools inside.
+"""One client's connection to our server: its protocol and the task that answers it.
 
-Job: listen, read requests, call the handler, write its replies, stop in good order.
+Job: read requests, call the handler, write its replies, hand a connection over after an upgrade.
 Invariant: replies leave in the order in which their requests came.
 Invariant: a client that is gone has no running handler and no open stream.
-Invariant: after `stop()` returned there is no listener, no connection and no task.
-Owner: `Server` owns its connections; a connection is touched by its own task and callbacks only.
+Owner: a connection is touched by its own task and callbacks only; `Connections` is its server's.
 """
 
 import asyncio
 import math
-import socket
 import ssl
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from email.utils import formatdate
 from typing import cast
 
-from sampan.core.clock import Clock, SystemClock
-from sampan.core.http import (
+from sampan.core.clock import Clock
+from sampan.core.http.clients import Clients
+from sampan.core.http.messages import (
     STEP_BYTES,
     Handler,
     Limits,
@@ -26,7 +24,8 @@ from sampan.core.http import (
     Upgrade,
     WantsBody,
 )
-from sampan.core.http_wire import (
+from sampan.core.http.raw_connection import RawConnection, probe_silent_peers
+from sampan.core.http.wire import (
     CONTINUE,
     LAST_CHUNK,
     Arrived,
@@ -37,87 +36,42 @@ from sampan.core.http_wire import (
     render_chunk,
     render_head,
 )
-from sampan.core.raw_connection import RawConnection, probe_silent_peers
 from sampan.core.tasks import Tasks
 
-BACKLOG = 1024
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
-TLS_SHUTDOWN_SECONDS = 2.0
 
 
-class Server:
+class Connections:
+    """What the connections of one server share."""
+
     def __init__(
         self,
         handler: Handler,
-        *,
-        ssl_context: ssl.SSLContext | None = None,
-        limits: Limits | None = None,
-        clock: Clock | None = None,
-        name: str = "http",
-        wants_body: WantsBody | None = None,
+        wants_body: WantsBody | None,
+        limits: Limits,
+        clock: Clock,
+        name: str,
     ) -> None:
-        """`wants_body`: asked before a large body is read; without it everybody's is."""
         self.handler, self.wants_body = handler, wants_body
-        self.clients = Clients(limits or Limits())
-        self.limits = limits or Limits()
+        self.limits, self.clients = limits, Clients(limits)
         self.tasks = Tasks(f"{name} server")
         self.stopping = False
-        self.connections: set[_Connection] = set()
-        self._ssl = ssl_context
-        self._clock = clock or SystemClock()
-        self._listener: asyncio.Server | None = None
-        self._gone: asyncio.Future[None] | None = None  # set while stop() waits for the last one
+        self.open: set[ServerConnection] = set()
+        self._clock = clock
+        self._gone: asyncio.Future[None] | None = None  # set while somebody waits for the last one
         self._date, self._date_until = "", -math.inf
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen, and say on which port; OSError as the system gave it."""
-        listening = bound_socket(host, port)
-        await self.start_on(listening)
-        return cast(int, listening.getsockname()[1])
-
-    async def start_on(self, listening: socket.socket) -> None:
-        """Listen on a socket that is already bound: whoever needs the port before the handler."""
-        loop = asyncio.get_running_loop()
-        if listening.family == socket.AF_UNIX:
-            self._listener = await loop.create_unix_server(
-                lambda: _Connection(self, loop), sock=listening, backlog=BACKLOG
-            )
-            return
-        encrypted = self._ssl is not None
-        self._listener = await loop.create_server(
-            lambda: _Connection(self, loop),
-            sock=listening,
-            ssl=self._ssl,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=self.limits.header_seconds if encrypted else None,
-            ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
-        )
-
-    async def stop(self, grace_seconds: float) -> None:
-        """Running requests may finish, streams end cleanly, the rest is closed after the grace."""
-        self.stopping = True
-        if self._listener is not None:
-            self._listener.close()
-        for connection in list(self.connections):
-            connection.wind_down()
-        if not await self._all_gone(grace_seconds):
-            await self.tasks.stop()
-            for connection in list(self.connections):
-                connection.abort()
-            await self._all_gone(TLS_SHUTDOWN_SECONDS)
-        await self.tasks.stop()
-
-    async def _all_gone(self, seconds: float) -> bool:
-        if self.connections:
+    async def all_gone(self, seconds: float) -> bool:
+        if self.open:
             self._gone = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._gone], timeout=seconds)
-        return not self.connections
+        return not self.open
 
-    def left(self, connection: "_Connection") -> None:
-        self.connections.discard(connection)
-        if not self.connections and self._gone is not None and not self._gone.done():
+    def left(self, connection: "ServerConnection") -> None:
+        self.open.discard(connection)
+        if not self.open and self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 
     def now(self) -> float:
@@ -131,60 +85,7 @@ class Server:
         return self._date
 
 
-def bound_socket(host: str, port: int, *, only_its_family: bool = False) -> socket.socket:
-    """A TCP socket bound to the address, IPv4 or IPv6; OSError as the system gave it. `::` is every
-    address, also those of IPv4 unless `only_its_family`."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if family == socket.AF_INET6 and only_its_family:
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
-class Clients:
-    """How many connections and bytes of bodies there are, by client and in all."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._connections: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
-        self._all_connections = self._all_bytes = 0
-
-    def came(self, remote: str) -> bool:
-        """False: there are too many of them."""
-        self._connections[remote] += 1
-        self._all_connections += 1
-        limits = self._limits
-        return (
-            self._all_connections <= limits.connections
-            and self._connections[remote] <= limits.connections_per_client
-        )
-
-    def holds(self, remote: str, change: int) -> bool:
-        """False: it holds too much."""
-        self._all_bytes += change
-        self._bytes[remote] += change
-        limits = self._limits
-        return change <= 0 or (
-            self._all_bytes <= limits.bodies_bytes
-            and self._bytes[remote] <= limits.bodies_bytes_per_client
-        )
-
-    def left(self, remote: str, buffered: int) -> None:
-        self.holds(remote, -buffered)
-        self._all_connections -= 1
-        self._connections[remote] -= 1
-        if not self._connections[remote]:
-            del self._connections[remote], self._bytes[remote]
-
-
-class _Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """One client. Its task waits for requests and answers them one after the other."""
 
     __slots__ = (
@@ -202,7 +103,7 @@ class _Connection(asyncio.Protocol):
         "_raw",
         "_reader",
         "_reading_paused",
-        "_server",
+        "_shared",
         "_streaming",
         "_task",
         "_timer",
@@ -213,8 +114,8 @@ class _Connection(asyncio.Protocol):
         "_writable",
     )
 
-    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
-        self._server, self._loop, self._limits = server, loop, server.limits
+    def __init__(self, shared: Connections, loop: asyncio.AbstractEventLoop) -> None:
+        self._shared, self._loop, self._limits = shared, loop, shared.limits
         self._task: asyncio.Task[None] | None = None
         self._waiter: asyncio.Future[None] | None = None  # the task waits for a request
         self._writable: asyncio.Future[None] | None = None  # set while the client reads too slowly
@@ -242,13 +143,13 @@ class _Connection(asyncio.Protocol):
         if certificate:
             self._trusted_until = ssl.cert_time_to_seconds(ssl_object.getpeercert()["notAfter"])
         self._reader = RequestReader(self._limits, remote, certificate)
-        self._server.connections.add(self)
-        if not self._server.clients.came(remote):
+        self._shared.open.add(self)
+        if not self._shared.clients.came(remote):
             self._transport.abort()
             return
         self._idle_deadline = self._loop.time() + self._limits.idle_seconds
         self._arm(self._idle_deadline)
-        if self._server.stopping:
+        if self._shared.stopping:
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -258,7 +159,7 @@ class _Connection(asyncio.Protocol):
         reader.feed(data)
         if reader.buffered != self._buffered:
             self._account(reader.buffered)
-        if self._server.wants_body is not None and reader.asks(self._limits.asked_bytes):
+        if self._shared.wants_body is not None and reader.asks(self._limits.asked_bytes):
             self._ask_for_body()
         if reader.arrived:
             waiter = self._waiter
@@ -266,7 +167,7 @@ class _Connection(asyncio.Protocol):
                 if not waiter.done():
                     waiter.set_result(None)
             elif self._task is None:
-                self._task = self._server.tasks.start("connection", self._answer_requests())
+                self._task = self._shared.tasks.start("connection", self._answer_requests())
             if len(reader.arrived) >= PIPELINED:
                 self._pause_reading()
         if reader.in_message:
@@ -279,17 +180,17 @@ class _Connection(asyncio.Protocol):
     def _account(self, buffered: int) -> None:
         """Bodies that are still arriving are bounded for each client, and for all together."""
         change, self._buffered = buffered - self._buffered, buffered
-        if not self._server.clients.holds(self._reader.remote, change):
+        if not self._shared.clients.holds(self._reader.remote, change):
             self._reader.refuse(429, "too many bytes of bodies are arriving")
 
     def _ask_for_body(self) -> None:
         """Reading stops until somebody has looked at who sends it."""
         self._pause_reading()
-        self._asking = self._server.tasks.start("body", self._asked_for_body())
+        self._asking = self._shared.tasks.start("body", self._asked_for_body())
 
     async def _asked_for_body(self) -> None:
-        assert self._server.wants_body is not None
-        wanted = await self._server.wants_body(self._reader.head())
+        assert self._shared.wants_body is not None
+        wanted = await self._shared.wants_body(self._reader.head())
         self._asking = None
         if not wanted:
             self._reader.refuse_body()
@@ -311,8 +212,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._disarm()
-        self._server.left(self)
-        self._server.clients.left(self._reader.remote, self._buffered)
+        self._shared.left(self)
+        self._shared.clients.left(self._reader.remote, self._buffered)
         for task in (self._task, self._asking):
             if task is not None:
                 task.cancel()
@@ -354,12 +255,12 @@ class _Connection(asyncio.Protocol):
     async def _answer(self, item: Arrived) -> bool:
         """Whether the connection goes on."""
         self._answering = item
-        if self._trusted_until < math.inf and self._server.now() > self._trusted_until:
+        if self._trusted_until < math.inf and self._shared.now() > self._trusted_until:
             self._refuse(Refusal(401, "the client certificate has expired"))
             return False
-        reply = await self._server.handler(item.request)
+        reply = await self._shared.handler(item.request)
         if type(reply) is Response:
-            keep_alive = item.keep_alive and not self._server.stopping
+            keep_alive = item.keep_alive and not self._shared.stopping
             rest = self._write_response(item, reply, keep_alive)
             self._answering = None
             try:
@@ -393,7 +294,7 @@ class _Connection(asyncio.Protocol):
         self._idle_deadline = now + self._limits.idle_seconds
         if self._timer is None:
             self._arm(self._idle_deadline)
-        if self._server.stopping:
+        if self._shared.stopping:
             self._transport.close()
         if self._reader.continue_due:
             self._send_continue()
@@ -411,7 +312,7 @@ class _Connection(asyncio.Protocol):
     ) -> Iterable[bytes | memoryview]:
         """What is left to write of a large answer. It goes in steps: the client decrypts and reads
         one while we encrypt the next, and only what is under way is held twice."""
-        framing = self._server.date_line(self._loop.time())
+        framing = self._shared.date_line(self._loop.time())
         bodyless = has_no_body(reply.status)
         if not bodyless:
             framing += f"content-length: {reply.size()}\r\n"
@@ -428,17 +329,17 @@ class _Connection(asyncio.Protocol):
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
         chunked = item.chunks_allowed
-        keep_alive = item.keep_alive and chunked and not self._server.stopping
+        keep_alive = item.keep_alive and chunked and not self._shared.stopping
         bodyless = item.request.method == "HEAD" or has_no_body(reply.status)
         self._streaming = True
         try:
-            framing = self._server.date_line(self._loop.time()) + _persistence(item, keep_alive)
+            framing = self._shared.date_line(self._loop.time()) + _persistence(item, keep_alive)
             if chunked and not has_no_body(reply.status):
                 framing += "transfer-encoding: chunked\r\n"
             head = render_head(reply.status, reply.headers, framing)
             self._answering = None
             self._transport.write(head)
-            if not bodyless and not self._server.stopping:
+            if not bodyless and not self._shared.stopping:
                 await self._write_chunks(reply, chunked)
         except asyncio.CancelledError:
             if not self._ending_stream or self._transport.is_closing():
@@ -456,7 +357,7 @@ class _Connection(asyncio.Protocol):
                 await close()
         if chunked and not bodyless:
             self._transport.write(LAST_CHUNK)
-        return keep_alive and not self._server.stopping
+        return keep_alive and not self._shared.stopping
 
     async def _write_chunks(self, reply: Stream, chunked: bool) -> None:
         write = self._transport.write
@@ -478,14 +379,14 @@ class _Connection(asyncio.Protocol):
         self._disarm()
         self._answering = None
         self._raw = raw = RawConnection(
-            self._transport, self._reader.leftover, on_lost=lambda: self._server.left(self)
+            self._transport, self._reader.leftover, on_lost=lambda: self._shared.left(self)
         )
         if self._writable is not None:
             raw.pause_writing()
         self._transport.set_protocol(raw)
         if self._reading_paused:
             self._transport.resume_reading()
-        if self._server.stopping:
+        if self._shared.stopping:
             raw.close()
         try:
             await raw.write(head)

@@ -10,8 +10,17 @@ import uvloop
 
 from sampan.core import tls
 from sampan.core.clock import SystemClock
-from sampan.core.http import Connection, Handler, Limits, Request, Response, Stream, Upgrade
-from sampan.core.http_server import Clients, Server
+from sampan.core.http.clients import Clients
+from sampan.core.http.messages import (
+    Connection,
+    Handler,
+    Limits,
+    Request,
+    Response,
+    Stream,
+    Upgrade,
+)
+from sampan.core.http.server import Server
 from sampan.testing.parts.certificates import Authority
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -60,7 +69,7 @@ async def serving(handler: Handler, limits: Limits | None = None) -> AsyncIterat
         for client in running.clients:
             client.close()
         await server.stop(1.0)
-        assert not server.connections
+        assert not server.connections.open
         assert len(server.tasks) == 0
 
 

@@ -10,16 +10,11 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from sampan.core.http import Connection, Handler, Request, Response, Stream, Upgrade
-from sampan.core.http_client import (
-    AddressNotAllowed,
-    HttpClient,
-    HttpError,
-    HttpTimeout,
-    Origin,
-    Target,
-)
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout
+from sampan.core.http.messages import Connection, Handler, Request, Response, Stream, Upgrade
+from sampan.core.http.origin import Origin, Target
+from sampan.core.http.server import Server
 from sampan.core.ip_addresses import is_proxyable
 from sampan.core.tls import client_context
 from sampan.testing.parts.certificates import Authority
@@ -85,7 +80,7 @@ def test_requests_share_a_kept_connection(run):
                 answer = await client.request("PUT", f"{url}/a?n={number}", body=b"hi")
                 assert (answer.status, answer.body) == (200, f"PUT /a?n={number} hi".encode())
                 assert answer.headers["content-type"] == "text/plain"
-            assert len(server.connections) == 1
+            assert len(server.connections.open) == 1
 
     run(story())
 
@@ -126,7 +121,7 @@ def test_head_and_204_have_no_body():
             assert head.headers["content-length"] == "9"
             assert (await client.request("GET", f"{url}/none")).status == 204
             assert (await client.request("GET", url)).body == b"GET /? "
-            assert len(server.connections) == 1
+            assert len(server.connections.open) == 1
 
     asyncio.run(story())
 
@@ -154,7 +149,7 @@ def test_a_stream_gives_chunks_as_they_come(run):
             assert seen == [b"one", b"two"]
             await stream.aclose()  # after the end: changes nothing
             await client.request("GET", url)
-            assert len(server.connections) == 1
+            assert len(server.connections.open) == 1
 
     run(story())
 
@@ -394,7 +389,7 @@ def test_a_connection_can_be_made_before_it_is_needed():
             await client.warm(url)
             assert len(client._idle) == 1
             assert (await client.request("GET", url)).body == b"GET /? "
-            assert len(server.connections) == 1
+            assert len(server.connections.open) == 1
         await client.warm(url)  # closed: nothing happens
 
         lonely = HttpClient()
@@ -441,7 +436,7 @@ def test_a_cancelled_request_leaves_no_connection_behind():
             await started.wait()
             asking.cancel()
             await asyncio.wait([asking])
-            while server.connections:
+            while server.connections.open:
                 await asyncio.sleep(0)
 
     asyncio.run(story())

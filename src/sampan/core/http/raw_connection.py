@@ -1,6 +1,6 @@
 """A connection after its upgrade: raw bytes both ways, with backpressure both ways.
 
-Job: turn an asyncio transport into `core.http.Connection`.
+Job: turn an asyncio transport into `core.http.messages.Connection`.
 Invariant: bytes come out in the order they went in, those that came with the head first.
 Invariant: no more than `READ_AHEAD` bytes, and what one read brought, wait for a reader.
 Owner: whoever took the connection over; one reader and one writer at a time.

@@ -8,8 +8,9 @@ Invariant: when a relay is over, both connections are closed.
 import asyncio
 from collections.abc import Mapping
 
-from sampan.core.http import Connection, Headers, Reply, Request, Response, Upgrade
-from sampan.core.http_client import HttpClient, Url
+from sampan.core.http.client import HttpClient
+from sampan.core.http.messages import Connection, Headers, Reply, Request, Response, Upgrade
+from sampan.core.http.origin import Url
 from sampan.core.tasks import Tasks
 
 # Of one connection only, never of the next one (RFC 9110, 7.6.1); Host belongs to the URL.

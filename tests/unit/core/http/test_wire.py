@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.core.http import Limits
-from sampan.core.http_wire import (
+from sampan.core.http.messages import Limits
+from sampan.core.http.wire import (
     Arrived,
     Refusal,
     RequestReader,

@@ -13,7 +13,7 @@ from http import HTTPStatus
 import httptools
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import NOT_REPEATED, Headers, Limits, Request
+from sampan.core.http.messages import NOT_REPEATED, Headers, Limits, Request
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _STATUS_LINES = {code: f"HTTP/1.1 {code} {text}\r\n" for code, text in _REASONS.items()}

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Connection, Headers, Request
+from sampan.core.http.messages import Connection, Headers, Request
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.core.spdy import (
+from sampan.core.http.spdy import (
     MAX_DATA_BYTES,
     Data,
     GoAway,

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.core.raw_connection import READ_AHEAD, RawConnection
+from sampan.core.http.raw_connection import READ_AHEAD, RawConnection
 
 
 @asynccontextmanager

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.core.http import Connection, Handler, Reply, Request, Response, Upgrade
-from sampan.core.http_client import HttpClient, HttpError
-from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
-from sampan.core.http_server import Server
+from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
+from sampan.core.http.messages import Connection, Handler, Reply, Request, Response, Upgrade
+from sampan.core.http.relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.http.server import Server
 
 ASK = (("connection", "Upgrade"), ("upgrade", "SPDY/3.1"))
 

@@ -2,7 +2,7 @@
 
 Job: requests over one kept connection, and streams over connections of their own, blocking.
 Invariant: every failure is an HttpFailure that says whether anybody answered at all.
-Why beside core/http_client.py: a command must start in a tenth of a second, and importing asyncio
+Why beside core/http/client.py: a command must start in a tenth of a second, and importing asyncio
     takes half of that.
 """
 

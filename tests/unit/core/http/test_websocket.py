@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.core.http import Request
-from sampan.core.websocket import (
+from sampan.core.http.messages import Request
+from sampan.core.http.websocket import (
     BINARY,
     CLOSE,
     CONTINUATION,

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sampan.core.http_blocking import BlockingHttp, HttpFailure, host_and_port
+from sampan.core.http.blocking import BlockingHttp, HttpFailure, host_and_port
 
 
 def test_a_request_does_not_wait_for_an_acknowledgement():

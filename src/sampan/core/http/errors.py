@@ -1,0 +1,20 @@
+"""Why there is no answer, in the client's words.
+
+Job: one family for everything that goes wrong below a request.
+"""
+
+
+class HttpError(ConnectionError):
+    """There is no answer: no connection, a broken one, or something that is not HTTP."""
+
+
+class AddressNotAllowed(HttpError):
+    """This client may not connect there."""
+
+
+class HttpTimeout(HttpError, TimeoutError):
+    """There is no answer yet, and there was no more time."""
+
+
+class Stale(HttpError):
+    """A kept connection was closed before any byte of the answer came."""
