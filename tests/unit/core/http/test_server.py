@@ -70,7 +70,7 @@ async def serving(handler: Handler, limits: Limits | None = None) -> AsyncIterat
             client.close()
         await server.stop(1.0)
         assert not server.connections.open
-        assert len(server.tasks) == 0
+        assert len(server.connections.tasks) == 0
 
 
 class Running:
