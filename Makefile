@@ -1,6 +1,8 @@
 # One runner for everything. Targets are verbs; each prints the command it runs.
 VENV ?= .venv
 export VENV
+# Without it each of the processes that tests and figures start would compile a thousand modules again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(VENV)/bin/python -m pytest --import-mode=importlib
 SEED ?= 1
 MINUTES ?= 2

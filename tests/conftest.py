@@ -1,6 +1,11 @@
-"""For all tests: Hypothesis without deadlines, since a busy machine is not a bug."""
+"""For all tests: Hypothesis without deadlines, since a busy machine is not a bug; and programs that
+need not compile sampan at each start, whatever the environment says."""
+
+import os
 
 from hypothesis import settings
 
 settings.register_profile("sampan", deadline=None, print_blob=True)
 settings.load_profile("sampan")
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # of processes that tests start
