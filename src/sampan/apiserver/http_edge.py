@@ -23,7 +23,6 @@ from sampan.api.errors import (
     Timeout,
     Unauthorized,
     UnknownPath,
-    not_found,
 )
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
@@ -55,6 +54,7 @@ from sampan.apiserver.http.request import (
     request_info,
     unknown_path,
 )
+from sampan.apiserver.http.trace_paths import TracePaths
 from sampan.apiserver.http.watch_messages import watch_messages
 from sampan.apiserver.proxy import connect_options
 from sampan.apiserver.proxy.node_proxy import NodeProxy
@@ -64,7 +64,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Reply, Request, Response
 from sampan.core.http.websocket import is_websocket
 from sampan.core.side_thread import SideThread
-from sampan.core.telemetry.spans import NO_MARKS, About, Marks
+from sampan.core.telemetry.spans import NO_MARKS, Marks
 
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -74,8 +74,6 @@ LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
 MOST_SECONDS = 10.0  # that it keeps its seats
 MANY_ROWS = 1000  # of a table, or of metadata alone: each is made anew, within some 20 µs
 _SESSIONS = frozenset({"attach", "exec", "portforward"})
-SPANS_PATH = "/sampan/v1/spans"
-TRACE_PATH = "/sampan/v1/trace/"  # RESOURCE.GROUP/NAMESPACE/NAME, …/NAMESPACE, requests/ID
 _NO_BODY = frozenset({"get", "list", "watch"})
 _READS = frozenset({"GET", "HEAD"})
 
@@ -119,6 +117,7 @@ class HttpEdge:
         self._protobuf = ProtobufReader(chain.parts.schema)
         self._in_protobuf = ProtobufReplies(ProtobufWriter(chain.parts.schema))
         self._by_plural = chain.parts.registry.kinds.by_plural
+        self._trace_paths = TracePaths(chain.traced, chain.parts.authorization, self._protobuf)
         self._side, self._yaml_side = SideThread("bodies"), SideThread("yaml")
 
     def _error_reply(self, request: Request, error: ApiError) -> Response:
@@ -250,10 +249,9 @@ class HttpEdge:
         return spoken_for
 
     async def _document(self, request: Request, info: RequestInfo, user: User) -> Reply:
-        if request.path.startswith(TRACE_PATH) and info.verb == "get":
-            return await self._trace(request.path, user)
-        if request.path == SPANS_PATH and info.verb == "create":
-            return await self._take_spans(request, user)
+        traced = await self._trace_paths.reply(request, info.verb, user)
+        if traced is not None:
+            return traced
         if request.path == page.CODE_PATH and info.verb == "create" and self._page is not None:
             return await self._login_code(request, user)
         await self._authorize_path(user, request)
@@ -273,55 +271,6 @@ class HttpEdge:
                 "the server does not allow this method on the requested resource"
             )
         return reply
-
-    async def _trace(self, path: str, user: User) -> Response:
-        """Of an object, to who may get the object. Raises NotFound."""
-        parts, traced = path.removeprefix(TRACE_PATH).split("/"), self._chain.traced
-        if parts[0] == "requests" and len(parts) == 2:
-            return await self._traced_request(parts[1], user)
-        if len(parts) not in (2, 3):
-            raise unknown_path()
-        resource, namespace, name = (*parts, "")[:3]
-        await self._require_reading(user, (resource, namespace, name))
-        if len(parts) == 2:
-            return replies.object_reply(traced.in_namespace(resource, namespace))
-        found = traced.document(About(resource, namespace, name))
-        if found is None:
-            raise _no_trace(resource, name, traced.traces.forgotten)
-        return replies.object_reply(found)
-
-    async def _traced_request(self, id_: str, user: User) -> Response:
-        """To who may get what it was about. Raises NotFound."""
-        traced = self._chain.traced
-        request = traced.request(id_)
-        if request is None:
-            raise _no_trace("requests", id_, traced.traces.forgotten)
-        await self._require_reading(user, request.about)
-        found = traced.request_document(id_, request)
-        if found is None:
-            raise _no_trace("requests", id_, traced.traces.forgotten)
-        return replies.object_reply(found)
-
-    async def _require_reading(self, user: User, about: tuple[str, str, str]) -> None:
-        """Raises Forbidden."""
-        plural, _, group = about[0].partition(".")
-        verb = "get" if about[2] else "list"
-        asked = Attributes(user, verb, group, plural, "", about[1], about[2])
-        await self._chain.parts.authorization.require(asked)
-
-    async def _take_spans(self, request: Request, user: User) -> Response:
-        """What a part in another process has noted. Raises BadRequest."""
-        body, _ = bodies.body_of(request, "Ignore", self._protobuf)
-
-        async def may_tell(namespace: str, name: str) -> bool:
-            if request.caller:
-                return True  # a part of this cluster: in one process nobody would ask it
-            asked = Attributes(user, "patch", "", "pods", "status", namespace, name)
-            return (await self._chain.parts.authorization.decide(asked))[0]
-
-        spans = body.get("spans") if isinstance(body, dict) else None
-        taken = await self._chain.traced.receive(user, spans, may_tell)
-        return replies.object_reply({"taken": taken})
 
     async def _login_code(self, request: Request, user: User) -> Response:
         """Whoever is somebody may log in to the page, as that. Raises Forbidden."""
@@ -520,14 +469,6 @@ class HttpEdge:
             call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
             problems, call.agent, len(request.body), call.marks,
         )  # fmt: skip
-
-
-def _no_trace(resource: str, name: str, forgotten: int) -> ApiError:
-    plural, _, group = resource.partition(".")
-    error = not_found("traces of " + plural, group, name)
-    if forgotten:
-        error.message += f"; {forgotten} older traces have made room for newer ones"
-    return error
 
 
 def _bare_call(info: RequestInfo, fields: str = "") -> Call:
