@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
@@ -310,3 +311,46 @@ def test_host_ports_come_back_after_somebody_flushed_all_rules(tmp_path):
             await asyncio.to_thread(asked, (machine_address(), port))
 
     tell(story, tmp_path / "d")
+
+
+def seconds_for(size, sender, receiver, target):
+    """How long it takes from the one namespace to the other."""
+    with interfaces._opened(receiver) as opened, interfaces._inside(opened):
+        listening = socket.socket(socket.AF_INET)
+    with interfaces._opened(sender) as opened, interfaces._inside(opened):
+        client = socket.socket(socket.AF_INET)
+    with listening, client:
+        listening.bind(("0.0.0.0", 0))
+        listening.listen()
+        client.settimeout(SECONDS)
+        began = time.monotonic()
+        client.connect((target, listening.getsockname()[1]))
+        sending = threading.Thread(target=client.sendall, args=(bytes(size),))
+        sending.start()
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(SECONDS)
+            left = size
+            while left:
+                left -= len(connection.recv(1 << 16))
+        sending.join()
+        return time.monotonic() - began
+
+
+def test_bandwidth_is_limited_both_ways(tmp_path):
+    async def story(here):
+        limited, other = here.namespace("limited"), here.namespace("other")
+        limits = {"ingressRate": 24_000_000, "ingressBurst": 2**32 - 1, "egressRate": 16_000_000}
+        address = await here.add("limited", limited, runtimeConfig={"bandwidth": limits})
+        gateway = await here.add("other", other)
+        size = 1 << 20
+        # A busy machine is slower than that, and none is faster.
+        burst = 24_000_000 / 8 * 0.05
+        assert await asyncio.to_thread(
+            seconds_for, size, other, limited, address
+        ) > 0.9 * (size - burst) * 8 / 24_000_000  # fmt: skip
+        assert await asyncio.to_thread(
+            seconds_for, size, limited, other, gateway
+        ) > 0.9 * (size - burst) * 8 / 16_000_000  # fmt: skip
+
+    tell(story, tmp_path)

@@ -126,9 +126,8 @@ def set_up(
     load_rules(proxy_place(network, service_cidrs, cluster_cidrs))
     by_plugin = not iptables.masquerade(network, by_nft=True)
     if not reference and pod_interfaces.is_possible():
-        pod_interfaces.install(interfaces_directory(data_dir), plugin_directory())
-        own = cni_configuration.own_conflist
-        plain, special = own(), own(bandwidth=shapes_bandwidth())
+        pod_interfaces.install(interfaces_directory(data_dir))
+        plain = special = cni_configuration.own_conflist()
     else:
         if plugin_directory() is None:
             raise NetworkError("the CNI plugins (apt package containernetworking-plugins) are "

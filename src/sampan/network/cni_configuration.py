@@ -19,12 +19,10 @@ PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 _NAME = "sampan"
 
 
-def own_conflist(*, bandwidth: bool = False) -> Obj:
+def own_conflist() -> Obj:
     """Of our own plugin: it asks the node agent for everything."""
-    plugins: list[Obj] = [{"type": OWN, "capabilities": {"portMappings": True}}]
-    if bandwidth:
-        plugins.append({"type": "bandwidth", "capabilities": {"bandwidth": True}})
-    return {"cniVersion": "1.0.0", "name": _NAME, "plugins": plugins}
+    plugin = {"type": OWN, "capabilities": {"portMappings": True, "bandwidth": True}}
+    return {"cniVersion": "1.0.0", "name": _NAME, "plugins": [plugin]}
 
 
 def conflist(

@@ -1,7 +1,6 @@
 """Bandwidth limits of a pod, as its annotations ask for them.
 
-Job: what is wrong with them, for an event; the CNI plugin `bandwidth` does the rest, to which the
-    runtime hands the annotations. Pure.
+Job: the rates, and what is wrong with them, for an event; the pod's network does the rest. Pure.
 """
 
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from collections.abc import Mapping
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.quantity import QuantityError, value_of
 from sampan.api.rules.pods import is_host_network
+from sampan.kubelet.contracts.runtime import RuntimeFailure
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 # As upstream: a kilobit and a petabit per second.
@@ -17,6 +17,15 @@ _LEAST, _MOST = value_of("1k"), value_of("1P")
 
 def is_limited(annotations: Mapping[str, str]) -> bool:
     return INGRESS in annotations or EGRESS in annotations
+
+
+def rate_of(annotations: Mapping[str, str], name: str) -> int:
+    """Bits per second; 0: no limit. Raises RuntimeFailure."""
+    if name not in annotations:
+        return 0
+    if fault := _fault(annotations[name]):
+        raise RuntimeFailure(f"failed to get bandwidth info from annotations: {fault}")
+    return value_of(annotations[name]).value()
 
 
 def warning_of(pod: Obj, *, shaped: bool) -> tuple[str, str] | None:

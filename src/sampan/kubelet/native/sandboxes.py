@@ -9,7 +9,7 @@ Owner: NativeRuntime.
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +17,6 @@ from typing import Protocol
 from sampan.core.clock import Clock
 from sampan.core.tasks import finish
 from sampan.kubelet.contracts.runtime import (
-    PortMapping,
     RuntimeFailure,
     SandboxSpec,
     SandboxStatus,
@@ -49,9 +48,7 @@ OnAddresses = Callable[[str, str, tuple[str, ...]], Awaitable[object]]
 class SandboxNetwork(Protocol):
     """Who makes a pod's interface. Both raise RuntimeFailure."""
 
-    async def attach(
-        self, sandbox_id: str, namespace: str, ports: Sequence[PortMapping]
-    ) -> tuple[str, ...]:
+    async def attach(self, sandbox_id: str, namespace: str, spec: SandboxSpec) -> tuple[str, ...]:
         """The addresses that it has then."""
 
     async def detach(self, sandbox_id: str) -> None: ...
@@ -143,7 +140,7 @@ class Sandboxes:
         if spec.security.host_network:
             return replace(record, ready=True)
         place = self._records.place(record.id) / NETWORK
-        ips = await self._network.attach(record.id, str(place), spec.port_mappings)
+        ips = await self._network.attach(record.id, str(place), spec)
         if self.on_addresses is not None:
             await self.on_addresses(spec.namespace, spec.name, ips)
         return replace(record, ready=True, ips=ips)

@@ -95,13 +95,12 @@ class _Remembered(OrderedDict[str, Any]):
 class CriRuntime:
     local_streams: LocalStreams | None = None  # a URL leads to its own
 
-    def __init__(self, socket_path: str, clock: Clock, *, maps_ports: bool = False) -> None:
-        """`maps_ports`: every pod's network does, so that those with host ports need no other."""
+    def __init__(self, socket_path: str, clock: Clock, *, one_network: bool = False) -> None:
+        """`one_network`: it maps ports and limits bandwidth, so that no pod needs another one."""
         self._client = CriClient(socket_path)
-        self._maps_ports = maps_ports
         self._clock = clock
         self._name = ""
-        self._may_have_ports_handler = True
+        self._may_have_ports_handler = not one_network
         self._on_addresses: OnAddresses | None = None
         self._uids: OrderedDict[str, str] = _Remembered()  # of containers and of sandboxes
         self._ends: OrderedDict[str, _End] = _Remembered()
@@ -199,7 +198,7 @@ class CriRuntime:
         return pods[0] if pods else None
 
     async def run_sandbox(self, spec: SandboxSpec) -> str:
-        special = is_limited(spec.annotations) or (spec.port_mappings and not self._maps_ports)
+        special = is_limited(spec.annotations) or spec.port_mappings
         if special and not spec.runtime_handler and self._may_have_ports_handler:
             try:
                 return await self._run_sandbox(spec, HOST_PORTS_HANDLER)

@@ -28,9 +28,10 @@ from sampan.network.nftables.attributes import (
     text,
 )
 from sampan.network.pods.addresses import gateway_of
+from sampan.network.pods.bandwidth import UNLIMITED, Bandwidth, shaper
 
 _NEW_LINK, _DELETE_LINK, _SET_LINK = 16, 17, 19
-_NEW_ADDRESS, _GET_ADDRESS, _NEW_ROUTE = 20, 22, 24
+_NEW_ADDRESS, _GET_ADDRESS, _NEW_ROUTE, _NEW_QDISC = 20, 22, 24, 36
 _REQUEST, _ACK, _DUMP, _REPLACE = 0x1, 0x4, 0x300, 0x100
 _EXCLUSIVE, _CREATE = 0x200, 0x400
 _ERROR, _DONE = 2, 3
@@ -64,6 +65,7 @@ class Cable:
     namespace: str  # a path
     addresses: tuple[str, ...]  # 10.244.0.5/24
     mtu: int = 0  # 0: as the kernel likes
+    bandwidth: Bandwidth = UNLIMITED
 
 
 def host_interface_name(bridge: str, container: str, interface: str) -> str:
@@ -87,6 +89,10 @@ def plug(cable: Cable) -> None:
     with _opened(cable.namespace) as namespace:
         with _route_socket() as here:
             _requests(here, [_new_cable(cable, namespace), _hairpin(cable)])
+            if cable.bandwidth.ingress.rate:  # what our end sends comes to the pod
+                ours = socket.if_nametoindex(cable.host_interface)
+                body = shaper(ours, cable.bandwidth.ingress)
+                _requests(here, [(_NEW_QDISC, _CREATE | _REPLACE, body)])
         with _inside(namespace):
             index = socket.if_nametoindex(cable.interface)
             _ignore_advertisements(cable.interface)
@@ -94,6 +100,9 @@ def plug(cable: Cable) -> None:
         with there:
             ups = _link_up(_LOOPBACK_INDEX), _link_up(index)
             _requests(there, [*ups, *_configuration(cable, index)])
+            if cable.bandwidth.egress.rate:
+                body = shaper(index, cable.bandwidth.egress)
+                _requests(there, [(_NEW_QDISC, _CREATE | _REPLACE, body)])
 
 
 def _ignore_advertisements(interface: str) -> None:

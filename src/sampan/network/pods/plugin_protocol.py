@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
+from sampan.network.pods.bandwidth import UNLIMITED, Bandwidth, Limit
 
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 LATEST = VERSIONS[-1]
@@ -54,6 +55,7 @@ class PluginCall:
     valid: tuple[tuple[str, str], ...] = ()  # for GC: container and interface
     previous: tuple[str, ...] = ()  # for CHECK: the addresses that were given
     pod_uid: str = ""  # where the runtime says it
+    bandwidth: Bandwidth = UNLIMITED
 
 
 def parse_call(data: bytes) -> PluginCall:
@@ -95,7 +97,7 @@ def _checked(environment: dict[str, str], config: Obj) -> PluginCall:
         return PluginCall(
             command, version, str(config.get("type") or OWN), container, namespace, interface,
             tuple(_ports(config)), tuple(_valid(config)), tuple(_previous(config)),
-            _pod_uid(environment.get("CNI_ARGS", "")),
+            _pod_uid(environment.get("CNI_ARGS", "")), _bandwidth(config),
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PluginError(BAD_CONFIGURATION, f"the configuration is wrong: {error!r}") from error
@@ -121,6 +123,16 @@ def _ports(config: Obj) -> list[PortMapping]:
         for entry in entries
         if entry.get("hostport")
     ]
+
+
+def _bandwidth(config: Obj) -> Bandwidth:
+    given = (config.get("runtimeConfig") or {}).get("bandwidth") or {}
+    entry = {name.lower(): int(value) for name, value in given.items()}
+    ingress = Limit(entry.get("ingressrate", 0), entry.get("ingressburst", 0))
+    egress = Limit(entry.get("egressrate", 0), entry.get("egressburst", 0))
+    if min(ingress.rate, egress.rate, ingress.burst, egress.burst) < 0:
+        raise ValueError("bandwidth is negative")
+    return Bandwidth(ingress, egress)
 
 
 def _any_or(address: str) -> str:

@@ -31,6 +31,7 @@ from sampan.network.nftables.nft import NftError
 from sampan.network.pods import interfaces
 from sampan.network.pods.addresses import AddressesExhausted, gateway_of, next_address
 from sampan.network.pods.attachments import Attachment, Attachments
+from sampan.network.pods.bandwidth import UNLIMITED, Bandwidth
 from sampan.network.pods.host_ports import HostPorts
 from sampan.network.pods.interfaces import Cable
 from sampan.network.pods.plugin_program import SOCKET, plugin_program
@@ -87,9 +88,8 @@ def plugin_directory(directory: Path) -> Path:
     return directory / "bin"
 
 
-def install(directory: Path, others: Path | None) -> None:
-    """The program, under each name that it answers to. Of `others`, the reference plugins, those
-    that we have no substitute for are led to."""
+def install(directory: Path) -> None:
+    """The program, under each name that it answers to."""
     target = plugin_directory(directory)
     target.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)
@@ -101,10 +101,6 @@ def install(directory: Path, others: Path | None) -> None:
             fresh.write_bytes(program)
             fresh.chmod(0o755)
             fresh.replace(file)
-    link = target / "bandwidth"
-    link.unlink(missing_ok=True)
-    if others is not None and (others / "bandwidth").exists():
-        link.symlink_to(others / "bandwidth")
 
 
 class PodInterfaces:
@@ -178,11 +174,17 @@ class PodInterfaces:
         return {attachment.container for attachment in self._attachments.all()}
 
     async def attach(
-        self, container: str, namespace: str, ports: tuple[PortMapping, ...]
+        self,
+        container: str,
+        namespace: str,
+        ports: tuple[PortMapping, ...],
+        bandwidth: Bandwidth = UNLIMITED,
     ) -> tuple[str, ...]:
         """For who runs containers without a CNI: the addresses of eth0, which is up then, as the
         loopback interface is. Raises PluginError, AddressesExhausted, OSError, NftError."""
-        call = PluginCall("ADD", LATEST, OWN, container, namespace, "eth0", ports)
+        call = PluginCall(
+            "ADD", LATEST, OWN, container, namespace, "eth0", ports, bandwidth=bandwidth
+        )
         await self._loopback(call)
         await self._do(call)
         attachment = self._attachments.get((container, "eth0"))
@@ -250,7 +252,7 @@ class PodInterfaces:
         self._attachments.put(attachment)
         made = False
         try:
-            cable = self._cable(attachment, call.namespace)
+            cable = self._cable(attachment, call)
             await self._in_thread(functools.partial(interfaces.plug, cable))
             for ports in self._ports:
                 ports.put(attachment)
@@ -272,10 +274,10 @@ class PodInterfaces:
         bridge = self._settings.bridge
         return interfaces.host_interface_name(bridge, call.container, call.interface)
 
-    def _cable(self, attachment: Attachment, namespace: str) -> Cable:
+    def _cable(self, attachment: Attachment, call: PluginCall) -> Cable:
         return Cable(
-            self._settings.bridge, attachment.host_interface, attachment.interface, namespace,
-            attachment.addresses, self._settings.mtu,
+            self._settings.bridge, attachment.host_interface, attachment.interface,
+            call.namespace, attachment.addresses, self._settings.mtu, call.bandwidth,
         )  # fmt: skip
 
     def _result(self, call: PluginCall, attachment: Attachment) -> Obj:

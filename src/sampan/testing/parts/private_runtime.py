@@ -69,7 +69,7 @@ async def private_runtime(data_dir: Path, *, reference: bool = False) -> AsyncIt
             try:
                 await daemon.start()
                 runtime = CriRuntime(
-                    daemon.socket_path, clock, maps_ports=cni.uses_own_plugin(data_dir)
+                    daemon.socket_path, clock, one_network=cni.uses_own_plugin(data_dir)
                 )
                 try:
                     await runtime.connect(CONNECT_SECONDS)

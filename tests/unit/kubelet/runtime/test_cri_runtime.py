@@ -238,16 +238,16 @@ def test_log_directory_and_files_are_there_before_the_container_is_made(tmp_path
     told(tmp_path, tell)
 
 
-def test_where_every_pod_s_network_maps_ports_only_limits_of_bandwidth_need_another(tmp_path):
+def test_where_one_network_does_everything_no_pod_needs_another(tmp_path):
     async def tell(other):
         other.answers["RunPodSandbox"] = lambda _: cri.RunPodSandboxResponse(pod_sandbox_id="s1")
-        runtime = CriRuntime(other.path, SystemClock(), maps_ports=True)
+        runtime = CriRuntime(other.path, SystemClock(), one_network=True)
         ports = SandboxSpec("p", "ns", "u1", 0, "p", "/l", port_mappings=(PortMapping(80, 8080),))
         limited = replace(ports, annotations={"kubernetes.io/ingress-bandwidth": "1M"})
         for spec in (ports, limited):
             await runtime.run_sandbox(spec)
         await runtime.close()
-        assert [request.runtime_handler for _, request in other.asked] == ["", "host-ports"]
+        assert [request.runtime_handler for _, request in other.asked] == ["", ""]
 
     told(tmp_path, tell)
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from sampan.network.pods.bandwidth import UNLIMITED, Bandwidth, Limit
 from sampan.network.pods.plugin_protocol import (
     BAD_CONFIGURATION,
     BAD_ENVIRONMENT,
@@ -42,6 +43,15 @@ def test_a_call_is_read():
     call = parse_call(sent())
     assert (call.command, call.container, call.interface) == ("ADD", "abc", "eth0")
     assert (call.namespace, call.version, call.type) == ("/run/netns/x", "1.0.0", "sampan")
+
+
+def test_limits_of_bandwidth_are_read_as_containerd_writes_them():
+    assert parse_call(sent()).bandwidth == UNLIMITED
+    given = {"IngressRate": 13_000_000, "IngressBurst": 4294967295, "egressRate": 1000}
+    call = parse_call(sent(config={"runtimeConfig": {"bandwidth": given}}))
+    assert call.bandwidth == Bandwidth(Limit(13_000_000, 4294967295), Limit(1000))
+    wrong = {"runtimeConfig": {"bandwidth": {"egressRate": -1}}}
+    assert refused(sent(config=wrong)) == BAD_CONFIGURATION
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,6 @@ class RealNode:
         )
         from sampan.kubelet.images.image_gc import ImageGarbageSettings
         from sampan.kubelet.settings import KubeletSettings
-        from sampan.network import cni_configuration
 
         dns, driver = machine.host_dns(), self._runtime.cgroup_driver
         settings = KubeletSettings(
@@ -234,9 +233,7 @@ class RealNode:
             cgroup_driver=driver or "cgroupfs",
             runtime_name=self._runtime.name,
             pod_pids_limit=POD_PIDS_LIMIT if driver else -1,
-            # Whether another runtime's network does is not known here.
-            shapes_bandwidth=self._settings.runtime != "native"
-            and (self._runtime.containerd is None or cni_configuration.shapes_bandwidth()),
+            shapes_bandwidth=self._shapes_bandwidth(),
             image_directory=str(self._data.root),
             image_credentials=self._image_credentials,
             # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.
@@ -248,6 +245,14 @@ class RealNode:
             **chosen_settings(self._settings.node),
         )
         return with_config(settings, self._settings.node.config)
+
+    def _shapes_bandwidth(self) -> bool:
+        from sampan.network import cni_configuration
+
+        # Whether another's network does is not known here.
+        foreign = bool(self._settings.cri_socket) or self._settings.network == "none"
+        own = self.pods.interfaces is not None
+        return own or foreign or cni_configuration.shapes_bandwidth()
 
     def _local_volumes(self, clients: ClientMaker) -> "LocalVolumes":
         from sampan.kubelet.volumes.local_volumes import LocalVolumes

@@ -97,8 +97,8 @@ class NodeRuntime:
         from sampan.kubelet.contracts.runtime import RuntimeFailure
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
-        maps_ports = self._interfaces is not None  # our own plugin does
-        cri = self.containers = CriRuntime(socket_path, self._clock, maps_ports=maps_ports)
+        one_network = self._interfaces is not None  # our own plugin does everything
+        cri = self.containers = CriRuntime(socket_path, self._clock, one_network=one_network)
         try:
             info = await cri.connect(CONNECT_SECONDS)
             self.name = info.name

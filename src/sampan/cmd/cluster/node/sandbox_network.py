@@ -3,12 +3,12 @@
 Job: the kubelet's SandboxNetwork by the node's own PodInterfaces.
 """
 
-from collections.abc import Sequence
-
-from sampan.kubelet.contracts.runtime import PortMapping, RuntimeFailure
+from sampan.kubelet.container_spec.bandwidth import EGRESS, INGRESS, rate_of
+from sampan.kubelet.contracts.runtime import RuntimeFailure, SandboxSpec
 from sampan.network.nftables.nft import NftError
 from sampan.network.pods import plugin_protocol
 from sampan.network.pods.addresses import AddressesExhausted
+from sampan.network.pods.bandwidth import Bandwidth, Limit
 from sampan.network.pods.plugin_protocol import PluginError
 from sampan.network.pods.pod_interfaces import PodInterfaces
 
@@ -17,18 +17,19 @@ class BridgedSandboxes:
     def __init__(self, interfaces: PodInterfaces) -> None:
         self._interfaces = interfaces
 
-    async def attach(
-        self, sandbox_id: str, namespace: str, ports: Sequence[PortMapping]
-    ) -> tuple[str, ...]:
+    async def attach(self, sandbox_id: str, namespace: str, spec: SandboxSpec) -> tuple[str, ...]:
         wanted = tuple(
             plugin_protocol.PortMapping(
                 port.host_port, port.container_port, port.protocol, port.host_ip
             )
-            for port in ports
+            for port in spec.port_mappings
             if port.host_port
         )
+        ingress, egress = (Limit(rate_of(spec.annotations, name)) for name in (INGRESS, EGRESS))
         try:
-            return await self._interfaces.attach(sandbox_id, namespace, wanted)
+            return await self._interfaces.attach(
+                sandbox_id, namespace, wanted, Bandwidth(ingress, egress)
+            )
         except (PluginError, AddressesExhausted, NftError, OSError) as error:
             raise RuntimeFailure(f"the pod's network cannot be set up: {error}") from error
 
