@@ -360,8 +360,11 @@ class ServerConnection(asyncio.Protocol):
         return keep_alive and not self._shared.stopping
 
     async def _write_chunks(self, reply: Stream, chunked: bool) -> None:
-        write = self._transport.write
+        transport, write = self._transport, self._transport.write
         async for chunk in reply.chunks:
+            if transport.is_closing():
+                # Chunks that never make us wait would go on for ever: nobody gets to cancel us.
+                raise ConnectionResetError("the client is gone")
             if chunk:  # an empty chunk would be the end
                 write(render_chunk(chunk) if chunked else chunk)
             if self._writable is not None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -379,6 +381,35 @@ def test_a_client_that_leaves_closes_its_stream(run):
             await client.reader.readuntil(b"one\r\n")
             client.close()
             await closed.wait()
+
+    run(story())
+
+
+@LOOPS
+def test_a_stream_that_never_waits_ends_when_its_client_leaves(run):
+    async def story():
+        yielded, ended = 0, asyncio.Event()
+
+        async def chunks() -> AsyncIterator[bytes]:
+            nonlocal yielded
+            yield b"first"
+            client.close()  # between two chunks, while nobody else runs
+            try:
+                while yielded < 100_000:
+                    yielded += 1
+                    yield b"more"
+            finally:
+                ended.set()
+
+        async def handler(request: Request) -> Stream:
+            return Stream(200, PLAIN, chunks())
+
+        async with serving(handler) as running:
+            client = socket.create_connection(("127.0.0.1", running.port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(GET)
+            await ended.wait()
+            assert yielded < 100_000
 
     run(story())
 
