@@ -23,6 +23,10 @@ from sampan.client.contract import (
     WatchEvent,
 )
 
+# No connection of ours can hang, and no server be overloaded by those that it keeps: there is no
+# reason to begin anew, nor to be told from where.
+LONGEST_WATCH_SECONDS = 100 * 365 * 86400
+
 
 class Watching(Protocol):
     """An open watch. Whoever opened it closes it."""
@@ -90,7 +94,7 @@ class InProcessClient:
             resource_version=str(revision),
             label_selector=label_selector,
             field_selector=field_selector,
-            allow_bookmarks=True,
+            timeout_seconds=LONGEST_WATCH_SECONDS,
         )
         watching = await self._backend.watch(Call("watch", resource, namespace, options=options))
         try:

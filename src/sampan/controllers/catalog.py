@@ -4,6 +4,7 @@ Job: build them from the settings that some of them need. To add one: add a line
 """
 
 from collections.abc import Iterable
+from dataclasses import field
 
 from sampan.controllers.access.account_tokens import Sign, account_tokens_controller
 from sampan.controllers.access.clusterrole_aggregation import clusterrole_aggregation_controller
@@ -49,6 +50,7 @@ from sampan.controllers.workloads.deployment import deployment_controller
 from sampan.controllers.workloads.disruption import disruption_controller
 from sampan.controllers.workloads.replicaset import replicaset_controller, replication_controller
 from sampan.controllers.workloads.statefulset import statefulset_controller
+from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
 
 # Those that are left out where nobody can sign.
@@ -67,6 +69,7 @@ class ControllerSettings:
     sign_account_token: Sign | None = None  # for secrets that hold tokens
     cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     node_grace_seconds: float = GRACE_SECONDS  # that a node may be silent
+    clock: Clock = field(default_factory=SystemClock)  # of who runs them
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
@@ -79,7 +82,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         replicaset_controller(),
         replication_controller(),
         deployment_controller(),
-        node_lifecycle_controller(settings.node_grace_seconds),
+        node_lifecycle_controller(settings.clock.now, settings.node_grace_seconds),
         taint_eviction_controller(),
         pod_gc_controller(),
         endpointslice_controller(),

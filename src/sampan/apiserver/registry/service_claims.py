@@ -131,7 +131,13 @@ class Claims:
         return bits
 
     def ports_of(self, bits: int) -> set[int]:
-        return {port for port in self._ports if bits >> (port - self._ports.start) & 1}
+        ports = set()
+        bits &= (1 << len(self._ports)) - 1
+        while bits:
+            lowest = bits & -bits
+            ports.add(self._ports.start + lowest.bit_length() - 1)
+            bits ^= lowest
+        return ports
 
     @property
     def _range(self) -> str:

@@ -200,11 +200,13 @@ class SimulatedNodes:
         return VIRTUAL_HEARTBEAT_SECONDS if virtual else MANY_HEARTBEAT_SECONDS
 
     def _shared_leases(self) -> "SharedLeases | None":
-        from sampan.kubelet.node.shared_leases import SharedLeases
+        from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
 
         if self._renew is None:
             return None
-        leases = SharedLeases(self._renew, self._clock, self._heartbeat_seconds)
+        # Where time is virtual nobody is overrun by what all of them do at one moment.
+        shares = 1 if self._settings.clock == "virtual" else SHARES
+        leases = SharedLeases(self._renew, self._clock, self._heartbeat_seconds, shares)
         self._tasks.supervise("leases", leases.run)
         return leases
 

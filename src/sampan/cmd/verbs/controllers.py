@@ -93,7 +93,7 @@ class Controlling:
             self._progress.warn("no --cluster-signing-cert-file: certificate requests wait")
         if sign is None:
             self._progress.warn("no --service-account-private-key-file: token secrets stay empty")
-        return ControllerSettings(root_ca, ca, sign, settings.cluster_cidrs)
+        return ControllerSettings(root_ca, ca, sign, settings.cluster_cidrs, clock=self._clock)
 
 
 class Accounts:

@@ -4,12 +4,13 @@ Job: a node's conditions → its taints; no heartbeat for too long → condition
     is not Ready makes its pods not Ready.
 Invariant: only taints of our own keys are added or removed; a user's taints stay.
 Invariant: how old a heartbeat is, is measured by when *we* saw it change: node clocks may be wrong.
-Invariant: the signs of life of all nodes are looked at together, now and then: a node that is well
-    costs a comparison, not a turn of its own.
+Invariant: the signs of life of all nodes are looked at together, when the first of them may have
+    been silent for too long: a renewal costs a note of its moment, not a turn.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
 from enum import Enum
 
 from sampan.api.errors import NotFound
@@ -53,7 +54,6 @@ STOPPED = "Kubelet stopped posting node status."
 REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 NODE_INDEX = "node"
 ZONE_INDEX, FALLEN_INDEX = "zone and readiness", "not ready"
-LOOK_SECONDS = 10.0  # how often the nodes' signs of life are looked at
 
 
 class Eviction(Enum):
@@ -64,12 +64,21 @@ class Eviction(Enum):
     NEVER = "never"  # every node is down: nobody is sent away, and who was may stay
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The newest sign of life, and when we first saw it."""
+@dataclass(slots=True)
+class SignsOfLife:
+    """When each node last gave one, as the caches showed it."""
 
-    sign: tuple[str, str]
-    seen_at: float
+    now: Callable[[], float]
+    seen_at: dict[str, float] = field(default_factory=dict)
+    registered: set[str] = field(default_factory=set)  # those whose event was written
+    looking: bool = False  # somebody will look at them all
+
+    def note(self, name: str) -> None:
+        self.seen_at[name] = self.now()
+
+    def forget(self, name: str) -> None:
+        self.seen_at.pop(name, None)
+        self.registered.discard(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +86,26 @@ class AllNodes:
     """The key under which the signs of life are looked at."""
 
 
-def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controller:
-    """`grace_seconds`: how long a node may be silent."""
-    heartbeats: dict[str, Heartbeat] = {}
+def node_lifecycle_controller(
+    now: Callable[[], float], grace_seconds: float = GRACE_SECONDS
+) -> Controller:
+    """`now`: when something is heard of; `grace_seconds`: how long a node may be silent."""
+    signs = SignsOfLife(now)
     pace = EvictionPace()
 
     async def planned(view: View, key: str | AllNodes) -> Plan:
         if isinstance(key, AllNodes):
-            return look(view, heartbeats, grace_seconds)
+            return look(view, signs, grace_seconds)
         node = view.cache(NODES).get(key)
         if node is None:
-            heartbeats.pop(key, None)
+            signs.forget(key)
             return NOTHING
-        lease = view.cache(LEASES).get(f"{LEASE_NAMESPACE}/{key}")
-        sign = sign_of_life(node, lease)
-        known = heartbeats.get(key)
-        is_new = known is None
-        if known is None or known.sign != sign:
-            known = heartbeats[key] = Heartbeat(sign, view.now)
         pods = view.cache(PODS).by(NODE_INDEX, key)
         eviction, wait = _eviction(view, pace, node)
-        made = plan(node, pods, known.seen_at, view.now, eviction, grace_seconds)
-        if is_new:
+        seen_at = signs.seen_at.setdefault(key, view.now)
+        made = plan(node, pods, seen_at, view.now, eviction, grace_seconds)
+        if key not in signs.registered:
+            signs.registered.add(key)
             made = replace(made, actions=[_registration_event(node), *made.actions])
         return replace(made, again_seconds=wait)
 
@@ -106,7 +113,11 @@ def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controlle
         name="node-lifecycle-controller",
         component="node-controller",
         aliases=("nodelifecycle",),
-        wakes={NODES: _with_the_fallen(), LEASES: _lease_came_back, PODS: _ready_on_a_node},
+        wakes={
+            NODES: _with_the_fallen(signs),
+            LEASES: _on_renewal(signs),
+            PODS: _ready_on_a_node,
+        },
         indices={
             PODS: {NODE_INDEX: by_node_name},
             NODES: {ZONE_INDEX: by_zone_and_readiness, FALLEN_INDEX: _fallen},
@@ -116,29 +127,22 @@ def node_lifecycle_controller(grace_seconds: float = GRACE_SECONDS) -> Controlle
     )
 
 
-def look(view: View, heartbeats: dict[str, Heartbeat], grace_seconds: float) -> Plan:
-    """Who gave a new sign of life, and who has been silent for too long; not later than the next
-    one may be."""
+def look(view: View, signs: SignsOfLife, grace_seconds: float) -> Plan:
+    """Who has been silent for too long, and when the next one may have been."""
     actions: list[Action] = []
-    leases, soonest = view.cache(LEASES), max(LOOK_SECONDS, grace_seconds / 5)
+    soonest = math.inf
     for node in view.cache(NODES).all():
-        name = name_of(node)
-        known = heartbeats.get(name)
-        if known is None:
-            continue  # its own turn comes first
-        sign = sign_of_life(node, leases.get(f"{LEASE_NAMESPACE}/{name}"))
-        if known.sign != sign:
-            heartbeats[name] = Heartbeat(sign, view.now)
-            continue
         ready = condition_of(node, "Ready")
         if ready is not None and ready.get("status") == "Unknown":
             continue
-        left = _left(ready, known.seen_at, view.now, grace_seconds)
+        seen_at = signs.seen_at.setdefault(name_of(node), view.now)
+        left = _left(ready, seen_at, view.now, grace_seconds)
         if left <= 0:
             actions += _silent(node, view.now)
-        else:
-            soonest = min(soonest, left)
-    return Plan(actions, again_seconds=soonest)
+        # One that comes or reports meanwhile may be silent for as long as any.
+        soonest = min(soonest, left if left > 0 else grace_seconds, grace_seconds)
+    signs.looking = soonest < math.inf
+    return Plan(actions, again_seconds=soonest if signs.looking else None)
 
 
 def _left(ready: Obj | None, seen_at: float, now: float, grace_seconds: float) -> float:
@@ -201,10 +205,15 @@ def wanted_taints(node: Obj, now: float, eviction: Eviction = Eviction.NOW) -> l
     return [*kept, *added]
 
 
-def sign_of_life(node: Obj, lease: Obj | None) -> tuple[str, str]:
-    ready = condition_of(node, "Ready") or {}
-    renewed = ((lease or {}).get("spec") or {}).get("renewTime") or ""
-    return renewed, ready.get("lastHeartbeatTime") or ""
+def _last_heartbeat(node: Obj | None) -> str:
+    ready = None if node is None else condition_of(node, "Ready")
+    heartbeat: str = (ready or {}).get("lastHeartbeatTime") or ""
+    return heartbeat
+
+
+def _renew_time(lease: Obj | None) -> str:
+    renewed: str = ((lease or {}).get("spec") or {}).get("renewTime") or ""
+    return renewed
 
 
 def _silent(node: Obj, now: float) -> list[Action]:
@@ -315,35 +324,46 @@ def _fallen(node: Obj) -> Iterable[str]:
     return () if is_ready(node) else (NOT_READY,)
 
 
-def _with_the_fallen() -> Wake:
+def _with_the_fallen(signs: SignsOfLife) -> Wake:
     """A node's own change; where it changes how fast zones are evicted, all that are not ready."""
     known: tuple[bool, dict[str, float]] = (False, {})
-    looking = False
 
     def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | AllNodes]:
-        nonlocal known, looking
-        if not looking:  # from the first node on, for ever
-            looking = True
-            return (AllNodes(), *wake(caches, old, new))
+        nonlocal known
+        if new is not None and (old is None or _last_heartbeat(old) != _last_heartbeat(new)):
+            signs.note(name_of(new))
         nodes = caches(NODES)
         zones = _zones(nodes)
         rates = {zone: evictions_per_second(zones, zone) for zone in zones}
         before, known = known, (all_down(zones), rates)
-        if before == known:
-            return own_key(caches, old, new)
-        fallen = (name_of(node) for node in nodes.by(FALLEN_INDEX, NOT_READY))
-        return (*own_key(caches, old, new), *fallen)
+        woken: list[str | AllNodes] = [*own_key(caches, old, new)]
+        if before != known:
+            woken += (name_of(node) for node in nodes.by(FALLEN_INDEX, NOT_READY))
+        if not signs.looking and new is not None:
+            signs.looking = True
+            woken.insert(0, AllNodes())
+        return woken
 
     return wake
 
 
-def _lease_came_back(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    """A renewal matters only where the node counts as silent: the rest is found by the timer."""
-    if new is None or namespace_of(new) != LEASE_NAMESPACE:
-        return ()
-    node = caches(NODES).get(name_of(new))
-    ready = condition_of(node, "Ready") if node is not None else None
-    return (name_of(new),) if ready is not None and ready.get("status") == "Unknown" else ()
+def _on_renewal(signs: SignsOfLife) -> Wake:
+    """Its moment is noted. It wakes a node only where that counts as silent."""
+
+    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+        if new is None or namespace_of(new) != LEASE_NAMESPACE:
+            return ()
+        if old is not None and _renew_time(old) == _renew_time(new):
+            return ()
+        name = name_of(new)
+        node = caches(NODES).get(name)
+        if node is None:
+            return ()
+        signs.note(name)
+        ready = condition_of(node, "Ready")
+        return (name,) if ready is not None and ready.get("status") == "Unknown" else ()
+
+    return wake
 
 
 def _ready_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -45,7 +45,7 @@ def story(
     on virtual time, begun when it is idle."""
 
     def controllers() -> list[Controller]:
-        settings = ControllerSettings(root_ca="PEM")
+        settings = ControllerSettings(root_ca="PEM", clock=LoopClock())
         return selected_controllers(all_controllers(settings), names)
 
     def decorated(test: Callable[[ControlPlane], Awaitable[None]]) -> Callable[[], None]:

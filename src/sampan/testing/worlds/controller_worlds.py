@@ -20,7 +20,7 @@ from sampan.testing.worlds.control_plane import ControlPlane
 from sampan.testing.worlds.faulty_client import Fate, Faults, FaultyClient
 
 Step = tuple[str, Any]
-SETTINGS = ControllerSettings(root_ca="PEM")
+SETTINGS = ControllerSettings(root_ca="PEM", clock=virtual_time.LoopClock())
 # Longer than the longest pause of the runner and of a reflector that was cut.
 HEALING_SECONDS = 130.0
 

@@ -1,5 +1,6 @@
 """controllers/nodes/node_lifecycle.py: conditions become taints, silence becomes Unknown."""
 
+import asyncio
 import random
 
 from sampan.api.objects import copy_of, time_text
@@ -90,40 +91,68 @@ def test_an_unknown_node_is_tainted_and_its_pods_are_not_ready():
 
 
 class Looks:
-    """All nodes and their leases, looked at when asked to."""
+    """All nodes and their leases, as the caches show them; looked at when asked to."""
 
     def __init__(self, *names):
-        self.caches = {NODES: Cache({}), LEASES: Cache({})}
-        self.heartbeats = {}
+        self.now = NOW
+        self.controller = lifecycle.node_lifecycle_controller(lambda: self.now)
+        self.caches = {
+            resource: Cache(self.controller.indices.get(resource, {})) for resource in (NODES, LEASES)
+        }
         for name in names:
-            self.caches[NODES].put({**node(), "metadata": {"name": name, "uid": name}})
-            self.renew(name, "0")
-            self.heartbeats[name] = lifecycle.Heartbeat(("", ""), 0.0)
+            self.report(name)
+
+    def put(self, resource, obj):
+        [(old, _)] = self.caches[resource].put(obj)
+        return list(self.controller.wakes[resource](self.caches.__getitem__, old, obj))
+
+    def report(self, name, status="True"):
+        return self.put(NODES, {**node(status), "metadata": {"name": name, "uid": name}})
 
     def renew(self, name, when):
         meta = {"name": name, "namespace": "kube-node-lease", "uid": name}
-        self.caches[LEASES].put({"metadata": meta, "spec": {"renewTime": when}})
+        return self.put(LEASES, {"metadata": meta, "spec": {"renewTime": when}})
 
     def look(self, now):
+        self.now = now
         view = View(self.caches.__getitem__, None, now, random.Random(1))
-        return lifecycle.look(view, self.heartbeats, 50.0)
+        return asyncio.run(self.controller.planned(view, lifecycle.AllNodes()))
 
 
 def test_silence_is_judged_at_its_limit_and_a_renewal_begins_it_anew():
     looks = Looks("a", "b")
-    assert looks.look(NOW) == lifecycle.Plan([], again_seconds=10.0)
-    looks.renew("a", "1")
+    looks.now = NOW + 36
+    assert looks.renew("a", "1") == []
     assert looks.look(NOW + 45) == lifecycle.Plan([], again_seconds=5.0)
     silent = looks.look(NOW + 50)
     assert [action.name for action in silent.actions if isinstance(action, Patch)] == ["b"]
-    assert silent.again_seconds == 10.0
+    looks.report("b", "Unknown")
+    assert looks.look(NOW + 60) == lifecycle.Plan([], again_seconds=26.0)  # a's, at 36 + 50
+    silent = looks.look(NOW + 86)
+    assert [action.name for action in silent.actions if isinstance(action, Patch)] == ["a"]
+
+
+def test_a_lease_that_is_written_but_not_renewed_is_no_sign_of_life():
+    looks = Looks("a")
+    looks.renew("a", "1")
+    looks.now = NOW + 40
+    looks.renew("a", "1")
+    assert looks.look(NOW + 50).actions
+
+
+def test_nobody_looks_while_no_node_can_fall_silent():
+    looks = Looks("a")
+    looks.report("a", "Unknown")
+    assert looks.look(NOW + 10).again_seconds is None
+    assert looks.renew("a", "2") == ["a"]
+    assert looks.report("a")[0] == lifecycle.AllNodes()  # from now on again
+    assert looks.look(NOW + 20).again_seconds == 40.0
 
 
 def test_who_has_been_told_unknown_is_not_told_again():
     looks = Looks("a")
     looks.look(NOW)
-    gone = {**node("Unknown"), "metadata": {"name": "a", "uid": "a"}}
-    looks.caches[NODES].put(gone)
+    looks.report("a", "Unknown")
     looks.look(NOW + 10)
     assert looks.look(NOW + 100).actions == []
 
@@ -144,7 +173,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do():
 
 
 def cluster(size):
-    controller = lifecycle.node_lifecycle_controller()
+    controller = lifecycle.node_lifecycle_controller(lambda: NOW)
     nodes = Cache(controller.indices[NODES])
     wake = controller.wakes[NODES]
 

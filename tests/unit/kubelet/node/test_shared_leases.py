@@ -96,3 +96,24 @@ def test_a_node_that_is_gone_is_not_renewed():
         await world.tasks.stop()
 
     virtual_time.run(main())
+
+
+def test_while_nobody_waits_nothing_happens_and_who_comes_is_renewed_in_time():
+    async def main():
+        world = World()
+        world.tasks.start("leases", world.leases.run())
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        assert not loop._scheduled, "no timer runs"
+        await world.clock.sleep(70.3)
+        world.tasks.start("a", world.keep("a"))
+        await world.clock.sleep(20.0)
+        [first] = world.times_of("a")
+        await world.clock.sleep(7.0)
+        world.tasks.start("b", world.keep("b"))
+        await world.clock.sleep(20.0)
+        assert len(world.times_of("b")) == 1
+        assert [round(when - first, 6) for when in world.times_of("a")] == [0.0, 20.0]
+        await world.tasks.stop()
+
+    virtual_time.run(main())

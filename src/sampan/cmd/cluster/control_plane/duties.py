@@ -74,7 +74,7 @@ class Duties:
         informers = Informers(client, clock=self.clock, rng=self.rng)
         ca = Ca(keys.ca.read_bytes(), keys.ca_key.read_bytes())
         cidrs = ranges.cluster if gives_ranges else ()
-        offered = ControllerSettings(keys.ca.read_text(), ca, sign, cidrs)
+        offered = ControllerSettings(keys.ca.read_text(), ca, sign, cidrs, clock=self.clock)
         if self.settings.quiet_nodes:
             offered = replace(offered, node_grace_seconds=QUIET_GRACE_SECONDS)
         controllers = chosen_controllers(offered, self.settings.controllers)

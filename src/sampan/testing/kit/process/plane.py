@@ -8,7 +8,7 @@ Owner: the process of the cluster.
 import io
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -123,6 +123,7 @@ class Plane:
             self._start_scheduler()
         self._tasks.supervise("controllers", self._control)
         if self._has_nodes:
+            self.nodes.renew_together(self._renew_leases)
             await self.nodes.start(self.client_of, self._metrics, self._node_tls)
 
     async def _restore(self) -> None:
@@ -176,6 +177,13 @@ class Plane:
             backend = self.ways[node] = SeveredBackend(backend)
         return InProcessClient(backend)
 
+    async def _renew_leases(self, times: Mapping[str, str]) -> Collection[str]:
+        """Node → renewTime, and those that have to renew by themselves: a node whose network is cut
+        finds out that it cannot."""
+        cut = [node for node in times if self.ways[node].is_cut]
+        renewed = {node: time for node, time in times.items() if node not in cut}
+        return [*cut, *await self.server.renew_leases(renewed)]
+
     def _simulated_nodes(self) -> SimulatedNodes:
         known = [obj for obj in self._objects if obj["kind"] == "Node"]
         file = self._spec.nodes_file
@@ -220,7 +228,7 @@ class Plane:
         informers = Informers(client, clock=self.clock, rng=self.rng)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         sign = self.server.sign_account_token
-        offered = ControllerSettings(self._pki.ca.read_text(), ca, sign, ())
+        offered = ControllerSettings(self._pki.ca.read_text(), ca, sign, clock=self.clock)
         runner = ControllerRunner(
             client, informers, self.clock, self._metrics,
             chosen_controllers(offered, self._spec.controller_names), self.rng,

@@ -20,6 +20,10 @@ class SeveredBackend:
     def cut(self) -> None:
         self._cut.set()
 
+    @property
+    def is_cut(self) -> bool:
+        return self._cut.is_set()
+
     def mend(self) -> None:
         self._cut = asyncio.Event()
 
