@@ -247,8 +247,6 @@ DEATHS = {
     "conmon, as its container is there": ("crun", "create", '$REAL "$@"; kill -9 $PPID'),
     "crun and conmon at once": ("crun", "create", "kill -9 $PPID $$"),
     "crun, as it runs a program": ("crun", "exec", "kill -9 $$"),
-    "crun, before it deletes": ("crun", "delete", "kill -9 $$"),
-    "crun, after it deleted": ("crun", "delete", '$REAL "$@"; kill -9 $$'),
 }
 
 

@@ -1,4 +1,5 @@
-"""What is left of a container that was being made when its maker was killed.
+"""What is left of a container: of one that has ended, or that was being made when its maker was
+killed.
 
 Job: end conmon, the OCI runtime and the container's own processes, by its id and its cgroup; have
     the OCI runtime forget it; remove the cgroup.
@@ -13,6 +14,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+from sampan.core.files.remove_tree import remove_tree
 from sampan.runtime import monitor
 from sampan.runtime.monitor import ContainerFailure
 from sampan.runtime.programs import Programs
@@ -34,6 +36,22 @@ async def remove_remains(programs: Programs, container: str, bundle: Path) -> No
     for directory in await asyncio.to_thread(_cgroups_of, bundle):
         with contextlib.suppress(FileNotFoundError):
             directory.rmdir()
+
+
+def forget_ended(programs: Programs, container: str, bundle: Path) -> bool:
+    """What `crun delete` does for a container without processes, without a program for it. False:
+    something of it still runs, or another runtime has it. Blocking."""
+    if programs.name != "crun":
+        return False
+    try:
+        for directory in _cgroups_of(bundle):
+            with contextlib.suppress(FileNotFoundError):  # its pod's took it along
+                directory.rmdir()
+        with contextlib.suppress(FileNotFoundError):
+            remove_tree(Path(programs.state) / container)
+    except OSError:
+        return False
+    return True
 
 
 def _cgroups_of(bundle: Path) -> list[Path]:

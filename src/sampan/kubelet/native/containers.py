@@ -45,7 +45,7 @@ from sampan.runtime import monitor
 from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
-from sampan.runtime.remains import remove_remains
+from sampan.runtime.remains import forget_ended, remove_remains
 from sampan.runtime.spawn import PIPE, Launch, spawn
 
 _KILL_SECONDS = 60.0
@@ -312,22 +312,29 @@ class Containers:
 
     async def _remove(self, container: Container) -> None:
         await self._kill(container) if container.state is ContainerState.RUNNING else None
-        record = container.record
-        if self._files(record.id).exit_code.exists():
-            await self._delete(record.id)
+        container_id = container.record.id
         if container.monitor is not None:
             container.monitor.close()
         with translated_failures("the container"):
-            await asyncio.to_thread(self._forget, container.record.id)
-        self._all.pop(container.record.id, None)
+            if not await asyncio.to_thread(self._take_away, container_id):
+                await self._delete(container_id)
+                await asyncio.to_thread(self._forget, container_id)
+        self._all.pop(container_id, None)
+
+    def _take_away(self, container_id: str) -> bool:
+        """All of it, in one step; False: the OCI runtime has to be asked first."""
+        place = self._records.place(container_id)
+        was_started = ConmonFiles(place).exit_code.exists()
+        if was_started and not forget_ended(self._programs, container_id, place):
+            return False
+        self._forget(container_id)
+        return True
 
     async def _delete(self, container_id: str) -> None:
         try:
             await monitor.call(self._programs, "delete", "--force", container_id)
         except ContainerFailure:  # it never was whole, or is gone
-            with translated_failures("the container"):
-                place = self._records.place(container_id)
-                await remove_remains(self._programs, container_id, place)
+            await remove_remains(self._programs, container_id, self._records.place(container_id))
 
     def _forget(self, container_id: str) -> None:
         unmount_root(self._records.place(container_id))

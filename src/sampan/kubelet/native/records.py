@@ -1,14 +1,19 @@
 """What is known of sandboxes and containers, on the disk beside them.
 
-Job: one directory each, with one small JSON file; read them all at a start.
+Job: one directory each, with one small file; read them all at a start.
 Invariant: a record is there before anything that it names, and goes after it: whatever a killed
     process left is found by its record.
 Invariant: a file that is cut off (the machine lost its power) is a record of nothing that runs.
+Invariant: a change is a line more, never a file in the place of another: there a file system writes
+    to the disk first, which takes longer than a container's start.
 """
 
+import contextlib
+import errno
 import json
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, field
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -56,6 +61,7 @@ class ContainerRecord:
 
 
 Record = TypeVar("Record", SandboxRecord, ContainerRecord)
+_FILE = "record.json"  # a line for each change; the last whole one counts
 
 
 class Records(Generic[Record]):
@@ -68,11 +74,17 @@ class Records(Generic[Record]):
         return self._directory / id_
 
     def put(self, record: Record) -> None:
+        """Raises OSError."""
+        said = {item.name: getattr(record, item.name) for item in fields(record)}
         place = self.place(record.id)
         place.mkdir(exist_ok=True, mode=0o711)
-        fresh = place / "record.new"
-        fresh.write_text(json.dumps(asdict(record)))
-        fresh.replace(place / "record.json")
+        file = os.open(place / _FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            line = f"\n{json.dumps(said)}".encode()
+            if os.write(file, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
+        finally:
+            os.close(file)
 
     def remove(self, id_: str) -> None:
         """The record goes last. Raises OSError where something below is still mounted."""
@@ -80,7 +92,7 @@ class Records(Generic[Record]):
         if not place.exists():
             return
         for entry in place.iterdir():
-            if entry.name == "record.json":
+            if entry.name == _FILE:
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 remove_tree(entry)
@@ -91,9 +103,13 @@ class Records(Generic[Record]):
     def all(self) -> Iterator[Record]:
         for place in self._directory.iterdir():
             try:
-                yield self._of(json.loads((place / "record.json").read_text()))
-            except (OSError, ValueError, TypeError, KeyError):
+                lines = (place / _FILE).read_text().splitlines()
+            except (OSError, ValueError):
                 continue
+            for line in reversed(lines):
+                with contextlib.suppress(ValueError, TypeError, AttributeError):
+                    yield self._of(json.loads(line))
+                    break
 
     def broken(self) -> list[str]:
         """Directories without a record that can be read."""

@@ -7,6 +7,7 @@ Invariant: however many layers there are, their names fit into one mount call: t
 
 import contextlib
 import ctypes
+import errno
 import os
 import shutil
 import struct
@@ -59,8 +60,7 @@ def mount_root(directory: Path, lowers: Sequence[Path]) -> Path:
         below = ":".join(f"/proc/self/fd/{number}" for number in reversed(opened))
         # Its directories are those of the container, however long the path to them.
         options = f"lowerdir={below},upperdir={upper},workdir={work}"
-        notes = ",userxattr" if rights.is_inside else ""
-        mount("overlay", str(root), "overlay", 0, options + notes)
+        _mount_overlay(str(root), options + (",userxattr" if rights.is_inside else ""))
     except OSError as error:
         if not rights.is_inside:
             raise
@@ -69,6 +69,17 @@ def mount_root(directory: Path, lowers: Sequence[Path]) -> Path:
         for number in opened:
             os.close(number)
     return root
+
+
+def _mount_overlay(root: str, options: str) -> None:
+    """No container is started a second time on what it wrote: nobody waits until that is on the
+    disk, least of all who unmounts it. Raises OSError."""
+    try:
+        mount("overlay", root, "overlay", 0, f"{options},volatile")
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        mount("overlay", root, "overlay", 0, options)  # kernels before 5.10
 
 
 def _joined(lowers: Sequence[Path]) -> str:

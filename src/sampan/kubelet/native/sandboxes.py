@@ -61,6 +61,7 @@ class Sandboxes:
         self._programs, self._network, self._clock = programs, network, clock
         self._records = Records(directory, SandboxRecord)
         self._all: dict[str, SandboxRecord] = {}
+        self._stopped: set[str] = set()  # of these nothing is left but the record
         self.on_addresses: OnAddresses | None = None
 
     async def find_again(self) -> None:
@@ -159,7 +160,7 @@ class Sandboxes:
     async def stop(self, sandbox_id: str) -> None:
         """Its containers have ended."""
         record = self._all.get(sandbox_id)
-        if record is None:
+        if record is None or sandbox_id in self._stopped:
             return
         with translated_failures("the pod's sandbox"):
             if not record.host_network:
@@ -169,6 +170,7 @@ class Sandboxes:
             if sandbox_id in self._all:
                 self._all[sandbox_id] = stopped = replace(record, ready=False)
                 self._records.put(stopped)
+                self._stopped.add(sandbox_id)
 
     def _release(self, sandbox_id: str) -> None:
         place = self._records.place(sandbox_id)
@@ -184,6 +186,7 @@ class Sandboxes:
         with translated_failures("the pod's sandbox"):
             await asyncio.to_thread(self._forget, sandbox_id)
         self._all.pop(sandbox_id, None)
+        self._stopped.discard(sandbox_id)
 
 
 def _refuse_what_is_missing(spec: SandboxSpec) -> None:

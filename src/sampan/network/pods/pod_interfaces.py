@@ -182,11 +182,9 @@ class PodInterfaces:
     ) -> tuple[str, ...]:
         """For who runs containers without a CNI: the addresses of eth0, which is up then, as the
         loopback interface is. Raises PluginError, AddressesExhausted, OSError, NftError."""
-        call = PluginCall(
-            "ADD", LATEST, OWN, container, namespace, "eth0", ports, bandwidth=bandwidth
+        await self._do(
+            PluginCall("ADD", LATEST, OWN, container, namespace, "eth0", ports, bandwidth=bandwidth)
         )
-        await self._loopback(call)
-        await self._do(call)
         attachment = self._attachments.get((container, "eth0"))
         return tuple(attachment.bare_addresses()) if attachment is not None else ()
 
