@@ -222,22 +222,28 @@ def test_sctp_goes_to_the_endpoints_port(kubectl, machine):
 
 
 def test_a_client_stays_with_its_endpoint_while_it_is_told_to(kubectl, pair, machine):
-    apply(kubectl, service("sticky", ports(), pair, sessionAffinity="ClientIP"))
-    address = cluster_ip(kubectl, "sticky")
+    sticky = service("sticky", ports(), pair, sessionAffinity="ClientIP",
+                     ipFamilyPolicy="RequireDualStack")  # fmt: skip
+    apply(kubectl, sticky)
+    both_families = kubectl.get("service", "sticky")["spec"]["clusterIPs"]
+    assert [":" in address for address in both_families] == [False, True]
 
-    def ask():
-        return ask_from(machine, address, 80)
+    def endpoints():
+        """Who answers, of each family."""
+        return [len(set(answers(lambda a=a: ask_from(machine, a, 80)))) for a in both_families]
 
-    eventually(lambda: ask() in BOTH)
-    table = machine.run("nft", "-a", "list", "tables")
+    eventually(lambda: all(ask_from(machine, each, 80) in BOTH for each in both_families), 60)
+    tables = machine.run("nft", "-a", "list", "tables")
     for _ in range(2):  # switched off and on again
-        assert len(set(answers(ask))) == 1
+        assert endpoints() == [1, 1]
         kubectl("patch", "service", "sticky", "-p", '{"spec": {"sessionAffinity": "None"}}')
-        eventually(lambda: len(set(answers(ask))) == 2)
+        eventually(lambda: endpoints() == [2, 2], 60)
         kubectl("patch", "service", "sticky", "-p", '{"spec": {"sessionAffinity": "ClientIP"}}')
-        eventually(lambda: len(set(answers(ask))) == 1)
-    # What packets write into it is nobody's tampering: it is the same table.
-    assert machine.run("nft", "-a", "list", "tables") == table
+        eventually(lambda: endpoints() == [1, 1], 60)
+    # What packets write into it is nobody's tampering: it is the same table, and nft can list it.
+    assert machine.run("nft", "-a", "list", "tables") == tables
+    assert "update @affinity" in machine.run("nft", "list", "ruleset")
+    kubectl("delete", "service", "sticky")
 
 
 def test_a_load_balancer_has_the_node_s_address_and_its_source_ranges(

@@ -1,7 +1,7 @@
 """Netfilter's netlink socket: elements of nftables sets, added, removed and read.
 
 Job: the wire format of nf_tables' element messages. The rules themselves are text and go through
-    nft (table.py): they are few, and rarely change; the elements are many, and change all the time.
+    nft (nft.py; learning_rule.py says which does not): they are few, and rarely change; the elements are many, and change all the time.
     One element costs 0.1 ms here, and through nft's command line what the whole table costs.
 Invariant: a transaction is applied as a whole or not at all.
 Invariant: every request is answered or raises OSError; none waits for longer than ten seconds.
@@ -32,11 +32,12 @@ from sampan.network.socket_buffers import widen_receiving, widen_sending
 FAMILIES = {"ip": 2, "ip6": 10, "inet": 1}
 
 _NETLINK_NETFILTER = 12
-_REQUEST, _ACK, _DUMP, _CREATE = 0x1, 0x4, 0x300, 0x400
+_REQUEST, _ACK, _DUMP, _CREATE, _APPEND = 0x1, 0x4, 0x300, 0x400, 0x800
 _ERROR, _DONE = 2, 3
 _BATCH_BEGIN, _BATCH_END, _SUBSYSTEM = 0x10, 0x11, 10
 _GET_CHAIN, _CHAIN_NAME = 4, 3
 _GET_SET, _SET_NAME = 10, 2
+_NEW_RULE, _RULE_CHAIN, _RULE_EXPRESSIONS = 6, 2, 4
 _NEW_ELEMENT, _GET_ELEMENT, _DELETE_ELEMENT = 12, 13, 14
 # linux/netfilter/nf_tables.h
 _LIST_TABLE, _LIST_SET, _LIST_ELEMENTS = 1, 2, 3
@@ -79,7 +80,16 @@ class Netfilter:
 
     def apply(self, changes: Sequence[ElementChange]) -> None:
         """All or none. Raises OSError: ENOENT where a set, a chain or an element is not there."""
-        messages = list(self._messages(changes))
+        self._transact(list(self._messages(changes)))
+
+    def add_rule(self, chain: str, expressions: bytes) -> None:
+        """At the chain's end. Raises OSError."""
+        body = text(_LIST_TABLE, self._table) + text(_RULE_CHAIN, chain)
+        body += nested_attribute(_RULE_EXPRESSIONS, expressions)
+        self._transact([(_NEW_RULE, _CREATE | _APPEND, body)])
+
+    def _transact(self, messages: Sequence[tuple[int, int, bytes]]) -> None:
+        """Kind, flags and body of each."""
         if not messages:
             return
         begin = message(_BATCH_BEGIN, _REQUEST, self._next(), GENERIC.pack(0, 0, _SUBSYSTEM))

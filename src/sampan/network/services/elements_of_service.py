@@ -109,7 +109,7 @@ class _Port:
         for slot, endpoint in enumerate(endpoints):
             name = ruleset.slot_name(sort, slot)
             elements[name, key] = (endpoint.address, endpoint.port)
-        if self._spec.get("sessionAffinity") == "ClientIP" and ruleset.has_affinity(self._family):
+        if self._spec.get("sessionAffinity") == "ClientIP":
             learned = "affinity-nodeports" if len(key) == 2 else "affinity-ips"
             chain = ruleset.chain_name(ruleset.AFFINITY, affinity_seconds(self._spec))
             elements[learned, key] = Verdict(chain)
@@ -145,16 +145,6 @@ _MAPS = {
 
 def cluster_ips(spec: Obj) -> list[str]:
     return spec.get("clusterIPs") or [spec["clusterIP"]]
-
-
-def lacks_affinity(service: Obj) -> bool:
-    """Clients are to stay with an endpoint at an address where nobody can keep them there."""
-    spec = service.get("spec") or {}
-    sticky = is_proxied(service) and spec.get("sessionAffinity") == "ClientIP"
-    families = (
-        {"ip6" if ":" in address else "ip" for address in cluster_ips(spec)} if sticky else ()
-    )
-    return not all(map(ruleset.has_affinity, families))
 
 
 def affinity_seconds(spec: Obj) -> int:

@@ -24,7 +24,7 @@ from sampan.network.nftables.desired_elements import Change, DesiredElements, ne
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
 from sampan.network.nftables.table_watch import TableWatch, Tampering
-from sampan.network.services.elements_of_service import elements_of_service, lacks_affinity
+from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.health_checks import Check, HealthChecks, check_of
 from sampan.network.services.ruleset import ProxyPlace
@@ -115,9 +115,6 @@ class ServiceProxy:
         self._wake.set()
 
     def _service_changed(self, old: Obj | None, new: Obj | None) -> None:
-        if new is not None and lacks_affinity(new) and not (old and lacks_affinity(old)):
-            log.warning("clients of a Service stay with no endpoint over IPv6: session affinity is "
-                        "not there yet", service=key_of(new))  # fmt: skip
         self._touch(key_of(new or old or {}))
 
     def _slice_changed(self, old: Obj | None, new: Obj | None) -> None:

@@ -111,9 +111,10 @@ def slot_names(slot: int) -> list[str]:
     return [f"{sort}-{slot}" for sort in dict.fromkeys(_ENDPOINT_MAPS.values())]
 
 
-def has_affinity(family: str) -> bool:
-    """Client, Service and endpoint together are longer than nftables' registers for IPv6."""
-    return family == "ip"
+def affinity_seconds_of(chain: str) -> int | None:
+    """For how long a client stays whom this chain remembers; None: a chain of another sort."""
+    sort, _, number = chain.rpartition("-")
+    return int(number) if sort == AFFINITY else None
 
 
 def affinity_shape(family: str) -> SetShape:
@@ -135,17 +136,15 @@ def skeleton(family: str, place: ProxyPlace) -> str:
 
 
 def pick_chains(family: str, place: ProxyPlace, names: Iterable[str]) -> str:
-    """The chains that `chain_name` made the names of."""
+    """The chains that `chain_name` made the names of; those that learn are empty still."""
     table = f"{family} {place.table}"
     lines: list[str] = []
     for name in sorted(names):
-        sort, _, number = name.rpartition("-")
         lines += [f"add chain {table} {name}", f"flush chain {table} {name}"]
-        if sort == AFFINITY:
-            rules = _learn(family, int(number))
-        else:
+        if affinity_seconds_of(name) is None:
+            sort, _, number = name.rpartition("-")
             rules = _pick(family, sort, int(number), place)
-        lines += [f"add rule {table} {name} {rule}" for rule in rules]
+            lines += [f"add rule {table} {name} {rule}" for rule in rules]
     return "\n".join(lines) + "\n"
 
 
@@ -180,11 +179,7 @@ def _pick(family: str, sort: str, number: int, place: ProxyPlace) -> list[str]:
     numbered = ", ".join(f"{slot} : goto {endpoints}-{slot}" for slot in range(number))
     return [
         *_masquerade(family, sort, place),
-        *(
-            [f"{_TRANSPORT} dnat {family} to {sticky} map @affinity"]
-            if has_affinity(family)
-            else []
-        ),
+        f"{_TRANSPORT} dnat {family} to {sticky} map @affinity",
         f"numgen random mod {number} vmap {{ {numbered} }}",
     ]
 
@@ -198,16 +193,6 @@ def _masquerade(family: str, sort: str, place: ProxyPlace) -> list[str]:
     if sort == CLUSTER and pods:
         return [f"{family} saddr != {_set(pods)} {mark}"]
     return []
-
-
-def _learn(family: str, seconds: int) -> list[str]:
-    key = (
-        f"ct original {family} saddr . ct original {family} daddr . "
-        "meta l4proto . ct original proto-dst"
-    )
-    endpoint = f"{family} daddr . th dport"
-    assert has_affinity(family)
-    return [f"{_TRANSPORT} update @affinity {{ {key} timeout {seconds}s : {endpoint} }}"]
 
 
 def _maps(family: str, table: str) -> list[str]:

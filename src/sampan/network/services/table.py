@@ -5,11 +5,12 @@ Invariant: a chain is there before an element leads to it.
 Owner: ServiceProxy, one per family of addresses.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sampan.network.nftables import nft
 from sampan.network.nftables.desired_elements import Change
 from sampan.network.nftables.elements import Elements, Values, Verdict
+from sampan.network.nftables.learning_rule import learning_rule
 from sampan.network.nftables.netfilter import ElementChange, Netfilter
 from sampan.network.services import ruleset
 from sampan.network.services.ruleset import ProxyPlace, shape_of
@@ -61,10 +62,9 @@ class ServiceTable:
 
     def affinities(self) -> Iterator[tuple[Values, Values]]:
         """Which client goes where: (client, address, protocol, port) and the endpoint."""
-        if ruleset.has_affinity(self.family):
-            for key, data in self._netfilter.elements(ruleset.affinity_shape(self.family)):
-                assert isinstance(data, tuple)
-                yield key, data
+        for key, data in self._netfilter.elements(ruleset.affinity_shape(self.family)):
+            assert isinstance(data, tuple)
+            yield key, data
 
     def forget_affinities(self, keys: Sequence[Values]) -> None:
         shape = ruleset.affinity_shape(self.family)
@@ -98,10 +98,18 @@ class ServiceTable:
             script = ruleset.slots(self.family, self._place, range(self._slots, most))
         script += ruleset.pick_chains(self.family, self._place, missing)
         nft.write(self.family, self._place.table, script)
+        self._write_learning_rules(missing)
         self._slots = max(self._slots, most)
         self._chains |= missing
 
+    def _write_learning_rules(self, chains: Iterable[str]) -> None:
+        name = ruleset.affinity_shape(self.family).name
+        for chain in chains:
+            seconds = ruleset.affinity_seconds_of(chain)
+            if seconds is not None:
+                self._netfilter.add_rule(chain, learning_rule(self.family, name, seconds))
+
 
 def _endpoints(chain: str) -> int:
-    sort, _, number = chain.rpartition("-")
-    return 0 if sort == ruleset.AFFINITY else int(number)
+    learns = ruleset.affinity_seconds_of(chain) is not None
+    return 0 if learns else int(chain.rpartition("-")[2])

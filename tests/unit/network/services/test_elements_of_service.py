@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.network.nftables.elements import DROP, Verdict
-from sampan.network.services.elements_of_service import elements_of_service, lacks_affinity
+from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 
 HERE = NodeView("n1")
@@ -125,22 +125,8 @@ def test_affinity_is_learned_by_a_chain_with_its_time():
     assert elements(short, "10.244.1.2")["affinity-ips", KEY] == Verdict("affinity-5")
 
 
-@pytest.mark.parametrize(
-    ("spec", "lacks"),
-    [
-        ({"clusterIP": "10.96.0.5", "sessionAffinity": "ClientIP"}, False),
-        ({"clusterIP": "fd00::5", "sessionAffinity": "ClientIP"}, True),
-        ({"clusterIP": "fd00::5", "sessionAffinity": "None"}, False),
-        (
-            {
-                "clusterIP": "10.96.0.5",
-                "clusterIPs": ["10.96.0.5", "fd00::5"],
-                "sessionAffinity": "ClientIP",
-            },
-            True,
-        ),
-        ({"clusterIP": "None", "sessionAffinity": "ClientIP"}, False),
-    ],
-)
-def test_it_is_known_where_clients_cannot_be_kept_with_their_endpoint(spec, lacks):
-    assert lacks_affinity({"metadata": {"name": "s"}, "spec": spec}) is lacks
+def test_affinity_is_for_each_family():
+    sticky = service(clusterIP="fd00::5", sessionAffinity="ClientIP")
+    pieces = [{**piece, "addressType": "IPv6"} for piece in slices("fd00:244::2")]
+    found = elements_of_service(sticky, pieces, "ip6", HERE)
+    assert found["affinity-ips", ("fd00::5", "TCP", 80)] == Verdict("affinity-10800")
