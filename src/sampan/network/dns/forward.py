@@ -4,22 +4,27 @@ Job: the answer of one of several name servers, within a deadline; kept for as l
 Invariant: no answer is taken that is not to the question that was asked, from the server that was
     asked, with the number that it was asked under.
 Invariant: the cache is bounded; the same question is asked once, however many wait for it.
+Invariant: a server that kept quiet is asked last for a while, and nobody waits for longer than
+    programs do.
 """
 
 import asyncio
 import random
 import socket
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import Tasks
+from sampan.network.dns.measures import DENIAL, SUCCESS, DnsMeasures
 from sampan.network.dns.wire import (
     NOERROR,
     NXDOMAIN,
     BadMessage,
     Reply,
     aged,
+    rcode_name,
     read_reply,
     without_opt,
     write_question,
@@ -27,6 +32,8 @@ from sampan.network.dns.wire import (
 
 TRY_SECONDS = 2.0
 ROUNDS = 2
+ALL_SECONDS = 5.0  # for all tries together: as CoreDNS, and as resolvers wait for one answer
+QUIET_SECONDS = 10.0
 MOST_SECONDS = 30  # as CoreDNS' cache in kubeadm's configuration
 MOST_ANSWERS = 10_000
 Upstream = tuple[str, int]
@@ -37,6 +44,7 @@ class ForwardSettings:
     servers: tuple[Upstream, ...] = ()
     stub_domains: Mapping[str, tuple[Upstream, ...]] | None = None  # domain → its own servers
     try_seconds: float = TRY_SECONDS
+    all_seconds: float = ALL_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +54,40 @@ class _Kept:
     since: float
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The message as it came; empty, with SERVFAIL, where no server answered in time."""
+
+    message: bytes
+    reply: Reply
+    known: bool  # before it was asked for
+
+
 class Forwarder:
-    def __init__(self, settings: ForwardSettings, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self, settings: ForwardSettings, clock: Clock, rng: random.Random, measures: DnsMeasures
+    ) -> None:
         self._settings, self._clock, self._rng = settings, clock, rng
+        self._measures = measures
         self._kept: dict[tuple[str, int], _Kept] = {}
         self._asking: dict[tuple[str, int], asyncio.Task[_Kept]] = {}
+        self._quiet: dict[Upstream, float] = {}  # until when each is asked last
         self._tasks = Tasks("name servers")
-        self.hits = self.misses = 0
+        measures.read_entries_from(self._entries)
 
     async def close(self) -> None:
         await self._tasks.stop()
 
-    async def ask(self, name: str, kind: int) -> tuple[bytes, Reply]:
-        """The message as it came, older by as much as it was kept. No message and SERVFAIL
-        where no server answered in time."""
+    async def ask(self, name: str, kind: int) -> Found:
+        """Older by as much as it was kept."""
         key = (name, kind)
         now = self._clock.monotonic()
-        kept = self._kept.get(key)
+        kept, known = self._kept.get(key), True
         if kept is not None and now - kept.since < min(kept.reply.ttl, MOST_SECONDS):
-            self.hits += 1
+            self._measures.hit(_sort(kept.reply))
         else:
-            self.misses += 1
+            known = False
+            self._measures.missed()
             task = self._asking.get(key)
             if task is None:
                 task = self._asking[key] = self._tasks.start(name, self._ask(key))
@@ -74,7 +95,7 @@ class Forwarder:
             kept = await asyncio.shield(task)
         age = int(now - kept.since)
         message = aged(kept.message, kept.reply.ttl_places, age) if age > 0 else kept.message
-        return message, kept.reply
+        return Found(message, kept.reply, known)
 
     def servers_for(self, name: str) -> Sequence[Upstream]:
         """Of the longest stub domain that the name is in, else the machine's."""
@@ -88,19 +109,27 @@ class Forwarder:
 
     async def _ask(self, key: tuple[str, int]) -> _Kept:
         name, kind = key
-        servers = self.servers_for(name)
-        for _ in range(ROUNDS):
-            for server in servers:
-                try:
-                    message, reply = await self._ask_one(server, name, kind)
-                except (OSError, TimeoutError, BadMessage):
-                    continue
-                message = without_opt(message, reply)
-                kept = _Kept(message, reply, self._clock.monotonic())
-                if reply.rcode in (NOERROR, NXDOMAIN):
-                    self._keep(key, kept)
-                return kept
+        started = self._clock.monotonic()
+        for server in [*self._ordered(self.servers_for(name))] * ROUNDS:
+            left = self._settings.all_seconds - (self._clock.monotonic() - started)
+            if left <= 0:
+                break
+            try:
+                message, reply = await self._ask_server(server, name, kind, left)
+            except (OSError, TimeoutError, BadMessage):
+                self._quiet[server] = self._clock.monotonic() + QUIET_SECONDS
+                continue
+            self._quiet.pop(server, None)
+            message = without_opt(message, reply)
+            kept = _Kept(message, reply, self._clock.monotonic())
+            if reply.rcode in (NOERROR, NXDOMAIN):
+                self._keep(key, kept)
+            return kept
         return _Kept(b"", _SERVFAIL, self._clock.monotonic())
+
+    def _ordered(self, servers: Sequence[Upstream]) -> list[Upstream]:
+        now = self._clock.monotonic()
+        return sorted(servers, key=lambda server: self._quiet.get(server, 0.0) > now)
 
     def _keep(self, key: tuple[str, int], kept: _Kept) -> None:
         self._kept.pop(key, None)
@@ -108,13 +137,25 @@ class Forwarder:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = kept
 
-    async def _ask_one(self, server: Upstream, name: str, kind: int) -> tuple[bytes, Reply]:
+    def _entries(self) -> Mapping[str, int]:
+        return Counter(_sort(kept.reply) for kept in self._kept.values())
+
+    async def _ask_server(
+        self, server: Upstream, name: str, kind: int, seconds: float
+    ) -> tuple[bytes, Reply]:
         question = write_question(self._rng.getrandbits(16), name, kind)
-        async with asyncio.timeout(self._settings.try_seconds):
+        started = self._clock.monotonic()
+        async with asyncio.timeout(min(seconds, self._settings.try_seconds)):
             message, reply = await _by_udp(server, question)
             if reply.truncated:
                 message, reply = await _by_tcp(server, question)
+        took = self._clock.monotonic() - started
+        self._measures.asked_elsewhere(server, rcode_name(reply.rcode), took)
         return message, reply
+
+
+def _sort(reply: Reply) -> str:
+    return SUCCESS if reply.rcode == NOERROR and reply.has_answers else DENIAL
 
 
 _SERVFAIL = Reply(0, 2, False, b"", (), 0, ())

@@ -7,6 +7,7 @@ Owner: one per node; the zone and the answers that were made are written here on
 """
 
 import asyncio
+import functools
 import random
 import socket
 import struct
@@ -23,6 +24,15 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.network.dns import wire
 from sampan.network.dns.forward import Forwarder, ForwardSettings
+from sampan.network.dns.measures import (
+    CACHE,
+    FORWARD,
+    KUBERNETES,
+    Answered,
+    Channel,
+    DnsMeasures,
+    Series,
+)
 from sampan.network.dns.wire import Answer, BadMessage, Question, Record
 from sampan.network.dns.zone import ClusterZone
 from sampan.network.socket_buffers import widen_receiving
@@ -33,7 +43,7 @@ MOST_CHASES = 8
 TCP_IDLE_SECONDS = 10.0
 PORT = 53
 WAITING_BYTES = 4 << 20
-_QUERY_FLAGS = 0x0100  # an ordinary question that wants recursion
+Asker = tuple[str, int]
 log = get_logger(__name__)
 
 
@@ -58,30 +68,12 @@ class ClusterDns:
         self.zone = ClusterZone(settings.domain, settings.service_addresses or settings.addresses)
         self._services = informers.of(SERVICES)
         self._slices = informers.of(ENDPOINT_SLICES, indices={"named": _by_service})
-        self._forwarder = Forwarder(settings.forward, clock, rng)
-        # Question as bytes, without its number → answer likewise.
-        self._answers: dict[bytes, bytes] = {}
+        self._clock, self._measures = clock, DnsMeasures(metrics)
+        self._forwarder = Forwarder(settings.forward, clock, rng, self._measures)
         self._tasks = Tasks("dns")
-        self._transports: list[asyncio.DatagramTransport] = []
+        self._datagrams: list[_Datagrams] = []
         self._listeners: list[asyncio.Server] = []
         self.endpoints: list[tuple[str, int]] = []  # where it listens
-        self._requests = metrics.counter(
-            "coredns_dns_requests_total", "Questions, by how they came and what for.",
-            ("proto", "type"),
-        )  # fmt: skip
-        self._responses = metrics.counter(
-            "coredns_dns_responses_total", "Answers, by their code.", ("rcode",)
-        )
-        self._quick = {"udp": 0}
-        hits = metrics.gauge("coredns_cache_hits_total", "Answers from the cache.", ("type",))
-        misses = metrics.gauge("coredns_cache_misses_total", "Questions that were passed on.")
-        hits.read_from(
-            lambda: {
-                ("cluster",): float(self._quick["udp"]),
-                ("forward",): float(self._forwarder.hits),
-            }
-        )
-        misses.read_from(lambda: {(): float(self._forwarder.misses)})
 
     async def start(self) -> None:
         """Listens when it returns, and knows every Service. Raises OSError."""
@@ -93,57 +85,50 @@ class ClusterDns:
         for address in self._settings.addresses:
             datagrams, stream = _sockets(address)
             self.endpoints.append((address, stream.getsockname()[1]))
-            transport, _ = await loop.create_datagram_endpoint(
-                lambda: _Datagrams(self.quick_answer, self._answer_later), sock=datagrams
-            )
-            self._transports.append(transport)
+            factory = functools.partial(_Datagrams, Channel("udp", _family(address)), self._receive)
+            _, protocol = await loop.create_datagram_endpoint(factory, sock=datagrams)
+            self._datagrams.append(protocol)
             self._listeners.append(await asyncio.start_server(self._serve_stream, sock=stream))
 
     async def stop(self) -> None:
-        for transport in self._transports:
-            transport.close()
+        for datagrams in self._datagrams:
+            datagrams.close()
         for listener in self._listeners:
             listener.close()
         await self._tasks.stop()
         await self._forwarder.close()
 
-    def quick_answer(self, message: bytes) -> bytes | None:
+    def quick_answer(self, message: bytes) -> Answered | None:
         """What needs nobody else: nearly every question about the cluster."""
-        known = self._answers.get(message[2:])
-        if known is not None:
-            self._quick["udp"] += 1
-            return message[:2] + known
         try:
             question = wire.read_question(message)
         except BadMessage:
-            return _format_error(message)
+            return Answered(_format_error(message))
         answer = self._from_zone(question)
-        if answer is None:
-            return None
-        self._count("udp", question, answer.rcode)
-        written = wire.write_answer(question, answer, question.udp_size)
-        if len(self._answers) >= MOST_ANSWERS:
-            self._answers.clear()
-        self._answers[message[2:]] = written[2:]
-        return written
+        return None if answer is None else _answered(question, answer, question.udp_size)
 
-    async def answer(self, message: bytes, *, udp: bool) -> bytes:
-        """Whatever is needed for it; empty where there is nothing to say."""
+    async def answer(self, message: bytes, *, udp: bool) -> Answered:
+        """Whatever is needed for it."""
         try:
             question = wire.read_question(message)
         except BadMessage:
-            return _format_error(message) or b""
+            return Answered(_format_error(message))
         limit = question.udp_size if udp else 0
-        answer = self._from_zone(question) or await self._from_elsewhere(question)
-        if isinstance(answer, bytes):
-            self._count("udp" if udp else "tcp", question, answer[3] & 0xF)
-            return _forward(question, answer, limit)
-        self._count("udp" if udp else "tcp", question, answer.rcode)
-        return wire.write_answer(question, answer, limit)
-
-    def _count(self, proto: str, question: Question, rcode: int) -> None:
-        self._requests.add(proto, wire.TYPES.get(question.type, "other"))
-        self._responses.add(wire.RCODES.get(rcode, str(rcode)))
+        here = self._from_zone(question)
+        if here is not None:
+            return _answered(question, here, limit)
+        if self.zone.is_mine(question.name):
+            return _answered(question, await self._chase(question), limit)
+        if question.cls != wire.IN:
+            refusal = Answer(wire.REFUSED, authoritative=False)
+            return _answered(question, refusal, limit)
+        found = await self._forwarder.ask(question.name, question.type)
+        plugin = CACHE if found.known else FORWARD
+        if not found.message:
+            failure = Answer(found.reply.rcode, authoritative=False)
+            return _answered(question, failure, limit, plugin)
+        rcode = wire.rcode_name(found.reply.rcode)
+        return Answered(_forward(question, found.message, limit), _kind(question), rcode, plugin)
 
     def _from_zone(self, question: Question) -> Answer | None:
         """None where it must be asked elsewhere."""
@@ -161,23 +146,13 @@ class ClusterDns:
     def _leads_out(self, answer: Answer, kind: int) -> bool:
         return kind != wire.CNAME and wire.CNAME in wire.types_of(answer.answers)
 
-    async def _from_elsewhere(self, question: Question) -> Answer | bytes:
-        if self.zone.is_mine(question.name):
-            return await self._chase(question)
-        if question.cls != wire.IN:
-            return Answer(wire.REFUSED, authoritative=False)
-        message, reply = await self._forwarder.ask(question.name, question.type)
-        if not message:
-            return Answer(reply.rcode, authoritative=False)
-        return message
-
     async def _chase(self, question: Question) -> Answer:
         """An ExternalName: its alias, and what that stands for."""
         found: list[Record] = []
         name = question.name
         for _ in range(MOST_CHASES):
             if not self.zone.is_mine(name):
-                _, reply = await self._forwarder.ask(name, question.type)
+                reply = (await self._forwarder.ask(name, question.type)).reply
                 found += reply.records
                 return Answer(reply.rcode, tuple(found))
             here = self.zone.answer(name, question.type)
@@ -188,27 +163,53 @@ class ClusterDns:
             name = str(aliases[0].data)
         return Answer(wire.SERVFAIL, tuple(found))
 
-    def _answer_later(self, message: bytes, send: Callable[[bytes], None]) -> None:
-        async def work() -> None:
-            written = await self.answer(message, udp=True)
-            if written:
-                send(written)
+    def _receive(self, datagrams: "_Datagrams", message: bytes, asker: Asker) -> None:
+        started = self._clock.monotonic()
+        known = datagrams.made.get(message[2:])
+        if known is not None:
+            body, series = known
+            datagrams.send(message[:2] + body, asker)
+            series.count += 1
+            self._measures.took(self._clock.monotonic() - started)
+            return
+        answer = self.quick_answer(message)
+        if answer is None:
+            self._tasks.start("question", self._answer_later(datagrams, message, asker, started))
+        elif answer.message:
+            datagrams.send(answer.message, asker)
+            series = self._note(datagrams.channel, answer, started)
+            datagrams.remember(message, answer, series)
 
-        self._tasks.start("question", work())
+    async def _answer_later(
+        self, datagrams: "_Datagrams", message: bytes, asker: Asker, started: float
+    ) -> None:
+        answer = await self.answer(message, udp=True)
+        if answer.message:
+            datagrams.send(answer.message, asker)
+            self._note(datagrams.channel, answer, started)
+
+    def _note(self, channel: Channel, answer: Answered, started: float) -> Series:
+        series = self._measures.series(channel, answer)
+        series.count += 1
+        self._measures.took(self._clock.monotonic() - started)
+        return series
 
     async def _serve_stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        channel = Channel("tcp", _family(str(writer.get_extra_info("sockname")[0])))
         try:
             while True:
                 async with asyncio.timeout(TCP_IDLE_SECONDS):
                     length = int.from_bytes(await reader.readexactly(2), "big")
                     message = await reader.readexactly(length)
-                written = await self.answer(message, udp=False)
-                if not written:
+                started = self._clock.monotonic()
+                answer = await self.answer(message, udp=False)
+                if not answer.message:
                     return
-                writer.write(len(written).to_bytes(2, "big") + written)
+                writer.write(len(answer.message).to_bytes(2, "big") + answer.message)
                 await writer.drain()
+                self._note(channel, answer, started)
         except (asyncio.IncompleteReadError, TimeoutError, OSError):
             return
         finally:
@@ -225,30 +226,40 @@ class ClusterDns:
     def _put(self, key: str) -> None:
         service = self._services.cache.get(key)
         if self.zone.put(key, service, self._slices.cache.by("named", key)):
-            self._answers.clear()
+            for datagrams in self._datagrams:
+                datagrams.made.clear()
 
 
 class _Datagrams(asyncio.DatagramProtocol):
+    """One socket, and the answers that were made for it: of the cluster's names as they are."""
+
     def __init__(
-        self,
-        quick: Callable[[bytes], bytes | None],
-        later: Callable[[bytes, Callable[[bytes], None]], None],
+        self, channel: Channel, receive: "Callable[[_Datagrams, bytes, Asker], None]"
     ) -> None:
-        self._quick, self._later = quick, later
+        self.channel, self._receive = channel, receive
+        # Question as bytes, without its number → answer likewise.
+        self.made: dict[bytes, tuple[bytes, Series]] = {}
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not of that class in every loop, though always of its kind.
         self._transport = cast(asyncio.DatagramTransport, transport)
 
-    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
-        transport = self._transport
-        assert transport is not None
-        answer = self._quick(data)
-        if answer is None:
-            self._later(data, lambda written: transport.sendto(written, address))
-        elif answer:
-            transport.sendto(answer, address)
+    def datagram_received(self, data: bytes, address: Asker) -> None:
+        self._receive(self, data, address)
+
+    def remember(self, question: bytes, answer: Answered, series: Series) -> None:
+        if len(self.made) >= MOST_ANSWERS:
+            self.made.clear()
+        self.made[question[2:]] = (answer.message[2:], series)
+
+    def send(self, message: bytes, asker: Asker) -> None:
+        assert self._transport is not None
+        self._transport.sendto(message, asker)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
 
     def error_received(self, error: Exception) -> None:
         log.debug("a datagram could not be sent", error=error)
@@ -280,7 +291,20 @@ def _sockets(address: str) -> tuple[socket.socket, socket.socket]:
     raise last
 
 
-def _format_error(message: bytes) -> bytes | None:
+def _family(address: str) -> str:
+    return "2" if ":" in address else "1"
+
+
+def _kind(question: Question) -> str:
+    return wire.TYPES.get(question.type, "other")
+
+
+def _answered(question: Question, answer: Answer, limit: int, plugin: str = KUBERNETES) -> Answered:
+    written = wire.write_answer(question, answer, limit)
+    return Answered(written, _kind(question), wire.rcode_name(answer.rcode), plugin)
+
+
+def _format_error(message: bytes) -> bytes:
     """FORMERR to what may be a question, nothing to what may be an answer (or they would go on
     answering each other)."""
     if len(message) < wire.HEADER.size or message[2] & 0x80:

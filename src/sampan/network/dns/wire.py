@@ -244,6 +244,7 @@ class Reply:
     ttl: int  # how long all of it holds
     ttl_places: tuple[int, ...]  # where in the message the times to live are
     opt_at: int = 0  # where its EDNS record starts, if that comes last
+    has_answers: bool = False  # of any type
 
 
 def read_reply(message: bytes) -> Reply:
@@ -281,7 +282,9 @@ def read_reply(message: bytes) -> Reply:
     truncated = bool(flags & _TRUNCATED)
     shortest = min(ttls, default=0)
     found, where = tuple(records), tuple(places)
-    return Reply(number, flags & 0xF, truncated, question, found, shortest, where, opt_at)
+    return Reply(
+        number, flags & 0xF, truncated, question, found, shortest, where, opt_at, counts[0] > 0
+    )
 
 
 def without_opt(message: bytes, reply: Reply) -> bytes:
@@ -317,6 +320,10 @@ def aged(message: bytes, places: Iterable[int], seconds: int) -> bytes:
         left = max(struct.unpack_from(">I", older, place)[0] - seconds, 0)
         struct.pack_into(">I", older, place, left)
     return bytes(older)
+
+
+def rcode_name(rcode: int) -> str:
+    return RCODES.get(rcode, str(rcode))
 
 
 def types_of(records: Sequence[Record]) -> set[int]:

@@ -1,8 +1,9 @@
 """Netfilter's netlink socket: elements of nftables sets, added, removed and read.
 
 Job: the wire format of nf_tables' element messages. The rules themselves are text and go through
-    nft (nft.py; learning_rule.py says which does not): they are few, and rarely change; the elements are many, and change all the time.
-    One element costs 0.1 ms here, and through nft's command line what the whole table costs.
+    nft (nft.py; learning_rule.py says which does not): they are few, and rarely change; the
+    elements are many, and change all the time. One element costs 0.1 ms here, and through nft's
+    command line what the whole table costs.
 Invariant: a transaction is applied as a whole or not at all.
 Invariant: every request is answered or raises OSError; none waits for longer than ten seconds.
 """

@@ -56,11 +56,12 @@ def story(test):
         )
         forward = ForwardSettings((transport.get_extra_info("sockname")[:2],), try_seconds=0.2)
         settings = DnsSettings(("127.0.0.1",), service_addresses=("10.96.0.10",), forward=forward)
-        server = ClusterDns(settings, informers, clock, Metrics(), random.Random(1))
+        metrics = Metrics()
+        server = ClusterDns(settings, informers, clock, metrics, random.Random(1))
         informers.start()
         await server.start()
         try:
-            await test(server, api, elsewhere)
+            await test(server, api, elsewhere, metrics)
         finally:
             await server.stop()
             await informers.stop()
@@ -76,7 +77,25 @@ def story(test):
 async def ask(server, name, kind="A", **how):
     message = dns.message.make_query(name, kind, **how)
     answer = await server.answer(message.to_wire(), udp=True)
-    return dns.message.from_wire(answer, one_rr_per_rrset=True)
+    return dns.message.from_wire(answer.message, one_rr_per_rrset=True)
+
+
+async def asked_by_udp(server, name):
+    """Over its socket: with what it remembers."""
+    answer = asyncio.get_running_loop().create_future()
+
+    class Asker(asyncio.DatagramProtocol):
+        def datagram_received(self, data, _address):
+            answer.set_result(dns.message.from_wire(data))
+
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        Asker, remote_addr=server.endpoints[0]
+    )
+    transport.sendto(dns.message.make_query(name, "A").to_wire())
+    async with asyncio.timeout(60):
+        found = await answer
+    transport.close()
+    return found
 
 
 def addresses(answer):
@@ -100,13 +119,17 @@ async def test_a_new_service_resolves_as_soon_as_it_is_heard_of(server, api, *_)
     assert (await ask(server, "web.default.svc.cluster.local")).rcode() == 3
     await put(api, "web", clusterIP="10.96.0.5")
     assert await resolved(server, "web.default.svc.cluster.local") == ["10.96.0.5"]
-    quick = dns.message.make_query("WEB.default.svc.cluster.local", "A").to_wire()
     for _ in range(2):  # made, then remembered
-        assert addresses(dns.message.from_wire(server.quick_answer(quick))) == ["10.96.0.5"]
+        answer = await asked_by_udp(server, "WEB.default.svc.cluster.local")
+        assert addresses(answer) == ["10.96.0.5"]
+    await api.delete(SERVICES, "default", "web")
+    async with asyncio.timeout(60):
+        while (await asked_by_udp(server, "WEB.default.svc.cluster.local")).rcode() != 3:
+            await asyncio.sleep(0)
 
 
 @story
-async def test_other_names_are_asked_elsewhere_once(server, api, elsewhere):
+async def test_other_names_are_asked_elsewhere_once(server, api, elsewhere, *_):
     assert not api.objects(SERVICES)
     answers = await all_of(ask(server, "www.example.org") for _ in range(5))
     assert {tuple(addresses(answer)) for answer in answers} == {("192.0.2.80",)}
@@ -139,22 +162,47 @@ async def test_tcp_and_udp_say_the_same(server, *_):
         writer.write(len(message).to_bytes(2, "big") + message)
         length = int.from_bytes(await reader.readexactly(2), "big")
         answer = await reader.readexactly(length)
-        assert answer == await server.answer(message, udp=True)
+        assert answer == (await server.answer(message, udp=True)).message
     writer.close()
 
 
 @story
 async def test_garbage_is_refused_and_answers_are_not_answered(server, *_):
-    assert server.quick_answer(b"\x01\x02\x01\0\0\x01") == b""
+    assert server.quick_answer(b"\x01\x02\x01\0\0\x01").message == b""
     asked = dns.message.make_query("a.b", "A").to_wire()
-    assert dns.message.from_wire(server.quick_answer(asked[:-3])).rcode() == 1
+    assert dns.message.from_wire(server.quick_answer(asked[:-3]).message).rcode() == 1
     answered = dns.message.make_response(dns.message.from_wire(asked)).to_wire()
-    assert server.quick_answer(answered) == b""
+    assert server.quick_answer(answered).message == b""
     update = bytearray(asked)
     update[2] |= 5 << 3
-    assert server.quick_answer(bytes(update))[3] & 0xF == 4
+    assert server.quick_answer(bytes(update)).message[3] & 0xF == 4
 
 
 @story
 async def test_when_nobody_answers_it_says_so(server, *_):
     assert (await ask(server, "silent.example.org")).rcode() == 2
+
+
+@story
+async def test_every_question_is_counted_under_coredns_names(server, api, elsewhere, metrics):
+    await put(api, "web", clusterIP="10.96.0.5")
+    await resolved(server, "web.default.svc.cluster.local")
+    assert elsewhere.asked == []
+    for name in ("web.default.svc.cluster.local", "nobody.cluster.local", "www.example.org"):
+        for _ in range(3):  # made, and then from what was made before
+            await asked_by_udp(server, name)
+    counted = metrics.render().splitlines()
+    served = 'server="dns://:53",zone=".",view=""'
+    requests = f'coredns_dns_requests_total{{{served},proto="udp",family="1",type="A"}} 9'
+    assert requests in counted
+    for rcode, plugin, count in (("NOERROR", "kubernetes", 3), ("NXDOMAIN", "kubernetes", 3),
+                                 ("NOERROR", "forward", 1), ("NOERROR", "cache", 2)):  # fmt: skip
+        of_code = f'{served},rcode="{rcode}",plugin="{plugin}"'
+        assert f"coredns_dns_responses_total{{{of_code}}} {count}" in counted
+    assert f"coredns_dns_request_duration_seconds_count{{{served}}} 9" in counted
+    cached = 'server="dns://:53",zones=".",view=""'
+    assert f'coredns_cache_hits_total{{{cached},type="success"}} 2' in counted
+    assert f"coredns_cache_misses_total{{{cached}}} 1" in counted
+    assert f"coredns_cache_requests_total{{{cached}}} 3" in counted
+    assert f'coredns_cache_entries{{{cached},type="success"}} 1' in counted
+    assert any(line.startswith("coredns_proxy_request_duration_seconds_count") for line in counted)
