@@ -71,13 +71,13 @@ print(urllib.request.urlopen(request, context=trust, timeout=30).status)
 """
 
 
-@pytest.fixture
-def world(archive):
+@pytest.fixture(params=["cri", "native"])
+def world(archive, request):
     root = Path(tempfile.mkdtemp(prefix="sampan-cni-"))
     conf_dir = root / "net.d"
     conf_dir.mkdir()
     with machines(2) as [node, other]:
-        flags = ("--runtime", "cri", "--network", "none", "--cni-conf-dir", str(conf_dir),
+        flags = ("--runtime", request.param, "--network", "none", "--cni-conf-dir", str(conf_dir),
                  "--cni-bin-dir", str(plugin_directory()),
                  "--dns-stub-domain", f"corp.test={other.address}:5353")  # fmt: skip
         command = [*other.where, sys.executable, "-c", NAME_SERVER, other.address]
@@ -87,6 +87,8 @@ def world(archive):
             cluster.run("image", "import", str(archive))
             yield cluster, node, other, conf_dir
             cluster.kubectl("delete", "pods", "--all", "--now")
+            # No address is kept that no pod has any more.
+            eventually(lambda: not list((root / "ipam").glob("*/[0-9]*")), 60)
         finally:
             code = cluster.stop()
             cluster.reset()
@@ -138,6 +140,31 @@ def test_services_names_and_the_api_work_on_a_network_of_the_user_s(world):
     kubectl.wait_phase("caller", "Succeeded")
     assert kubectl("logs", "caller").strip() == "200"
     _api_is_for_pods_only(kubectl, node, other)
+    _host_ports_are_the_plugin_s(kubectl, node, other)
+    cluster.kill()  # who comes back takes back what plugins made
+    _failures_are_told(cluster.up().kubectl, conf_dir)
+
+
+def _host_ports_are_the_plugin_s(kubectl, node, other):
+    published = server("published", {"app": "published"})
+    published["spec"]["containers"][0]["ports"] = [{"containerPort": 8080, "hostPort": 30078}]
+    apply(kubectl, published)
+    eventually(lambda: ask_from(other, node.address, 30078) == "published", 60)
+
+
+def _failures_are_told(kubectl, conf_dir):
+    """In the words that containerd has for them; and the pod runs once there is a plugin."""
+    file = conf_dir / "10-by-hand.conflist"
+    chosen = file.read_text()
+    file.write_text(chosen.replace('"portmap"', '"absent"'))
+    kubectl.apply(json.dumps(pod("stuck", "sleep 1000")))
+    told = 'plugin type="absent" failed (add): failed to find plugin "absent" in path'
+    eventually(lambda: any(event["reason"] == "FailedCreatePodSandBox"
+                           and told in event["message"]
+                           and "failed to setup network for sandbox" in event["message"]
+                           for event in kubectl.get("events")["items"]), 60)  # fmt: skip
+    file.write_text(chosen)
+    kubectl("wait", "--for=condition=Ready", "pod/stuck", "--timeout=120s")
 
 
 def _api_is_for_pods_only(kubectl, node, other):

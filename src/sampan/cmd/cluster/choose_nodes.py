@@ -45,7 +45,8 @@ def choose_nodes(
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
         return RealNode(settings, data, identity, progress, clock)
-    missing = _missing_for_native() if settings.runtime == "native" else missing_parts(settings)
+    look = _missing_for_native if settings.runtime == "native" else missing_parts
+    missing = look(settings)
     if not missing:
         return RealNode(settings, data, identity, progress, clock)
     if settings.runtime in ("cri", "native"):
@@ -68,12 +69,6 @@ def _refuse_misplaced(settings: UpSettings) -> None:
         (
             mirrors and (settings.cri_socket or pretended),
             "--registry-mirror is for a node with sampan's own runtime",
-        ),
-        (
-            settings.runtime == "native"
-            and (settings.network == "none" or settings.cni == "reference"),
-            "--runtime native makes the pods' interfaces itself: leave --cni reference and "
-            "--network none out, or use --runtime cri",
         ),
         (
             settings.runtime == "native" and settings.cri_socket,
@@ -109,24 +104,24 @@ def may_be_rootless(settings: UpSettings) -> bool:
         return False
     from sampan.cmd.rootless import rootless
 
-    return not rootless.what_is_missing() and not _missing_programs()
+    return not rootless.what_is_missing() and not _missing_programs(settings)
 
 
-def _missing_for_native() -> list[str]:
+def _missing_for_native(settings: UpSettings) -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
     from sampan.cmd.rootless import rootless
 
     lacking = missing_rights() if os.geteuid() == 0 else rootless.what_is_missing() or ["root"]
-    return [*lacking, *_missing_programs()]
+    return [*lacking, *_missing_programs(settings)]
 
 
-def _missing_programs() -> list[str]:
+def _missing_programs(settings: UpSettings) -> list[str]:
     from sampan.cmd.cluster.node import native
     from sampan.kubelet.containerd.config import search_path
 
     os.environ["PATH"] = search_path(os.environ)
-    return native.what_is_missing()
+    return native.what_is_missing(interfaces=_has_interfaces(settings))
 
 
 def missing_parts(settings: UpSettings) -> list[str]:
@@ -135,9 +130,15 @@ def missing_parts(settings: UpSettings) -> list[str]:
     if not is_new_enough(platform.release()):
         return [f"a kernel of {OLDEST_KERNEL} or newer (this is {platform.release()})"]
     from sampan.kubelet.containerd.config import search_path, what_is_missing
-    from sampan.network import cni
 
     # nft, ip and mount live in directories that the PATH of `su` leaves out.
     os.environ["PATH"] = search_path(os.environ)
-    able = settings.network == "none" or cni.makes_interfaces(reference=settings.cni == "reference")
+    able = _has_interfaces(settings)
     return [*missing_rights(), *what_is_missing(os.environ, interfaces=able)]
+
+
+def _has_interfaces(settings: UpSettings) -> bool:
+    """Can pods' interfaces be made, or are they left to the user's plugins?"""
+    from sampan.network import cni
+
+    return settings.network == "none" or cni.makes_interfaces(reference=settings.cni == "reference")

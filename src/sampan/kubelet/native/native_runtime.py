@@ -71,7 +71,7 @@ class NativeRuntime:
     ) -> None:
         """Without `images` it has those of its own directory, and no mirrors."""
         programs, self._sealed = sealed(programs)
-        self._programs = programs
+        self._programs, self._network = programs, network
         root.mkdir(parents=True, exist_ok=True)
         self._images = images or NodeImages(image_store(root), Registries(), clock)
         self.store = self._images.store
@@ -96,8 +96,15 @@ class NativeRuntime:
         features = RuntimeFeatures(
             {"": handler}, supplemental_groups_policy=True, image_volumes=True
         )
+        why_not = self._network.why_not_ready()
+        lacks = f"Network plugin returns error: cni plugin not initialized: {why_not}"
         return RuntimeInfo(
-            self._programs.name, self._programs.version, True, True, features=features
+            self._programs.name,
+            self._programs.version,
+            ready=True,
+            network_ready=not why_not,
+            message=lacks if why_not else "",
+            features=features,
         )
 
     async def pods(self) -> Sequence[ObservedPod]:

@@ -7,7 +7,6 @@ Owner: NativeRuntime.
 """
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sampan.core.clock import Clock
+from sampan.core.log import get_logger
 from sampan.core.tasks import finish
 from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
@@ -41,6 +41,7 @@ from sampan.kubelet.volumes.mounts import mount, unmount_all
 from sampan.runtime.programs import Programs
 
 _SHARED_MEMORY_BYTES = 64 << 20  # as containerd
+log = get_logger(__name__)
 
 OnAddresses = Callable[[str, str, tuple[str, ...]], Awaitable[object]]
 
@@ -51,7 +52,11 @@ class SandboxNetwork(Protocol):
     async def attach(self, sandbox_id: str, namespace: str, spec: SandboxSpec) -> tuple[str, ...]:
         """The addresses that it has then."""
 
-    async def detach(self, sandbox_id: str) -> None: ...
+    async def detach(self, sandbox_id: str, namespace: str) -> None:
+        """`namespace`: empty where it is gone, as after a reboot."""
+
+    def why_not_ready(self) -> str:
+        """Empty: pods can be attached."""
 
 
 class Sandboxes:
@@ -72,7 +77,7 @@ class Sandboxes:
             held = held and (not record.shares_processes or bool(process_namespace(place)))
             self._all[record.id] = replace(record, ready=record.ready and held)
         for left in self._records.broken():
-            await self._network.detach(left)
+            await self._detach(left)
             await end_first_process(self._programs, self.place(left), left)
             await asyncio.to_thread(self._forget, left)
 
@@ -147,11 +152,19 @@ class Sandboxes:
         return replace(record, ready=True, ips=ips)
 
     async def _take_back(self, record: SandboxRecord) -> None:
-        with contextlib.suppress(RuntimeFailure, OSError):
+        try:
             if not record.host_network:
-                await self._network.detach(record.id)
+                await self._detach(record.id)
             await self._end_first(record)
             await asyncio.to_thread(self._forget, record.id)
+        except (RuntimeFailure, OSError) as error:
+            # As a pod's sandbox that has ended it is seen, and removed later.
+            log.warning("a sandbox is only removed in part", pod=record.name, error=error)
+            self._all[record.id] = replace(record, ready=False)
+
+    async def _detach(self, sandbox_id: str) -> None:
+        place = self.place(sandbox_id) / NETWORK
+        await self._network.detach(sandbox_id, str(place) if is_held(place) else "")
 
     async def _end_first(self, record: SandboxRecord) -> None:
         if record.shares_processes:
@@ -164,7 +177,7 @@ class Sandboxes:
             return
         with translated_failures("the pod's sandbox"):
             if not record.host_network:
-                await self._network.detach(sandbox_id)
+                await self._detach(sandbox_id)
             await self._end_first(record)
             await asyncio.to_thread(self._release, sandbox_id)
             if sandbox_id in self._all:

@@ -5,6 +5,7 @@ Job: what it needs, or what is missing; the runtime over the node's interfaces; 
 """
 
 import asyncio
+import contextlib
 import os
 import platform
 import tempfile
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.cmd.cluster.cluster_names import data_directory, name_of_directory
-from sampan.cmd.cluster.node.sandbox_network import BridgedSandboxes
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
@@ -21,6 +21,7 @@ from sampan.core.elf import architecture
 if TYPE_CHECKING:
     from sampan.kubelet.native.native_runtime import NativeRuntime
     from sampan.kubelet.native.node_images import NodeImages
+    from sampan.kubelet.native.sandboxes import SandboxNetwork
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.runtime.images.image_store import ImageStore
 
@@ -33,8 +34,8 @@ def home(data_dir: Path) -> Path:
     return data_dir / "native"
 
 
-def what_is_missing() -> list[str]:
-    from sampan.network import cni
+def what_is_missing(*, interfaces: bool) -> list[str]:
+    """`interfaces`: can pods be given some?"""
     from sampan.runtime.programs import ProgramsMissing, find_programs
 
     missing = []
@@ -42,12 +43,25 @@ def what_is_missing() -> list[str]:
         find_programs(Path("/nonexistent"), os.environ.get("PATH", os.defpath))
     except ProgramsMissing as error:
         missing.append(str(error))
-    return missing if cni.makes_interfaces() else [*missing, "nft"]
+    return missing if interfaces else [*missing, "nft"]
+
+
+def sandbox_network(
+    data_dir: Path, interfaces: "PodInterfaces | None", conf_dir: Path, bin_dir: Path
+) -> "SandboxNetwork":
+    """Who makes pods' interfaces: sampan itself, or CNI plugins."""
+    from sampan.cmd.cluster.node.sandbox_network import BridgedSandboxes, PluggedSandboxes
+    from sampan.network.plugins.plugin_network import PluginNetwork, PluginPlaces
+
+    if interfaces is not None:
+        return BridgedSandboxes(interfaces)
+    places = PluginPlaces(conf_dir, bin_dir, home(data_dir) / "attachments")
+    return PluggedSandboxes(PluginNetwork(places, os.environ))
 
 
 async def started_runtime(
     data_dir: Path,
-    interfaces: "PodInterfaces | None",
+    network: "SandboxNetwork",
     mirrors: Mapping[str, Sequence[str]],
     clock: Clock,
     *,
@@ -60,16 +74,11 @@ async def started_runtime(
     from sampan.runtime.images.content import ImageError
     from sampan.runtime.programs import ProgramsMissing, find_programs
 
-    if interfaces is None:
-        raise CannotStart(
-            "--runtime native makes the pods' interfaces itself: leave --cni and --network out"
-        )
     try:
         search_path = os.environ.get("PATH", os.defpath)
         programs = find_programs(home(data_dir) / "state", search_path, limits=limits)
-        sandboxes = BridgedSandboxes(interfaces)
         images = node_images(data_dir, mirrors, clock)
-        runtime = NativeRuntime(home(data_dir), programs, sandboxes, clock, images)
+        runtime = NativeRuntime(home(data_dir), programs, network, clock, images)
         await runtime.start()
         await asyncio.to_thread(_import_hello, runtime.store)
     except (ProgramsMissing, RuntimeFailure, ImageError, OSError) as error:
@@ -120,23 +129,17 @@ async def reset(data_dir: Path, clock: Clock) -> None:
     try:
         programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
         images = node_images(data_dir, {}, clock)
-        runtime = NativeRuntime(home(data_dir), programs, _NoNetwork(), clock, images)
+        # Sampan's own bridge goes as a whole; what plugins made, they take back.
+        network = sandbox_network(data_dir, None, Path("/nonexistent"), Path("/nonexistent"))
+        runtime = NativeRuntime(home(data_dir), programs, network, clock, images)
         await runtime.start()
         for pod in await runtime.pods():
             for sandbox in pod.sandboxes:
-                await runtime.remove_sandbox(sandbox.id)
+                with contextlib.suppress(RuntimeFailure):  # a plugin is gone, or refuses
+                    await runtime.remove_sandbox(sandbox.id)
         await runtime.close()
         images.store.forget_home()
         await asyncio.to_thread(images.store.collect)
     except (ProgramsMissing, RuntimeFailure):
         """What runs still is ended by its cgroup; mounts go here."""
     await asyncio.to_thread(unmount_below, str(home(data_dir)))
-
-
-class _NoNetwork:
-    """At a reset the bridge goes as a whole."""
-
-    async def attach(self, *_: object) -> tuple[str, ...]:
-        raise AssertionError("nothing is started at a reset")
-
-    async def detach(self, sandbox_id: str) -> None: ...

@@ -93,8 +93,9 @@ class RealNode:
     async def prepare(self) -> None:
         with self._progress.step("containers") as step:
             if self._settings.runtime == "native":
-                await self.pods.set_up()
-                step.detail = await self._runtime.start_native(self.pods.interfaces)
+                conf_dir, bin_dir = await self.pods.set_up()
+                own = self.pods.interfaces
+                step.detail = await self._runtime.start_native(conf_dir, bin_dir, own)
             else:
                 step.detail = await self._start_cri()
             if self.pods.network is not None and self.pods.serves_names:

@@ -74,13 +74,19 @@ class NodeRuntime:
         except ContainerdError as error:
             raise CannotStart(str(error)) from error
 
-    async def start_native(self, interfaces: "PodInterfaces | None") -> str:
+    async def start_native(
+        self, conf_dir: Path, bin_dir: Path, interfaces: "PodInterfaces | None"
+    ) -> str:
         """What it is."""
         from sampan.cmd.cluster.node import native
+        from sampan.network.cni_configuration import HOST_PORTS
 
+        if self._settings.network != "none":  # any pod may have host ports
+            conf_dir = conf_dir / HOST_PORTS
+        network = native.sandbox_network(self._data.root, interfaces, conf_dir, bin_dir)
         runtime = await native.started_runtime(
             self._data.root,
-            interfaces,
+            network,
             self._mirrors(),
             self._clock,
             limits=not self._settings.rootless,
