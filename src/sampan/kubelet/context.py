@@ -33,4 +33,7 @@ class NodeContext:
     rng: random.Random
     # Of a pod that comes with the first delivery: nothing has to be looked at, or done for it.
     goes_on: Callable[[Obj], bool] | None = None
+    # Of a pod of which nothing was begun, and where its logs go: may it run from now on, without a
+    # step? A runtime that has no such way has None.
+    start_at_once: Callable[[Obj, str], bool] | None = None
     tasks: Tasks = field(default_factory=_node_tasks)

@@ -251,7 +251,10 @@ class SimulatedNodes:
             scenario=scenario,
         )
         self.runtimes[name] = runtime
-        return NodeContext(settings, client, runtime, self._clock, metrics, self._rng)
+        return NodeContext(
+            settings, client, runtime, self._clock, metrics, self._rng,
+            start_at_once=runtime.start_at_once,
+        )  # fmt: skip
 
     async def place_of(self, kubelet: Origin) -> Origin:
         """A made-up address is never dialled: the node answers from this process, behind a server

@@ -5,6 +5,7 @@ Job: two frozen values, which allocation decides and status shows; what a contai
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from sampan.core.fast_dataclass import dataclass
@@ -20,8 +21,14 @@ def actual_resources(container: ContainerStatus, applied: Applied) -> Resources 
     made_with = container.annotations.get(RESOURCES_ANNOTATION)
     if made_with is None:
         return None
-    has: Resources = applied.get(container.id) or json.loads(made_with)
-    return has
+    return applied.get(container.id) or _read_resources(made_with)
+
+
+@lru_cache(maxsize=1024)
+def _read_resources(text: str) -> Resources:
+    """Looked at in each step of each pod, and the same for all of one template."""
+    found: Resources = json.loads(text)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

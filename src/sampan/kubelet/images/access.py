@@ -32,6 +32,8 @@ class ImageAccess:
         """Without a directory nothing outlives the process."""
         self._directory = Path(directory) if directory else None
         self._records: dict[str, Record | None] = {}
+        # Where records outlive the process, some may be of an earlier one.
+        self.keeps_secrets = self._directory is not None
 
     def is_everybodys(self, image: Image, repository: str) -> bool:
         """No need to look for credentials. What anybody may pull under one name is no secret under
@@ -53,6 +55,7 @@ class ImageAccess:
         """`by`: None where everybody of the node could have pulled it."""
         record = dict(self._record(image_id) or {})
         mark = EVERYBODY if by is None else credentials_hash(by)
+        self.keeps_secrets = self.keeps_secrets or by is not None
         marks = record.get(repository, [])
         if mark not in marks:
             record[repository] = [*marks, mark]

@@ -63,6 +63,11 @@ class ImagePuller:
         self._pulling = LockPerKey()
         self._failed: dict[tuple[str, str], _Failed] = {}
 
+    @property
+    def keeps_secrets(self) -> bool:
+        """Is there an image here that not every pod may use?"""
+        return self._access.keeps_secrets
+
     async def ensure(self, pod: Obj, container: Obj, secrets: Sequence[Obj]) -> Image:
         """The image of the container, pulled if its policy says so. Raises ImageFailure."""
         name = container.get("image", "")

@@ -146,6 +146,14 @@ class Allocations:
             self._agreed[uid] = spec_of(pod)
         return applied
 
+    def applied_to(self, pods: Iterable[Obj]) -> list[Obj]:
+        """Likewise, of all pods of a node: nearly all run with what they ask for."""
+        agreed = self._agreed
+        return [
+            pod if agreed.get(pod["metadata"]["uid"]) is pod["spec"] else self.applied(pod)
+            for pod in pods
+        ]
+
     def give(self, pod: Obj) -> None:
         """The pod gets what its spec asks for."""
         given = _shared_allocation(json.dumps(allocation_of(pod)))

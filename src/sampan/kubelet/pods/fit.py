@@ -7,7 +7,7 @@ Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj, labels_of, name_of, spec_of
-from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.quantity import Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.host_ports import host_ports
 from sampan.api.rules.node_selectors import may_run_on
@@ -104,15 +104,17 @@ def lacking(
     wanted = pod_resources.requests(pod)
     if not any(wanted.values()):
         return None
-    used: dict[str, Quantity] = {}
+    read = requests or pod_resources.requests
+    used = dict.fromkeys(wanted, 0)  # in billionths: numbers are quick to add
     for other in others:
-        for name, amount in (requests or pod_resources.requests)(other).items():
-            used[name] = used.get(name, ZERO) + amount
+        for name, held in read(other).items():
+            if name in used:
+                used[name] += held.nanos
     for name, amount in wanted.items():
         if is_extended_resource(name) and name not in node.allocatable:
             continue  # as upstream: a resource of the cluster, which only the scheduler counts
         capacity = value_of(node.allocatable.get(name, "0"))
-        taken = used.get(name, ZERO)
+        taken = Quantity(used[name])
         if amount and capacity < taken + amount:
             return _out_of(
                 name, *(countable_amount(name, item) for item in (amount, taken, capacity))

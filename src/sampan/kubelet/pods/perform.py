@@ -17,6 +17,7 @@ from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import RUNTIME_CLASSES, SECRETS
 from sampan.api.rules.durations import seconds_text
+from sampan.api.rules.pods import containers
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
@@ -163,9 +164,24 @@ class Performer:
         self._users = UserNamespaces(node.root_dir)
         self._count = _Counts(context.metrics)
         self._traces = context.metrics.traces
+        self._start_at_once = None if context.settings.routine_events else context.start_at_once
 
     async def _traced(self, pod: Obj, step: str, work: Awaitable[T]) -> T:
         return await self._traces.timed(uid_of(pod), LANE, step, work)
+
+    def start_at_once(self, pod: Obj) -> bool:
+        """Does the whole pod run from now on? Only a simulated one can, and only where nobody is
+        told of its steps; what needs any care does not."""
+        if self._start_at_once is None or self._puller.keeps_secrets:
+            return False
+        began = self._traces.now()
+        if not self._start_at_once(pod, self._node.log_root):
+            return False
+        self._traces.span(uid_of(pod), LANE, "start at once", began)
+        self._count.pods.add()
+        for _ in containers(pod):
+            self._count.containers.add(TYPES[Role.NORMAL])
+        return True
 
     async def perform(
         self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None

@@ -173,6 +173,8 @@ def changed_resources(container: Obj, running: ContainerStatus, applied: Applied
     if has is None:
         return set()
     wants = resources_of(container)
+    if wants == has:
+        return set()
     return {
         name
         for kind in ("requests", "limits")

@@ -185,9 +185,7 @@ class PodSync:
             self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
         if is_static(pod):
             self._mirrors.want(pod)
-        observed: ObservedPod | None = None
-        if not (job.first and self._observations.never_had(uid)):
-            observed = await self._observe(pod)
+        observed = await self._look_first(job)
         actions: Sequence[Action] = ()
         for _ in range(ROUNDS):
             self._runs.note(uid, observed)
@@ -221,6 +219,14 @@ class PodSync:
         await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    async def _look_first(self, job: Job) -> ObservedPod | None:
+        """What there is of the pod; all of it, where it can start at once."""
+        is_new = job.first and self._observations.never_had(uid_of(job.pod))
+        can_start = is_new and self._health.network_ready
+        if is_new and not (can_start and self._performer.start_at_once(job.pod)):
+            return None
+        return await self._observe(job.pod)
 
     def _warn_of_bandwidth(self, pod: Obj) -> None:
         warning = bandwidth.warning_of(pod, shaped=self._settings.shapes_bandwidth)

@@ -206,14 +206,15 @@ class SyncLoop:
 
     def _requests_of(self, pod: Obj) -> Mapping[str, Quantity]:
         """Remembered: every new pod is weighed against all that are here."""
-        known = self._requests.get(uid_of(pod))
+        uid = pod["metadata"]["uid"]
+        known = self._requests.get(uid)
         if known is None or known[0] is not pod.get("spec"):
-            known = self._requests[uid_of(pod)] = (spec_of(pod), pod_resources.requests(pod))
+            known = self._requests[uid] = (spec_of(pod), pod_resources.requests(pod))
         return known[1]
 
     def _holding(self) -> list[Obj]:
         """The pods that hold resources, with what they were given."""
-        return [self._allocations.applied(pod) for pod in self._workers.active_pods()]
+        return self._allocations.applied_to(self._workers.active_pods())
 
     # In-place resize.
 

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
-from zlib import crc32
+from hashlib import blake2b
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import ContainerStatus, RuntimeFailure, SandboxStatus
@@ -71,4 +71,4 @@ def _shared_notes(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 def digits_of(seed: str) -> str:
     """Sixty-four of them, as of a real id, and the same in every run of a test."""
-    return "".join(f"{crc32(f'{seed}{part}'.encode()):08x}" for part in range(8))
+    return blake2b(seed.encode(), digest_size=32).hexdigest()

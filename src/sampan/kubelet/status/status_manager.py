@@ -268,14 +268,21 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
 
 
 def _same(known: object, wanted: object) -> bool:
-    return known == wanted or _plain(known) == _plain(wanted)
+    """But for what says nothing: a server may keep or drop null and empty fields."""
+    if known == wanted:
+        return True
+    if isinstance(known, dict) and isinstance(wanted, dict):
+        return all(
+            (key in known and _same(known[key], item))
+            or (_says_nothing(item) and _says_nothing(known.get(key)))
+            for key, item in wanted.items()
+        ) and all(_says_nothing(item) for key, item in known.items() if key not in wanted)
+    if isinstance(known, list) and isinstance(wanted, list):
+        return len(known) == len(wanted) and all(map(_same, known, wanted))
+    return False
 
 
-def _plain(value: object) -> object:
-    """Without what says nothing: a server may keep or drop null and empty fields."""
+def _says_nothing(value: object) -> bool:
     if isinstance(value, dict):
-        kept = {key: _plain(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in (None, {}, "")}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
+        return all(_says_nothing(item) for item in value.values())
+    return value is None or value == ""

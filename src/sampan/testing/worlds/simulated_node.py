@@ -75,6 +75,7 @@ class SimulatedNode:
                 clock=self.clock,
                 metrics=self.metrics,
                 rng=random.Random(self._starts),
+                start_at_once=self.runtime.start_at_once,
             )
         )
         self._tasks.start("kubelet", self.kubelet.run())

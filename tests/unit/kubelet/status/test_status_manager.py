@@ -3,6 +3,9 @@
 import asyncio
 import random
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from sampan.api.resources import PODS
 from sampan.core.tasks import Tasks
 from sampan.kubelet.status.status_manager import PASSING_SECONDS, StatusReporter, status_patch
@@ -193,3 +196,23 @@ def test_of_a_pod_only_its_newest_version_is_kept():
         assert entry.wanted is entry.known, "and of its status one copy"
 
     told(story)
+
+
+JSON = st.recursive(
+    st.sampled_from([None, "", "a", 0, 1, True]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=8,
+)
+
+
+def plain(value: object) -> object:
+    if isinstance(value, dict):
+        kept = {key: plain(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in (None, {}, "")}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+@given(JSON, JSON)
+def test_what_differs_only_in_empty_fields_is_the_same(known, wanted):
+    patch = status_patch({"phase": known}, {"phase": wanted})
+    assert (patch is None) == (plain(known) == plain(wanted))
