@@ -5,7 +5,7 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 """
 
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,7 @@ from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
 from sampan.apiserver.write.lease_renewals import LeaseRenewals
 from sampan.apiserver.write.legacy_tokens import LegacyTokens
+from sampan.apiserver.write.node_registrations import NodeRegistrations
 from sampan.apiserver.write.ownership import Ownership
 from sampan.apiserver.write.parts import Parts
 from sampan.core import tls
@@ -263,6 +264,15 @@ class ApiServer:
     @cached_property
     def _renewals(self) -> LeaseRenewals:
         return LeaseRenewals(self._chain.parts)
+
+    async def register_nodes(
+        self, pattern: str, addresses: Mapping[str, Sequence[str]]
+    ) -> Collection[str]:
+        """For nodes of this process, that are like one of them; those that have to register by
+        themselves."""
+        if self._audit is not None:
+            return addresses.keys()
+        return await NodeRegistrations(self._chain.parts).register(pattern, addresses)
 
     async def token_user(self, token: str) -> User:
         """Whom a bearer token stands for. Raises BadToken."""

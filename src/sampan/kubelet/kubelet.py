@@ -249,6 +249,10 @@ class Kubelet:
         """Set while the API shows this node as Ready."""
         return self._heartbeat.node_ready
 
+    def registration(self) -> Obj:
+        """The Node as this agent would register it now."""
+        return self._heartbeat.registration()
+
     async def run(self) -> None:
         """Until cancelled. What runs on the node keeps running."""
         try:

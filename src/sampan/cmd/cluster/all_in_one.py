@@ -22,7 +22,7 @@ from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.duties import Duties, check_controllers
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node_accounts import NETWORK_USER
-from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, own_identity
+from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, Together, own_identity
 from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
@@ -88,7 +88,7 @@ class AllInOne:
         await all_of([nodes.prepare(), self._start_control_plane(around)])
         assert self._server is not None
         assert self._cluster_api is not None
-        nodes.renew_together(self._server.renew_leases)
+        nodes.act_together(Together(self._server.renew_leases, self._server.register_nodes))
         clients, tls = self._client_maker(self._server), self._cluster_api.tls_of_node()
         await nodes.start(clients, self._metrics, tls)
         if self._outside is not None:

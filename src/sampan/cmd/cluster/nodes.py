@@ -34,6 +34,16 @@ ClientMaker = Callable[[str], Client]  # user name → a client that acts as tha
 
 # Node → renewTime of its lease, at once for many; those that have to renew theirs by themselves.
 Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
+# A node, and others that are like it → their addresses; those that have to register by themselves.
+Register = Callable[[str, Mapping[str, Sequence[str]]], Awaitable[Collection[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What the API server does for many nodes of this cluster at once."""
+
+    renew: Renew
+    register: Register | None = None  # None: each has an agent from the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +79,8 @@ class Nodes(Protocol):
     async def prepare(self) -> None:
         """What needs no API server: runs beside its start."""
 
-    def renew_together(self, renew: Renew) -> None:
-        """The API server's way to renew the leases of many nodes at once."""
+    def act_together(self, together: Together) -> None:
+        """Before they are started."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         """Returns when every node is Ready."""
@@ -93,7 +103,7 @@ class NoNodes:
     async def prepare(self) -> None:
         """Nothing to do."""
 
-    def renew_together(self, renew: Renew) -> None:
+    def act_together(self, together: Together) -> None:
         """Nothing to do."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:

@@ -2,21 +2,22 @@
 
 Job: make their agents and runtimes over what they share (one watch of the pods, one of the objects
     that pods refer to), start them, stop them.
-Invariant: no task and no timer for a pod that is idle; few for a node.
+Invariant: no task and no timer for a pod that is idle, nor for one of many nodes that has none.
 """
 
 import asyncio
 import ipaddress
 import random
 import ssl
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from sampan.api.errors import AlreadyExists, ApiError
-from sampan.api.objects import Obj
-from sampan.api.resources import NODES, PODS, RESOURCE_SLICES
+from sampan.api.errors import AlreadyExists, ApiError, NotFound
+from sampan.api.objects import Obj, spec_of
+from sampan.api.resources import LEASES, NODES, PODS, RESOURCE_SLICES
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
@@ -24,7 +25,9 @@ from sampan.cmd.cluster.nodes import (
     SERVER_GRACE_SECONDS,
     ClientMaker,
     NodeIdentity,
+    Register,
     Renew,
+    Together,
     all_ready,
     chosen_settings,
 )
@@ -41,10 +44,10 @@ from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.context import NodeContext
-    from sampan.kubelet.contracts.runtime import Runtime
     from sampan.kubelet.kubelet import Kubelet, SharedSources
     from sampan.kubelet.node.shared_leases import SharedLeases
     from sampan.kubelet.server.http_server import KubeletServer
+    from sampan.kubelet.simulated.idle_nodes import IdleNodes
     from sampan.kubelet.simulated.node_types import NodeShape
     from sampan.kubelet.simulated.runtime import SimulatedRuntime
     from sampan.kubelet.simulated.scenario import Scenario
@@ -62,7 +65,11 @@ DAY_SECONDS = 86400.0
 BOOTED_AT_ONCE = 20
 # With more nodes than this nobody reads that a pretended image was pulled: three events for each
 # pod would take longer to write, and more memory, than all else that is known about it.
+# Nor does each of so many need an agent before it has a pod.
 MANY_NODES = 20
+REGISTERED_AT_ONCE = 100
+NODE_LEASES, NOT_READY = "kube-node-lease", "node.kubernetes.io/not-ready"
+SETTLED_SECONDS, SETTLED_LOOK_SECONDS = 2.0, 0.01
 
 
 class SimulatedNodes:
@@ -84,10 +91,14 @@ class SimulatedNodes:
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
         self._renew: Renew | None = None
+        self._register_all: Register | None = None
+        self._idle: IdleNodes | None = None
+        self._boots: _Boot | None = None
         self._kubelets: dict[str, Kubelet] = {}
         self._agents: dict[str, asyncio.Task[None]] = {}
         self.runtimes: dict[str, SimulatedRuntime] = {}  # by node: for who lets containers fail
-        self._stand_ins: dict[str, Callable[[], KubeletServer]] = {}  # by made-up address
+        self._named = {shape.name: number for number, shape in enumerate(self._shapes)}
+        self._at = {self._made_up_addresses(each)[0]: each for each in range(len(self._shapes))}
         self._servers: dict[str, tuple[KubeletServer, int]] = {}  # those that somebody asked
         self._starting = asyncio.Lock()
         self._tls: ssl.SSLContext | None = None
@@ -98,8 +109,8 @@ class SimulatedNodes:
     async def prepare(self) -> None:
         """Nothing to do."""
 
-    def renew_together(self, renew: Renew) -> None:
-        self._renew = renew
+    def act_together(self, together: Together) -> None:
+        self._renew, self._register_all = together.renew, together.register
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
@@ -107,27 +118,94 @@ class SimulatedNodes:
         self._tls = tls
         with self._progress.step("nodes") as step:
             scenario = scenario_in(self._settings.node.scenario)
-            pods = self._pods(clients)
-            boot = _Boot(clients, metrics, self._shared(clients, pods), scenario)
-            await pods.synced()
-            for number, shape in enumerate(self._shapes):
-                self._boot(number, shape, boot, pods.cache.by(NODE_INDEX, shape.name))
-                if number % BOOTED_AT_ONCE == BOOTED_AT_ONCE - 1:
+            pods, nodes = self._pods(clients), self._nodes(clients)
+            boot = _Boot(clients, metrics, self._shared(clients, pods, nodes), scenario)
+            self._boots = boot
+            await all_of([pods.synced(), nodes.synced()])
+            busy, like = self._sorted_out(pods)
+            for count, number in enumerate(busy):
+                self._boot(number, boot, pods.cache.by(NODE_INDEX, self._shapes[number].name))
+                if count % BOOTED_AT_ONCE == BOOTED_AT_ONCE - 1:
                     await asyncio.sleep(0)  # the API is asked by others, too
+            for numbers in like:
+                await self._register(numbers, boot, nodes, step.count)
             await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()], step.count)
             await all_of(self._publish(shape, clients) for shape in self._shapes if shape.slices)
-            step.detail = f"{len(self._kubelets)} simulated, Ready"
+            step.detail = f"{len(self._shapes)} simulated, Ready"
         for number, shape in enumerate(self._shapes):
             if shape.outages:
                 self._tasks.start("failures", self._fail(number, shape, boot))
 
-    def _boot(
-        self, number: int, shape: "NodeShape", boot: "_Boot", running: Sequence[Obj] = ()
+    def _sorted_out(self, pods: Informer) -> tuple[list[int], list[list[int]]]:
+        """Those that have something to do, and the others, by their shape."""
+        from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
+
+        if self._idle is None:
+            return list(range(len(self._shapes))), []
+        busy, like = [], defaultdict[str, list[int]](list)
+        for number, shape in enumerate(self._shapes):
+            if not number or shape.outages or pods.cache.by(NODE_INDEX, shape.name):
+                busy.append(number)
+            else:
+                like[shape.likeness].append(number)
+        return busy, list(like.values())
+
+    async def _register(
+        self, numbers: list[int], boot: "_Boot", nodes: Informer, told: Callable[[int, int], None]
     ) -> None:
+        """The first of those that are alike by itself, the others as it has been."""
+        from sampan.kubelet.simulated.idle_nodes import is_like
+
+        first, *others = numbers
+        assert self._idle is not None
+        name = self._shapes[first].name
+        self._boot(first, boot)
+        await all_ready([self._kubelets[name].node_ready])
+        pattern, new = self._kubelets[name].registration(), []
+        for number in others:
+            node = nodes.cache.get(self._shapes[number].name)
+            if node is None:
+                new.append(number)
+            elif is_like(node, pattern, self._made_up_addresses(number)):
+                self._idle.add(self._shapes[number].name, was_away=True)
+            else:
+                self._boot(number, boot)
+        if new:
+            await self._settle(name, boot.clients, nodes)
+        for begin in range(0, len(new), REGISTERED_AT_ONCE):
+            await self._register_some(name, new[begin : begin + REGISTERED_AT_ONCE], boot)
+            told(len(self._idle) + len(self._kubelets), len(self._shapes))
+
+    async def _register_some(self, pattern: str, numbers: list[int], boot: "_Boot") -> None:
+        assert self._idle is not None
+        assert self._register_all is not None
+        names = {self._shapes[number].name: number for number in numbers}
+        addresses = {name: self._made_up_addresses(number) for name, number in names.items()}
+        left = set(await self._register_all(pattern, addresses))
+        for name, number in names.items():
+            if name in left:
+                self._boot(number, boot)
+            else:
+                self._idle.add(name, was_away=False)
+
+    async def _settle(self, name: str, clients: ClientMaker, nodes: Informer) -> None:
+        """Wait until a controller has seen that it is ready, and it has a lease; where there is no
+        such controller, not long."""
+        client, began = clients(f"system:node:{name}"), self._clock.monotonic()
+        while self._clock.monotonic() - began < SETTLED_SECONDS:
+            taints = spec_of(nodes.cache.get(name) or {}).get("taints") or ()
+            if not any(taint["key"] == NOT_READY for taint in taints):
+                with suppress(NotFound):
+                    await client.get(LEASES, NODE_LEASES, name)
+                    return
+            await self._clock.sleep(SETTLED_LOOK_SECONDS)
+
+    def _boot(self, number: int, boot: "_Boot", running: Sequence[Obj] = ()) -> None:
         """`running`: the pods whose containers the last process has left to this one. A machine
         that failed has none."""
         from sampan.kubelet.kubelet import Kubelet
 
+        shape = self._shapes[number]
         client = boot.clients(f"system:node:{shape.name}")
         node = self._context(number, shape, client, boot.metrics, boot.scenario)
         if running:
@@ -136,9 +214,6 @@ class SimulatedNodes:
             node = replace(node, goes_on=runtime.goes_on)
         kubelet = self._kubelets[shape.name] = Kubelet(node, boot.shared)
         self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
-        self._stand_ins[self._made_up_addresses(number)[0]] = partial(
-            self._server_of, shape.name, kubelet, node.runtime, node.client, boot.metrics
-        )
 
     async def _publish(self, shape: "NodeShape", clients: ClientMaker) -> None:
         """The devices of a node, as the driver there would."""
@@ -167,7 +242,7 @@ class SimulatedNodes:
             server = self._servers.pop(self._made_up_addresses(number)[0], None)
             if server is not None:
                 await server[0].stop(SERVER_GRACE_SECONDS)
-            self._boot(number, shape, boot)
+            self._boot(number, boot)
             log.info("simulated node boots", node=shape.name)
 
     def _pods(self, clients: ClientMaker) -> Informer:
@@ -178,19 +253,45 @@ class SimulatedNodes:
         self._tasks.supervise("pods", pods.run)
         return pods
 
-    def _shared(self, clients: ClientMaker, pods: Informer) -> "SharedSources":
+    def _nodes(self, clients: ClientMaker) -> Informer:
+        client = clients("system:kube-controller-manager")
+        nodes = Informer(client, Selection(NODES), clock=self._clock)
+        self._tasks.supervise("own nodes", nodes.run)
+        return nodes
+
+    def _shared(self, clients: ClientMaker, pods: Informer, nodes: Informer) -> "SharedSources":
         from sampan.kubelet.kubelet import SharedSources
         from sampan.kubelet.sources.apiserver import ApiserverSource
         from sampan.kubelet.sources.own_node import NodeSource
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         client = clients("system:kube-controller-manager")
-        nodes = Informer(client, Selection(NODES), clock=self._clock)
-        source, own_nodes = ApiserverSource(pods), NodeSource(nodes)
+        source, own_nodes = ApiserverSource(pods, self._wake), NodeSource(nodes)
         self._objects = TrackedObjects(client, clock=self._clock, rng=self._rng)
-        self._tasks.supervise("own nodes", nodes.run)
         self._tasks.supervise("source", source.run)
-        return SharedSources(source, own_nodes, self._objects, self._shared_leases())
+        leases = self._shared_leases()
+        if leases is not None and self._register_all is not None and len(self._shapes) > MANY_NODES:
+            self._idle = self._idle_nodes(leases, clients)
+            nodes.on_change(self._idle.seen)
+        return SharedSources(source, own_nodes, self._objects, leases)
+
+    def _idle_nodes(self, leases: "SharedLeases", clients: ClientMaker) -> "IdleNodes":
+        from sampan.kubelet.simulated.idle_nodes import IdleNodes
+
+        idle = IdleNodes(
+            leases, lambda name: clients(f"system:node:{name}"), self._start_agent,
+            self._clock, self._report_seconds,
+        )  # fmt: skip
+        self._tasks.supervise("idle nodes", idle.run)
+        return idle
+
+    def _wake(self, name: str) -> None:
+        if self._idle is not None:
+            self._idle.wake(name)
+
+    def _start_agent(self, name: str) -> None:
+        assert self._boots is not None
+        self._boot(self._named[name], self._boots)
 
     @property
     def _heartbeat_seconds(self) -> float:
@@ -198,6 +299,10 @@ class SimulatedNodes:
             return DAY_SECONDS
         virtual = self._settings.clock == "virtual"
         return VIRTUAL_HEARTBEAT_SECONDS if virtual else MANY_HEARTBEAT_SECONDS
+
+    @property
+    def _report_seconds(self) -> float:
+        return DAY_SECONDS if self._settings.quiet_nodes else MANY_REPORT_SECONDS
 
     def _shared_leases(self) -> "SharedLeases | None":
         from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
@@ -224,7 +329,7 @@ class SimulatedNodes:
 
         words = chosen_settings(self._settings.node)
         words = words if number == 0 else {"shutdown": words["shutdown"]}
-        name, quiet = shape.name, self._settings.quiet_nodes
+        name = shape.name
         if shape.capacity is not None:
             words |= {"capacity": shape.capacity, "max_pods": shape.capacity.pods}
         settings = KubeletSettings(
@@ -234,7 +339,7 @@ class SimulatedNodes:
             log_dir=f"{self._settings.data_dir}/logs/pods",
             simulated=True,
             heartbeat_seconds=self._heartbeat_seconds,
-            status_report_seconds=DAY_SECONDS if quiet else MANY_REPORT_SECONDS,
+            status_report_seconds=self._report_seconds,
             relist_seconds=MANY_RELIST_SECONDS,
             routine_events=len(self._shapes) <= MANY_NODES,
             scenario=scenario,
@@ -259,40 +364,41 @@ class SimulatedNodes:
     async def place_of(self, kubelet: Origin) -> Origin:
         """A made-up address is never dialled: the node answers from this process, behind a server
         that starts with the first question to it."""
-        make = self._stand_ins.get(kubelet.host)
-        if make is None:
+        number = self._at.get(kubelet.host)
+        if number is None:
             return kubelet
+        name = self._shapes[number].name
+        self._wake(name)
         async with self._starting:
             if kubelet.host not in self._servers:
                 assert self._tls is not None
-                server = make()
+                server = self._server_of(name)
                 port = await server.start("127.0.0.1", 0, self._tls)
                 self._servers[kubelet.host] = (server, port)
         return Origin("https", "127.0.0.1", self._servers[kubelet.host][1])
 
     def kill(self, name: str) -> None:
         """The machine is gone: its agent does nothing more, and says nothing about it."""
-        self._agents[name].cancel()
+        if self._idle is not None and name in self._idle:
+            self._idle.remove(name)
+        else:
+            self._agents[name].cancel()
 
     def forget_servers(self) -> None:
         """In a forked process: those that were started answer for the other's nodes."""
         self._servers.clear()
 
-    def _server_of(
-        self,
-        name: str,
-        kubelet: "Kubelet",
-        runtime: "Runtime",
-        client: Client,
-        metrics: Metrics,
-    ) -> "KubeletServer":
+    def _server_of(self, name: str) -> "KubeletServer":
         from sampan.kubelet.server.access import ServerAccess
         from sampan.kubelet.server.http_server import KubeletServer
         from sampan.kubelet.server.lookup import RuntimeLookup
 
+        assert self._boots is not None
+        kubelet, runtime = self._kubelets[name], self.runtimes[name]
+        client = self._boots.clients(f"system:node:{name}")
         return KubeletServer(
-            RuntimeLookup(kubelet.pods, runtime), runtime,
-            clock=self._clock, metrics=metrics, healthy=kubelet.healthy, agent=lambda: kubelet,
+            RuntimeLookup(kubelet.pods, runtime), runtime, clock=self._clock,
+            metrics=self._boots.metrics, healthy=kubelet.healthy, agent=lambda: kubelet,
             access=ServerAccess(name, client, self._clock), pretends=True,
         )  # fmt: skip
 

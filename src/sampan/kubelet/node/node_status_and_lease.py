@@ -77,6 +77,9 @@ class Heartbeat:
         """The node as the API last showed it (before registration: as we would write it)."""
         return self._node
 
+    def registration(self) -> Obj:
+        return node_object(self._knowledge())
+
     def seen(self, node: Obj) -> None:
         """The API shows the node like this now."""
         if not self.registered.is_set() or not _is_newer(node, self._node):
@@ -184,7 +187,7 @@ class Heartbeat:
                 await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
 
     async def _register(self) -> None:
-        wanted = node_object(self._knowledge())
+        wanted = self.registration()
         if not self._settings.register_node:
             self._take(await self._client.get(NODES, "", self._settings.node_name))
             return

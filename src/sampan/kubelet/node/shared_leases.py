@@ -1,10 +1,10 @@
 """The leases of many nodes of one process, renewed together.
 
 Job: share out the nodes over the heartbeat's seconds; renew each share in one call.
-Invariant: whoever waits is renewed once in `every_seconds`, or told to renew by itself; one that
-    was away is renewed soon, before its share is.
-Invariant: a node that waits no more is not renewed; while nobody waits, nothing happens.
-Owner: whoever runs the nodes; `due` may be called from anywhere in the same event loop.
+Invariant: whoever is kept is renewed once in `every_seconds`, or told to renew by itself and no
+    longer kept; one that was away is renewed soon, before its share is.
+Invariant: a node that was let go is not renewed; while nobody is kept, nothing happens.
+Owner: whoever runs the nodes; the rest may be called from anywhere in the same event loop.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from sampan.core.clock import Clock
 SHARES = 40
 SOON_AT_ONCE = 250  # nodes that were away, in one call
 Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
+Alone = Callable[[], None]
 
 
 class SharedLeases:
@@ -26,24 +27,38 @@ class SharedLeases:
     ) -> None:
         """`renew`: node → renewTime, and those that it could not renew."""
         self._renew, self._clock, self._pause = renew, clock, every_seconds / shares
-        self._shares: list[dict[str, asyncio.Future[None]]] = [{} for _ in range(shares)]
-        self._soon: dict[str, asyncio.Future[None]] = {}
+        self._shares: list[dict[str, Alone]] = [{} for _ in range(shares)]
+        self._soon: dict[str, Alone] = {}
         self._joined = asyncio.Event()
 
-    async def due(self, node: str, *, soon: bool = False) -> None:
-        """Keeps the node's lease renewed. Returns when the node has to do that itself, once.
+    def keep(self, node: str, alone: Alone, *, soon: bool = False) -> None:
+        """Renew the node's lease from now on; `alone` is told when it has to do that itself.
         `soon`: nobody has renewed it for a while."""
         share = min(self._shares, key=len)
-        waiting = share[node] = asyncio.get_running_loop().create_future()
+        if not share or (soon and not self._soon):
+            self._joined.set()
+        share[node] = alone
         if soon:
-            self._soon[node] = waiting
-        self._joined.set()
+            self._soon[node] = alone
+
+    def let_go(self, node: str, alone: Alone) -> None:
+        for place in (*self._shares, self._soon):
+            if place.get(node) is alone:
+                del place[node]
+
+    async def due(self, node: str, *, soon: bool = False) -> None:
+        """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def alone() -> None:
+            if not waiting.done():
+                waiting.set_result(None)
+
+        self.keep(node, alone, soon=soon)
         try:
             await waiting
         finally:
-            for place in (share, self._soon):
-                if place.get(node) is waiting:
-                    del place[node]
+            self.let_go(node, alone)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -79,11 +94,12 @@ class SharedLeases:
             return False
         return True
 
-    async def _renew_share(self, share: dict[str, asyncio.Future[None]]) -> None:
+    async def _renew_share(self, share: Mapping[str, Alone]) -> None:
         if not share:
             return
         now = micro_time_text(self._clock.now())
         for node in await self._renew(dict.fromkeys(share, now)):
-            waiting = share.get(node)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(None)
+            alone = share.get(node)
+            if alone is not None:
+                self.let_go(node, alone)
+                alone()

@@ -55,6 +55,11 @@ class NodeShape:
     slices: tuple[Obj, ...] = ()  # specs of ResourceSlices
     outages: tuple[Outage, ...] = ()
 
+    @property
+    def likeness(self) -> str:
+        """The same for nodes that say the same of themselves, but for name and addresses."""
+        return repr((self.capacity, sorted(self.labels.items()), self.taints))
+
 
 def shapes_of(written: object) -> tuple[NodeShape, ...]:
     """Raises BadConfiguration with everything that is wrong."""

@@ -34,8 +34,9 @@ def informer_of_node(client: Client, node_name: str, *, clock: Clock) -> Informe
 class ApiserverSource:
     """Routes the pods of an informer to the nodes that they are bound to."""
 
-    def __init__(self, informer: Informer) -> None:
-        self._informer = informer
+    def __init__(self, informer: Informer, others: Callable[[str], None] | None = None) -> None:
+        """`others`: told of a change to the pods of a node that has not subscribed."""
+        self._informer, self._others = informer, others
         self._informer.cache.add_index(INDEX, by_node_name)
         self._nodes: dict[str, Deliver] = {}
         self._changed: set[str] = set()
@@ -65,6 +66,8 @@ class ApiserverSource:
                 for node_name in by_node_name(pod):
                     if node_name in self._nodes:
                         self._mark(node_name)
+                    elif self._others is not None:
+                        self._others(node_name)
 
     def _mark(self, node_name: str) -> None:
         self._changed.add(node_name)

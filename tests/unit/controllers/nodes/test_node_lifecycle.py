@@ -97,7 +97,8 @@ class Looks:
         self.now = NOW
         self.controller = lifecycle.node_lifecycle_controller(lambda: self.now)
         self.caches = {
-            resource: Cache(self.controller.indices.get(resource, {})) for resource in (NODES, LEASES)
+            resource: Cache(self.controller.indices.get(resource, {}))
+            for resource in (NODES, LEASES)
         }
         for name in names:
             self.report(name)

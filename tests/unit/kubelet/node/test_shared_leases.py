@@ -117,3 +117,31 @@ def test_while_nobody_waits_nothing_happens_and_who_comes_is_renewed_in_time():
         await world.tasks.stop()
 
     virtual_time.run(main())
+
+
+def test_who_joins_while_others_sleep_is_renewed_within_a_heartbeat():
+    async def main():
+        world = World()
+        world.tasks.start("leases", world.leases.run())
+        for number in range(3 * SHARES):
+            joined = asyncio.get_running_loop().time()
+            world.leases.keep(f"n{number}", lambda: None)
+            await world.clock.sleep(20.1)
+            assert joined <= world.times_of(f"n{number}")[0] <= joined + 20.1
+        await world.tasks.stop()
+
+    virtual_time.run(main())
+
+
+def test_who_was_told_to_renew_alone_is_no_longer_kept():
+    async def main():
+        world, told = World(), []
+        world.tasks.start("leases", world.leases.run())
+        world.refused = {"a"}
+        world.leases.keep("a", lambda: told.append("a"))
+        await world.clock.sleep(100.0)
+        assert told == ["a"]
+        assert len(world.times_of("a")) == 1
+        await world.tasks.stop()
+
+    virtual_time.run(main())

@@ -23,7 +23,7 @@ from sampan.cmd.cluster.nodes import (
     SERVER_GRACE_SECONDS,
     ClientMaker,
     NodeIdentity,
-    Renew,
+    Together,
     all_ready,
     chosen_settings,
     listen,
@@ -111,7 +111,7 @@ class RealNode:
         self._data.remember(cri_socket=socket_path)
         return said
 
-    def renew_together(self, renew: Renew) -> None:
+    def act_together(self, together: Together) -> None:
         """There is one."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:

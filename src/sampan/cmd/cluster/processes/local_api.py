@@ -7,12 +7,13 @@ Invariant: a request without the secret of a part that may be that user is 401, 
 """
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import orjson
 
 from sampan.api.errors import ApiError, Unauthorized
+from sampan.api.objects import Obj
 from sampan.apiserver.http.replies import error_reply
 from sampan.apiserver.server import ApiServer
 from sampan.client.rest import Caller, RestClient
@@ -26,7 +27,7 @@ from sampan.core.log import get_logger
 log = get_logger(__name__)
 SOCKET = "apiserver.sock"
 USER_HEADER = "x-remote-user"
-LEASES_PATH = "/sampan/v1/lease-renewals"  # on this socket only
+LEASES_PATH, NODES_PATH = "/sampan/v1/lease-renewals", "/sampan/v1/nodes"  # on this socket only
 SERVER = "http://apiserver"
 _HERE = "127.0.0.1"  # as in the audit log of calls from inside the process
 _JSON = (("content-type", "application/json"),)
@@ -44,7 +45,10 @@ class LocalEdge:
         if part is None:
             return error_reply(Unauthorized("Unauthorized"))
         if part == NODES and request.path == LEASES_PATH and request.method == "POST":
-            return await self._renew(request)
+            return _left(await self._server.renew_leases(orjson.loads(request.body)))
+        if part == NODES and request.path == NODES_PATH and request.method == "POST":
+            asked = orjson.loads(request.body)
+            return _left(await self._server.register_nodes(asked["pattern"], asked["addresses"]))
         return await self._handler(request)
 
     async def wants_body(self, request: Request) -> bool:
@@ -59,10 +63,9 @@ class LocalEdge:
         request.caller, request.remote = user, _HERE
         return part
 
-    async def _renew(self, request: Request) -> Response:
-        times = orjson.loads(request.body)
-        left = await self._server.renew_leases(times)
-        return Response(200, _JSON, orjson.dumps({"left": list(left)}))
+
+def _left(names: Collection[str]) -> Response:
+    return Response(200, _JSON, orjson.dumps({"left": list(names)}))
 
 
 class LocalApi:
@@ -79,12 +82,22 @@ class LocalApi:
 
     async def renew(self, times: Mapping[str, str]) -> Collection[str]:
         """Node → renewTime; those that have to renew by themselves."""
-        node = next(iter(times), "")
+        return await self._together(LEASES_PATH, dict(times), times)
+
+    async def register(
+        self, pattern: str, addresses: Mapping[str, Sequence[str]]
+    ) -> Collection[str]:
+        """Nodes like that one; those that have to register by themselves."""
+        body = {"pattern": pattern, "addresses": dict(addresses)}
+        return await self._together(NODES_PATH, body, addresses)
+
+    async def _together(self, path: str, body: Obj, nodes: Mapping[str, object]) -> Collection[str]:
+        node = next(iter(nodes), "")
         try:
-            left = await self.client_of(f"system:node:{node}").post_path(LEASES_PATH, dict(times))
+            left = await self.client_of(f"system:node:{node}").post_path(path, body)
         except ApiError as error:
-            log.info("leases were not renewed together", nodes=len(times), error=error)
-            return times.keys()
+            log.info("nodes did not act together", path=path, nodes=len(nodes), error=error)
+            return nodes.keys()
         names: Collection[str] = left.get("left") or ()
         return names
 

@@ -16,7 +16,7 @@ from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.duties import CONTROLLERS_USER, SCHEDULER_USER, Duties
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.nodes import Nodes, own_identity
+from sampan.cmd.cluster.nodes import Nodes, Together, own_identity
 from sampan.cmd.cluster.process import Parts, process_metrics
 from sampan.cmd.cluster.processes import identities
 from sampan.cmd.cluster.processes.handover import Words
@@ -206,7 +206,7 @@ class NodesPart:
         given, link = self._given, self._link
         nodes = self._nodes = given.nodes(given.progress)
         await nodes.prepare()
-        nodes.renew_together(link.api.renew)
+        nodes.act_together(Together(link.api.renew, link.api.register))
         keys = pki.Pki(given.data.pki)
         pair = keys.certificate("kubelet"), keys.key("kubelet")
         tls = server_context(*pair, keys.ca)

@@ -23,7 +23,7 @@ from sampan.client.informer import Informers
 from sampan.client.inprocess import Backend, InProcessClient
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.addresses import server_names
-from sampan.cmd.cluster.nodes import NodeIdentity
+from sampan.cmd.cluster.nodes import NodeIdentity, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
@@ -123,7 +123,7 @@ class Plane:
             self._start_scheduler()
         self._tasks.supervise("controllers", self._control)
         if self._has_nodes:
-            self.nodes.renew_together(self._renew_leases)
+            self.nodes.act_together(Together(self._renew_leases))
             await self.nodes.start(self.client_of, self._metrics, self._node_tls)
 
     async def _restore(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sampan.api.errors import Forbidden, ServiceUnavailable, Unauthorized
-from sampan.api.resources import CONFIG_MAPS, NODES, PODS, SECRETS
+from sampan.api.resources import CONFIG_MAPS, LEASES, NODES, PODS, SECRETS
 from sampan.client.rest import Caller, RestClient
 from sampan.cmd.cluster.processes.identities import new_secrets
 from sampan.cmd.cluster.processes.local_api import SERVER, SOCKET, LocalApi, LocalEdge, _Word
@@ -124,6 +124,28 @@ def test_leases_are_renewed_together_for_nodes_only(tmp_path):
         client = other.client_of("system:kube-scheduler")
         with pytest.raises(Exception, match=r"could not find|forbidden|not allowed"):
             await client.post_path("/sampan/v1/lease-renewals", {"a": "x"})
+        await api.close()
+        await other.close()
+
+    run(story, tmp_path)
+
+
+def test_nodes_are_registered_together_for_nodes_only(tmp_path):
+    async def story(plane):
+        api = local(tmp_path, "nodes")
+        client = api.client_of("system:node:a")
+        meta, spec = {"name": "a"}, {"holderIdentity": "a", "leaseDurationSeconds": 40}
+        await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta}
+        await client.create(LEASES, {**lease, "spec": spec}, "kube-node-lease")
+        assert list(await api.register("a", {"b": ["10.0.0.2"]})) == []
+        other = local(tmp_path, "scheduler")
+        client = other.client_of("system:kube-scheduler")
+        body = {"pattern": "a", "addresses": {"c": ["10.0.0.3"]}}
+        with pytest.raises(Exception, match=r"could not find|forbidden|not allowed"):
+            await client.post_path("/sampan/v1/nodes", body)
+        names = [node["metadata"]["name"] for node in (await plane.client.list(NODES)).items]
+        assert names == ["a", "b"]
         await api.close()
         await other.close()
 

@@ -1,0 +1,156 @@
+"""Many simulated nodes: an agent is there for a node that has something to do."""
+
+import io
+import random
+import ssl
+
+import pytest
+
+from sampan.api.resources import LEASES, NODES, PODS
+from sampan.apiserver.authn.user import component
+from sampan.client.inprocess import InProcessClient
+from sampan.cmd.cluster.nodes import NodeIdentity, Together
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.settings import UpSettings
+from sampan.core.http.origin import Origin
+from sampan.testing.worlds.control_plane import story
+from sampan.testing.worlds.simulated_node import pod_named
+
+pytestmark = pytest.mark.slow
+COUNT = 40
+LIFECYCLE = ["node-lifecycle-controller"]
+
+
+class Nodes:
+    """`async with Nodes(plane) as nodes`: started, on the plane's API."""
+
+    def __init__(self, plane, folder, register=None):
+        self.plane = plane
+        settings = UpSettings(data_dir=str(folder), runtime="simulated", nodes=COUNT)
+        progress = Progress(io.StringIO(), plane.clock)
+        identity = NodeIdentity("here", ("10.0.0.1",))
+        self.nodes = SimulatedNodes(settings, identity, progress, plane.clock, random.Random(1))
+        together = Together(plane.server.renew_leases, register or plane.server.register_nodes)
+        self.nodes.act_together(together)
+
+    async def __aenter__(self):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        await self.nodes.start(self._client_of, self.plane.metrics, tls)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.nodes.stop()
+
+    def _client_of(self, user):
+        return InProcessClient(self.plane.server.as_user(component(user)))
+
+    @property
+    def agents(self):
+        return set(self.nodes.runtimes)
+
+
+async def bound_pod(plane, name, node):
+    await plane.client.create(PODS, pod_named(name, node_name=node), "default")
+
+
+async def ready(plane):
+    found = set()
+    for node in (await plane.client.list(NODES)).items:
+        conditions = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+        if conditions["Ready"] == "True" and not node["spec"].get("taints"):
+            found.add(node["metadata"]["name"])
+    return found
+
+
+@story(LIFECYCLE)
+async def test_all_are_ready_and_two_have_agents_one_of_them_as_the_pattern(plane):
+    async with Nodes(plane, "unused") as nodes:
+        assert len(await ready(plane)) == COUNT
+        assert nodes.agents == {"node-00", "node-01"}
+        await plane.clock.sleep(600)
+        assert len(await ready(plane)) == COUNT, "their leases are renewed"
+        shown = await plane.client.get(NODES, "", "node-20")
+        alive = shown["status"]["conditions"][-1]["lastHeartbeatTime"]
+        assert alive > shown["metadata"]["creationTimestamp"], "their statuses are told again"
+        assert nodes.agents == {"node-00", "node-01"}
+
+
+@story(LIFECYCLE)
+async def test_a_pod_brings_its_node_an_agent_which_runs_it(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        pod = await plane.client.get(PODS, "default", "web")
+        assert pod["status"]["phase"] == "Running"
+        assert nodes.agents == {"node-00", "node-01", "node-30"}
+        await plane.clock.sleep(300)
+        assert "node-30" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_nodes_of_an_earlier_start_are_taken_as_they_are(plane):
+    async with Nodes(plane, "unused"):
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(120)  # its image is in the node's status by then
+    patch = {"metadata": {"labels": {"mine": "yes"}}}
+    await plane.client.patch(NODES, "", "node-10", patch, patch_type="merge")
+    wrong = {"metadata": {"labels": {"kubernetes.io/os": "plan9"}}}
+    await plane.client.patch(NODES, "", "node-11", wrong, patch_type="merge")
+    before = {each["metadata"]["name"]: each for each in (await plane.client.list(NODES)).items}
+    async with Nodes(plane, "unused") as nodes:
+        await plane.clock.sleep(5)
+        assert nodes.agents == {"node-00", "node-01", "node-11", "node-30"}
+        after = {each["metadata"]["name"]: each for each in (await plane.client.list(NODES)).items}
+        changed = {name for name in after if after[name] != before[name]}
+        assert changed == {"node-11"}
+        assert after["node-11"]["metadata"]["labels"]["kubernetes.io/os"] == "linux"
+
+
+@story(LIFECYCLE)
+async def test_what_others_write_into_its_status_is_answered(plane):
+    async with Nodes(plane, "unused"):
+        conditions = [{"type": "Ready", "status": "Unknown", "reason": "Rumour"}]
+        patch = {"status": {"conditions": conditions}}
+        await plane.client.patch(NODES, "", "node-20", patch, subresource="status")
+        await plane.clock.sleep(30)
+        assert "node-20" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_one_that_somebody_deleted_registers_again(plane):
+    async with Nodes(plane, "unused"):
+        await plane.client.delete(NODES, "", "node-20")
+        await plane.client.delete(LEASES, "kube-node-lease", "node-20")
+        await plane.clock.sleep(400)
+        assert "node-20" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_one_whose_machine_is_gone_says_nothing_more(plane):
+    async with Nodes(plane, "unused") as nodes:
+        nodes.nodes.kill("node-20")
+        nodes.nodes.kill("node-00")
+        await plane.clock.sleep(120)
+        gone = {f"node-{number:02d}" for number in range(COUNT)} - await ready(plane)
+        assert gone == {"node-00", "node-20"}
+
+
+@story(LIFECYCLE)
+async def test_those_that_cannot_register_together_do_so_by_themselves(plane):
+    async def left(_pattern, addresses):
+        return addresses.keys()
+
+    async with Nodes(plane, "unused", left) as nodes:
+        await plane.clock.sleep(5)
+        assert len(await ready(plane)) == len(nodes.agents) == COUNT
+
+
+@story(LIFECYCLE)
+async def test_who_asks_an_idle_node_finds_an_agent_there(plane):
+    async with Nodes(plane, "unused") as nodes:
+        shown = await plane.client.get(NODES, "", "node-20")
+        address = shown["status"]["addresses"][0]["address"]
+        place = await nodes.nodes.place_of(Origin("https", address, 10250))
+        assert place.host == "127.0.0.1"
+        assert "node-20" in nodes.agents
