@@ -9,8 +9,9 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -116,10 +117,7 @@ async def _serve(
     """`outside`: who listens where others find us, where we cannot."""
     clock: Clock = SystemClock()
     progress = audience.progress
-
-    def announce() -> None:
-        _announce(settings, data, audience)
-
+    start_rest: Callable[[], Coroutine[None, None, None]] | None = None
     if settings.clock == "virtual":
         cluster: Parts = _virtual_cluster(settings, data, progress)
     elif settings.processes:
@@ -131,15 +129,17 @@ async def _serve(
         cluster = parts = AllInOne(settings, data, progress, clock)
         if outside is not None:
             parts.listen_by(outside)
-        if audience.only_for_api:
-            parts.on_answer, announce = announce, _say_nothing
+        if not settings.manifests_to_apply:  # whose pods want a scheduler
+            parts.waits = "for the API" if audience.only_for_api else "for nodes"
+            start_rest = parts.start_rest
     if settings.manifests_to_apply:
         from sampan.cmd.cluster.start_manifests import StartManifests
 
         # Read before anything is started: a mistake in them is said at once.
         manifests = StartManifests(settings.manifests_to_apply, progress, clock)
         cluster = _Furnished(cluster, manifests, data.kubeconfig)
-    await run_until_signal(cluster, progress, announce)
+    announce = partial(_announce, settings, data, audience)
+    await run_until_signal(cluster, progress, announce, start_rest)
 
 
 def _loop_factory(settings: UpSettings) -> "Callable[[], asyncio.AbstractEventLoop] | None":
@@ -175,10 +175,6 @@ class _Furnished:
 
     def hurry(self) -> None:
         self._cluster.hurry()
-
-
-def _say_nothing() -> None:
-    """It was said before."""
 
 
 def _announce(settings: UpSettings, data: DataDir, audience: Audience) -> None:

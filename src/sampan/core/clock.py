@@ -23,6 +23,13 @@ def thread_seconds(thread: int) -> float:
     return time.clock_gettime(time.pthread_getcpuclockid(thread))
 
 
+def program_began() -> float:
+    """By SystemClock.monotonic, for a program that has only just come to its work: loading it takes
+    a processor and waits for nothing. (The kernel's start of the process may be a shell's, which
+    has been there for hours.)"""
+    return time.monotonic() - time.process_time()
+
+
 class SystemClock:
     # Asked many times per request: without a call of ours in between.
     now = staticmethod(time.time)

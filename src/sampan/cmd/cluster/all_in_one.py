@@ -2,16 +2,20 @@
 
 Job: settings → parts. Nothing here decides anything about pods.
 Invariant: parts get clients, never each other; each acts under an identity of its own.
+Invariant: what is not loaded before a cluster that was up before is Ready again needs no client of
+    it to wait: scheduler and controllers go on from objects, whenever they come.
 Owner: `sampan up`.
 """
 
 import asyncio
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from sampan.api.errors import NotFound
+from sampan.api.objects import Obj
+from sampan.api.resources import NODES, SERVICE_ACCOUNTS
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
 from sampan.client.contract import Client
@@ -21,6 +25,7 @@ from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.duties import Duties, check_controllers
 from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node_accounts import NETWORK_USER
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, Together, own_identity
 from sampan.cmd.cluster.process import process_metrics
@@ -36,7 +41,12 @@ from sampan.core.telemetry.traces import NO_TRACES, Traces
 
 if TYPE_CHECKING:
     from sampan.cmd.rootless.outside import Outside
+    from sampan.scheduler.loop import Scheduler
     from sampan.scheduler.settings import Configuration
+
+# Who is waited for by `start`: the API server alone, the nodes too, or scheduler and controllers as
+# well. The others come with `start_rest`.
+Waits = Literal["for the API", "for nodes", "for all"]
 
 
 class AllInOne:
@@ -59,7 +69,11 @@ class AllInOne:
         self.nodes: Nodes | None = None
         self._server: ApiServer | None = None
         self._scheduler_configuration: Configuration | None = None  # where a file was given
-        self.on_answer: Callable[[], None] | None = None  # told when the API answers, before nodes
+        self._scheduler: Scheduler | None = None
+        self._scheduler_there = asyncio.Event()
+        self._duties: Duties | None = None  # once they are done
+        self._nodes_started = False
+        self.waits: Waits = "for all"
         self._outside: Outside | None = None
 
     def listen_by(self, outside: "Outside") -> None:
@@ -67,7 +81,8 @@ class AllInOne:
         self._outside = outside
 
     async def start(self) -> None:
-        """Returns when the API answers and every node is Ready; raises CannotStart."""
+        """Returns when the API answers and every node is Ready, or earlier as `waits` has it;
+        raises CannotStart."""
         ranges = chosen_ranges(self._settings.ranges, self._data.record())
         settings = self._settings = replace(self._settings, ranges=ranges)
         check_controllers(settings)
@@ -77,20 +92,48 @@ class AllInOne:
 
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
-        self.nodes = choose_nodes(
+        nodes = self.nodes = choose_nodes(
             settings, self._data, identity, self._progress, self._clock, self._rng
         )
-        nodes = self.nodes
         gateways = await nodes.gateways()
         bind = self._outside.bound_socket if self._outside is not None else bound_socket
         around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of, bind)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
-        await all_of([nodes.prepare(), self._start_control_plane(around)])
+        await all_of([nodes.prepare(), self._start_api(around)])
+        if self.waits == "for the API":
+            return
+        if self.waits == "for all" or not await self._was_up_before(identity.name):
+            self._start_duties()
+        await self._start_nodes(identity)
+
+    async def start_rest(self) -> None:
+        """What `start` did not wait for, loaded while clients are answered already."""
+        if self._duties is None:
+            await asyncio.to_thread(_load_parts)
+            self._start_duties()
+        if not self._nodes_started:
+            await self._start_nodes(own_identity(self._settings))
+
+    async def _was_up_before(self, node: str) -> bool:
+        """What pods and the node itself would wait for was made by an earlier start."""
+        admin = self.admin()
+        try:
+            await admin.get(SERVICE_ACCOUNTS, "default", "default")
+            if isinstance(self.nodes, RealNode):
+                found = await admin.get(NODES, "", node)
+                return bool((found.get("spec") or {}).get("podCIDRs"))
+        except NotFound:
+            return False
+        return True
+
+    async def _start_nodes(self, identity: NodeIdentity) -> None:
+        assert self.nodes is not None
         assert self._server is not None
         assert self._cluster_api is not None
-        nodes.act_together(Together(self._server.renew_leases, self._server.register_nodes))
+        self._nodes_started = True
+        self.nodes.act_together(Together(self._server.renew_leases, self._server.register_nodes))
         clients, tls = self._client_maker(self._server), self._cluster_api.tls_of_node()
-        await nodes.start(clients, self._metrics, tls)
+        await self.nodes.start(clients, self._metrics, tls)
         if self._outside is not None:
             self._publish_ports(self._outside, identity, clients(NETWORK_USER))
 
@@ -129,35 +172,43 @@ class AllInOne:
         if self.nodes is not None:
             self.nodes.hurry()
 
-    async def _start_control_plane(self, around: NodesAround) -> None:
+    async def _start_api(self, around: NodesAround) -> None:
         self._cluster_api = ClusterApi(
             self._settings, self._data, self._progress, self._api, around
         )
-        self._server = server = await self._cluster_api.start()
-        if self.on_answer is not None:
-            self.on_answer()
-            # Clients are there already, and are answered while the rest is loaded.
-            await asyncio.to_thread(_load_parts)
-        clients = self._client_maker(server)
-        duties = Duties(
-            self._settings, clients, self._clock, self._metrics, self._rng,
-            self._cluster_api.shared,
+        self._server = await self._cluster_api.start()
+        if self._settings.scheduler:
+            self._server.add_document("/sampan/v1/why/", self._why)
+
+    def _start_duties(self) -> None:
+        assert self._server is not None
+        assert self._cluster_api is not None
+        duties = self._duties = Duties(
+            self._settings, self._client_maker(self._server), self._clock, self._metrics,
+            self._rng, self._cluster_api.shared,
         )  # fmt: skip
         if self._settings.scheduler:
-            self._start_scheduler(server, duties)
+            self._start_scheduler(duties)
         simulated = isinstance(self.nodes, SimulatedNodes)
-        work = duties.controlling(
-            pki.Pki(self._data.pki), server.sign_account_token, gives_ranges=not simulated
-        )
+        sign = self._server.sign_account_token
+        work = duties.controlling(pki.Pki(self._data.pki), sign, gives_ranges=not simulated)
         self._tasks.supervise("kube-controller-manager", work)
 
-    def _start_scheduler(self, server: ApiServer, duties: Duties) -> None:
-        from sampan.cmd.cluster.schedulers import configuration_in, why_of
+    def _start_scheduler(self, duties: Duties) -> None:
+        from sampan.cmd.cluster.schedulers import configuration_in
 
         configuration = self._scheduler_configuration or configuration_in("")
-        scheduler, work = duties.scheduling(configuration)
-        server.add_document("/sampan/v1/why/", why_of(scheduler))
+        self._scheduler, work = duties.scheduling(configuration)
+        self._scheduler_there.set()
         self._tasks.supervise("kube-scheduler", work)
+
+    async def _why(self, path: str) -> Obj | None:
+        """The scheduler's record of a pod; who asks first waits for it."""
+        from sampan.cmd.cluster.schedulers import why_of
+
+        await self._scheduler_there.wait()
+        assert self._scheduler is not None
+        return await why_of(self._scheduler)(path)
 
     def _client_maker(self, server: ApiServer) -> ClientMaker:
         def client_of(name: str) -> Client:

@@ -12,7 +12,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Protocol
 
@@ -82,23 +82,25 @@ def why_not_started(error: Exception) -> str:
     raise AssertionError(error)
 
 
-async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[], None]) -> None:
+async def run_until_signal(
+    parts: Parts,
+    progress: Progress,
+    started: Callable[[], None],
+    start_rest: Callable[[], Coroutine[None, None, None]] | None = None,
+) -> None:
+    """`start_rest`: what was not waited for before `started` was called."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
     try:
-        starting = loop.create_task(parts.start())  # the root of all tasks
         stopping = loop.create_task(stop.wait())  # the root of all tasks
-        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await starting
+        if not await _done_before(stopping, loop.create_task(parts.start())):
             return
-        await starting
         started()
         notify("READY=1", os.environ)
+        if start_rest is not None:
+            await _done_before(stopping, loop.create_task(start_rest()))
         settle_memory()
         await stopping
         notify("STOPPING=1", os.environ)
@@ -108,6 +110,18 @@ async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[
     finally:
         stopping.cancel()
         await parts.stop()
+
+
+async def _done_before(end: "asyncio.Task[bool]", work: "asyncio.Task[None]") -> bool:
+    """False: the end came first, and the work was given up."""
+    await asyncio.wait({end, work}, return_when=asyncio.FIRST_COMPLETED)
+    if work.done():
+        await work
+        return True
+    work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+    return False
 
 
 def process_metrics(traces: Traces) -> Metrics:

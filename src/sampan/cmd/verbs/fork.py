@@ -20,14 +20,14 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.snapshot.origin import copied, facts_in, written
 from sampan.cmd.snapshot.snapshot_file import BadSnapshot, directory_of, path_of, read
 from sampan.cmd.verbs.up import report
-from sampan.core.clock import SystemClock
+from sampan.core.clock import SystemClock, program_began
 from sampan.store.contract import StoreError
 
 NODES_FILE = "nodes.yaml"
 
 
 def run(data_dir: str, snapshot: str, to: str) -> int:
-    began = SystemClock().monotonic()
+    began = program_began()
     is_new = not Path(to).exists()
     try:
         target = _new_directory(to)

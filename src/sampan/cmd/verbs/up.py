@@ -13,11 +13,11 @@ from sampan.cmd.cluster import cluster_names
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, open_data_dir
 from sampan.cmd.cluster.progress import Progress, has_colours, paint_marks
 from sampan.cmd.settings import UpSettings
-from sampan.core.clock import SystemClock
+from sampan.core.clock import SystemClock, program_began
 
 
 def run(settings: UpSettings, *, detach: bool) -> int:
-    ready = -1
+    ready, began = -1, program_began()
     try:
         data = open_data_dir(settings.data_dir)
     except DataDirError as error:
@@ -30,7 +30,7 @@ def run(settings: UpSettings, *, detach: bool) -> int:
         ready = side
     from sampan.cmd import foreground
 
-    progress = Progress(sys.stdout, SystemClock())
+    progress = Progress(sys.stdout, SystemClock(), began)
     return foreground.run(settings, data, foreground.Audience(progress, ready))
 
 
