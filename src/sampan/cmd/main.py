@@ -12,20 +12,14 @@ from pathlib import Path
 
 from sampan.cmd.cluster import cluster_names
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import (
-    control_plane_flags,
-    defaults,
-    machine_flags,
-    node_process_flags,
-    up_flags,
-)
+from sampan.cmd.flags import defaults
 from sampan.cmd.flags.parser import parser_of_verbs
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = _join(sys.argv[1:] if arguments is None else arguments)
-    parser = parser_of_verbs()
+    parser = parser_of_verbs(words[0] if words else "")
     try:
         given = parser.parse_args(_with_defaults(parser, words))
         _find_cluster(given)
@@ -137,6 +131,8 @@ def _dispatch(given: argparse.Namespace) -> int:
 
 def _start(given: argparse.Namespace) -> int:
     """The verbs that run until they are told to stop."""
+    from sampan.cmd.flags import node_process_flags
+
     if given.verb == "service-proxy":
         from sampan.cmd.verbs import service_proxy
 
@@ -146,6 +142,7 @@ def _start(given: argparse.Namespace) -> int:
     gc.disable()
     match given.verb:
         case "up":
+            from sampan.cmd.flags import up_flags
             from sampan.cmd.verbs import up
 
             settings_of_up = up_flags.up_settings(given)
@@ -165,6 +162,8 @@ def _start(given: argparse.Namespace) -> int:
 
 def _control_plane(given: argparse.Namespace) -> int:
     """Its processes, each by itself, and what they know each other by."""
+    from sampan.cmd.flags import control_plane_flags
+
     if given.verb == "certs":
         from sampan.cmd.verbs import certs
 
@@ -214,23 +213,25 @@ def _snapshot(given: argparse.Namespace) -> int:
 
 def _keep(given: argparse.Namespace) -> int:
     """What surrounds a cluster on its machine."""
+    from sampan.cmd.flags import machine_flags
+
     match given.verb:
         case "service":
             from sampan.cmd.verbs.machine import service
 
-            machine_flags.check_up_flags(parser_of_verbs(), given.flags)
+            machine_flags.check_up_flags(parser_of_verbs("up"), given.flags)
             return service.run(
                 given.action, given.data_dir, given.flags, only_print=given.only_print
             )
         case "upgrade":
             from sampan.cmd.verbs.machine import upgrade
 
-            problems = machine_flags.problems_of(parser_of_verbs(), given.config)
+            problems = machine_flags.problems_of(parser_of_verbs("up"), given.config)
             return upgrade.run(given.data_dir, problems)
         case _:
             from sampan.cmd.verbs.machine import config_explain
 
-            up = machine_flags.parser_of_up(parser_of_verbs())
+            up = machine_flags.parser_of_up(parser_of_verbs("up"))
             return config_explain.run(up, given.setting, as_schema=given.schema)
 
 

@@ -112,7 +112,7 @@ def _serve(target: DataDir, orders: int, ready: int, began: float) -> int:
     told = json.loads(text)
     progress.report("objects", told["detail"], told["seconds"])
     _note_facts(target)
-    given = parser_of_verbs().parse_args(_start_again(target)[1:])
+    given = parser_of_verbs("up").parse_args(_start_again(target)[1:])
     # Its nodes are Ready already, in the objects; their agents follow in a moment.
     audience = foreground.Audience(progress, ready, only_for_api=True)
     return foreground.run(up_settings(given), target, audience)

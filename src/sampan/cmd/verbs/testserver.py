@@ -79,8 +79,10 @@ def write_assets(directory: Path) -> None:
 
 def kube_apiserver(words: Sequence[str]) -> int:
     if "--help" in words or "-h" in words:
-        parser_of_verbs().parse_args(["apiserver", "--help"])
-    given, unknown = parser_of_verbs().parse_known_args(["apiserver", *_translated(words)])
+        parser_of_verbs("apiserver").parse_args(["apiserver", "--help"])
+    given, unknown = parser_of_verbs("apiserver").parse_known_args(
+        ["apiserver", *_translated(words)]
+    )
     for word in unknown:
         print(f"kube-apiserver: {word} has no effect here", file=sys.stderr, flush=True)
     log.set_up("warning")
