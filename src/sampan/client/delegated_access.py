@@ -11,9 +11,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Generic, Literal, TypeVar
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID
-
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource, by_plural
 from sampan.client.contract import Client
@@ -39,6 +36,9 @@ class Caller:
 
 def caller_of(certificate: bytes) -> Caller:
     """User and groups that a verified certificate names."""
+    from cryptography import x509  # with the first caller: it takes its time
+    from cryptography.x509.oid import NameOID
+
     subject = x509.load_der_x509_certificate(certificate).subject
     names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)

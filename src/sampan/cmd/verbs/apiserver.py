@@ -15,6 +15,7 @@ from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names, url_of
+from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import ServedApi, listening_socket
@@ -105,7 +106,7 @@ class ApiServerProcess:
             *server_names(
                 settings.bind_address, socket.gethostname(), (address,), settings.service_cidrs
             ),
-            *pki.kept_names(Path(settings.cert_dir), "apiserver"),
+            *signing.kept_names(Path(settings.cert_dir), "apiserver"),
         ]
         is_given = {
             "apiserver": given.certificate,

@@ -15,6 +15,7 @@ from sampan.client.kubeconfig import Connection
 from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.cmd.cluster import machine, pki
 from sampan.cmd.cluster.addresses import server_names
+from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CertsSettings
 from sampan.core.clock import Clock, SystemClock
@@ -58,9 +59,9 @@ def make(settings: CertsSettings, clock: Clock) -> list[str]:
 def _make(root: Path, settings: CertsSettings, host: str, clock: Clock) -> list[str]:
     address = machine.primary_address()
     own = server_names(address, socket.gethostname(), (address,), settings.service_cidrs)
-    names = [*own, host, *settings.names, *pki.kept_names(root, "apiserver")]
+    names = [*own, host, *settings.names, *signing.kept_names(root, "apiserver")]
     wanted = pki.server_leaves(names) + pki.component_leaves()
-    wanted += pki.etcd_leaves([*names, *pki.kept_names(root, pki.ETCD)])
+    wanted += pki.etcd_leaves([*names, *signing.kept_names(root, pki.ETCD)])
     made = pki.ensure(root, wanted, clock)
     paths = pki.Pki(root)
     for file, leaf in KUBECONFIGS.items():

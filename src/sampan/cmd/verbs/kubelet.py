@@ -24,6 +24,7 @@ from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
+from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.node.cluster_configuration import (
     ClusterConfiguration,
@@ -295,7 +296,7 @@ class NodeProcess:
             pki.Leaf("kubelet", who, group, (name, *addresses, "localhost", "127.0.0.1")),
         ]
         try:
-            pki.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)
+            signing.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)
         except OSError as error:
             raise CannotStart(f"{cluster.root} has no authority to sign with: {error}") from error
         own = pki.Pki(self._data.pki)

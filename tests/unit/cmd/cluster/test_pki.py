@@ -9,6 +9,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sampan.cmd.cluster import pki
+from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 
@@ -77,9 +78,11 @@ def test_another_clusters_authority_signs_the_certificates_of_a_node_that_joins(
     for name in ("one", "two"):
         pki.ensure(tmp_path / name, wanted(), clock)
     one, two = pki.Pki(tmp_path / "one"), pki.Pki(tmp_path / "two")
-    assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 1
-    assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 0
-    assert pki.ensure_signed_by(two, tmp_path / "node", [leaf], clock) == 1, "it joins another now"
+    assert signing.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 1
+    assert signing.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 0
+    assert signing.ensure_signed_by(two, tmp_path / "node", [leaf], clock) == 1, (
+        "it joins another now"
+    )
     assert not pki.Pki(tmp_path / "node").ca_key.exists()
 
 
@@ -116,9 +119,9 @@ def test_a_damaged_key_of_the_authority_is_named(tmp_path):
 
 
 def test_the_names_that_a_certificate_has_can_be_kept(tmp_path):
-    assert pki.kept_names(tmp_path, "apiserver") == ()
+    assert signing.kept_names(tmp_path, "apiserver") == ()
     pki.ensure(tmp_path / "pki", wanted(("lb.example.com", "192.0.2.9")), SystemClock())
-    assert pki.kept_names(tmp_path / "pki", "apiserver") == ("lb.example.com", "192.0.2.9")
+    assert signing.kept_names(tmp_path / "pki", "apiserver") == ("lb.example.com", "192.0.2.9")
 
 
 def test_a_member_of_etcd_serves_and_calls_its_peers_under_an_authority_of_its_own(tmp_path):

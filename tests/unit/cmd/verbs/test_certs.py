@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from sampan.client import kubeconfig
-from sampan.cmd.cluster import pki
+from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.main import main
 from sampan.cmd.settings import CertsSettings
@@ -21,11 +21,11 @@ def made(root, **chosen):
 
 def test_what_it_made_stays_and_names_are_only_added(tmp_path):
     made(tmp_path / "pki", names=("192.0.2.1",))
-    names = pki.kept_names(tmp_path / "pki", "apiserver")
+    names = signing.kept_names(tmp_path / "pki", "apiserver")
     assert {"lb.example.com", "192.0.2.1", "10.96.0.1", "localhost"} <= set(names)
-    before = {path.name: path.read_bytes() for path in (tmp_path / "pki").iterdir()}
+    before = {path.name: path.read_bytes() for path in (tmp_path / "pki").glob("[!.]*")}
     assert made(tmp_path / "pki")[0].endswith("all kept")
-    after = {path.name: path.read_bytes() for path in (tmp_path / "pki").iterdir()}
+    after = {path.name: path.read_bytes() for path in (tmp_path / "pki").glob("[!.]*")}
     assert after == before
 
 

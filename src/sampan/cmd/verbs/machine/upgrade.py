@@ -64,7 +64,7 @@ def store(data: DataDir) -> Check:
 
 
 def _keys(data: DataDir) -> Check:
-    from sampan.cmd.cluster.pki import check_authorities
+    from sampan.cmd.cluster.certificates.signing import check_authorities
 
     try:
         count = check_authorities(data.pki)
