@@ -1,33 +1,64 @@
 """Every verb of the cluster with its flags, as one parser; or only the verb that is asked for.
 
 Job: put the verbs together; what was wrong with words, as one sentence.
-Invariant: the flags of a verb that nobody asked for are not even imported.
+Invariant: who asks for one verb does not wait for the many flags of another.
 """
 
 import argparse
 import difflib
-from importlib import import_module
 from typing import NoReturn
 
-from sampan.cmd.flags import common
+from sampan.cmd.flags import common, few_flags
 from sampan.version import KUBERNETES_VERSION
 
 MANY_FLAGS = 8  # so many are listed below, and not in the usage line, too
-# Verbs, and who adds them: a function of a module beside this one.
+
+
+def _add_up(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import up_flags
+
+    up_flags.add_verb(verbs)
+
+
+def _add_node_processes(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import node_process_flags
+
+    node_process_flags.add_verbs(verbs)
+
+
+def _add_control_plane(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import control_plane_flags
+
+    control_plane_flags.add_verbs(verbs)
+
+
+def _add_lab(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import lab_flags
+
+    lab_flags.add_verb(verbs)
+
+
+def _add_machine(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import machine_flags
+
+    machine_flags.add_verbs(verbs)
+
+
+# Verbs, and who adds them.
 _VERBS = (
-    (("up",), "up_flags", "add_verb"),
-    (("kubelet", "join", "token", "service-proxy"), "node_process_flags", "add_verbs"),
-    (("certs", "apiserver", "scheduler", "controllers"), "control_plane_flags", "add_verbs"),
-    (("down",), "few_flags", "add_down"),
-    (("reset",), "few_flags", "add_reset"),
-    (("image",), "few_flags", "add_image"),
-    (("snapshot", "fork"), "few_flags", "add_snapshot"),
-    (("lab",), "lab_flags", "add_verb"),
-    (("testserver",), "few_flags", "add_testserver"),
-    (("why", "trace", "ui", "schedule", "tour"), "few_flags", "add_questions"),
-    (("status", "doctor", "log", "kubeconfig", "list"), "few_flags", "add_looks"),
-    (("service", "upgrade", "config"), "machine_flags", "add_verbs"),
-    (("version",), "few_flags", "add_version"),
+    (("up",), _add_up),
+    (("kubelet", "join", "token", "service-proxy"), _add_node_processes),
+    (("certs", "apiserver", "scheduler", "controllers"), _add_control_plane),
+    (("down",), few_flags.add_down),
+    (("reset",), few_flags.add_reset),
+    (("image",), few_flags.add_image),
+    (("snapshot", "fork"), few_flags.add_snapshot),
+    (("lab",), _add_lab),
+    (("testserver",), few_flags.add_testserver),
+    (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),
+    (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),
+    (("service", "upgrade", "config"), _add_machine),
+    (("version",), few_flags.add_version),
 )
 
 
@@ -39,8 +70,8 @@ def parser_of_verbs(only: str = "") -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     wanted = [entry for entry in _VERBS if only in entry[0]] or _VERBS
-    for _, module, function in wanted:
-        getattr(import_module(f"sampan.cmd.flags.{module}"), function)(verbs)
+    for _, add in wanted:
+        add(verbs)
     _describe(verbs)
     return parser
 
