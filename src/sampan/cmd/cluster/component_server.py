@@ -17,6 +17,7 @@ from sampan.api.resources import CONFIG_MAPS
 from sampan.client.contract import Client
 from sampan.client.delegated_access import Caller, DelegatedAccess
 from sampan.cmd.cluster import pki
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.served_api import listening_socket
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ServingChoices
@@ -134,7 +135,7 @@ def serving_context(settings: ServingChoices, clock: Clock) -> ssl.SSLContext:
             return server_context(settings.certificate, settings.key, client_ca)
         with tempfile.TemporaryDirectory(prefix="sampan-") as directory:
             leaf = pki.Leaf("serving", "sampan", names=("localhost", "127.0.0.1", "::1"))
-            pki.ensure(Path(directory), [leaf], clock)
+            ensure(Path(directory), [leaf], clock)
             paths = pki.Pki(Path(directory))
             return server_context(paths.certificate(leaf.file), paths.key(leaf.file), client_ca)
     except (OSError, ssl.SSLError) as error:

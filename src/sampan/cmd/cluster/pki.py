@@ -1,7 +1,6 @@
 """The cluster's certificates and keys: made on the first start, kept ever after.
 
-Job: say which certificates a cluster needs; have those made that are missing, or old
-    (certificates/signing.py, loaded for that alone).
+Job: say which certificates a cluster needs, and where they lie; certificates/ makes and keeps them.
 Invariant: the CAs and the service account key are made once and never replaced: clients keep
     trusting the cluster and issued tokens stay valid.
 Invariant: keys are 0600 from the moment they exist.
@@ -10,8 +9,6 @@ Invariant: keys are 0600 from the moment they exist.
 from collections.abc import Sequence
 from pathlib import Path
 
-from sampan.cmd.cluster.certificates import known_good
-from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 
 CA_DAYS = 3650
@@ -106,16 +103,3 @@ def component_leaves() -> list[Leaf]:
         Leaf("scheduler", "system:kube-scheduler"),
         Leaf("controller-manager", "system:kube-controller-manager"),
     ]
-
-
-def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
-    """Make what is missing, outdated or for other names; returns how many were made."""
-    root.mkdir(mode=0o700, exist_ok=True)
-    if known_good.is_noted(root, wanted, clock.now()):
-        return 0
-    from sampan.cmd.cluster.certificates import signing
-
-    pki = Pki(root)
-    made = signing.put_right(pki, wanted, clock.now())
-    known_good.note(root, wanted, signing.renewed_at(pki, wanted))
-    return made

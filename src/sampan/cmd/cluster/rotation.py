@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster import pki
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -43,7 +44,7 @@ async def keep_fresh(
 
 
 def renew(root: Path, leaves: Sequence[pki.Leaf], served: Sequence[Served], clock: Clock) -> bool:
-    made = pki.ensure(root, leaves, clock)
+    made = ensure(root, leaves, clock)
     if not made:
         return False
     where = pki.Pki(root)

@@ -16,6 +16,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names, url_of
 from sampan.cmd.cluster.certificates import signing
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.served_api import ServedApi, listening_socket
@@ -96,7 +97,7 @@ class ApiServerProcess:
                     f"{root} holds no {', '.join(missing)}: `sampan certs` makes them, once for "
                     "all servers of a cluster"
                 )
-            pki.ensure(root, self._leaves(address), self._clock)
+            ensure(root, self._leaves(address), self._clock)
         return files_of(settings.files, settings.cert_dir)
 
     def _leaves(self, address: str) -> list[pki.Leaf]:

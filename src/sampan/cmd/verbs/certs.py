@@ -16,6 +16,7 @@ from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.cmd.cluster import machine, pki
 from sampan.cmd.cluster.addresses import server_names
 from sampan.cmd.cluster.certificates import signing
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CertsSettings
 from sampan.core.clock import Clock, SystemClock
@@ -62,7 +63,7 @@ def _make(root: Path, settings: CertsSettings, host: str, clock: Clock) -> list[
     names = [*own, host, *settings.names, *signing.kept_names(root, "apiserver")]
     wanted = pki.server_leaves(names) + pki.component_leaves()
     wanted += pki.etcd_leaves([*names, *signing.kept_names(root, pki.ETCD)])
-    made = pki.ensure(root, wanted, clock)
+    made = ensure(root, wanted, clock)
     paths = pki.Pki(root)
     for file, leaf in KUBECONFIGS.items():
         known_as = Connection(

@@ -25,6 +25,7 @@ from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.certificates import signing
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.node.cluster_configuration import (
     ClusterConfiguration,
@@ -332,7 +333,7 @@ class NodeProcess:
             pki.Leaf("kubelet", f"system:node:{name}", ("system:nodes",), serving),
             pki.Leaf("admin", "kubernetes-admin", ("system:masters",)),
         ]
-        pki.ensure(self._data.pki, wanted, self._clock)
+        ensure(self._data.pki, wanted, self._clock)
 
 
 def _read(path: str) -> kubeconfig.Connection:

@@ -4,13 +4,14 @@ import pytest
 
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.ca_pin import authority_of, fingerprint
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 
 
 def test_a_fingerprint_is_of_the_key(tmp_path):
-    pki.ensure(tmp_path / "a", [], SystemClock())
-    pki.ensure(tmp_path / "b", [], SystemClock())
+    ensure(tmp_path / "a", [], SystemClock())
+    ensure(tmp_path / "b", [], SystemClock())
     first, second = (fingerprint(pki.Pki(tmp_path / one).ca.read_bytes()) for one in "ab")
     assert re.fullmatch(r"sha256:[0-9a-f]{64}", first)
     assert first != second

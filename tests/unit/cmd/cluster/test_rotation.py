@@ -9,6 +9,7 @@ import pytest
 from cryptography import x509
 
 from sampan.cmd.cluster import pki, rotation
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.core.tls import client_context, server_context
 
 DAY = 86400.0
@@ -41,7 +42,7 @@ def serial(path):
 def test_a_certificate_is_replaced_in_time_and_the_context_shows_the_new_one(tmp_path):
     clock = Calendar()
     leaves = pki.leaves(["localhost"], "n1", ["n1"])
-    pki.ensure(tmp_path, leaves, clock)
+    ensure(tmp_path, leaves, clock)
     where = pki.Pki(tmp_path)
     path = where.certificate("apiserver")
     context = server_context(path, where.key("apiserver"), where.ca)
@@ -70,7 +71,7 @@ def test_what_is_shown_to_nodes_is_renewed_as_well(tmp_path):
     clock = Calendar()
     clock.seconds = time.time()  # noqa: TID251  # OpenSSL reads the machine's own clock
     leaves = pki.leaves(["localhost"], "n1", ["n1"])
-    pki.ensure(tmp_path, leaves, clock)
+    ensure(tmp_path, leaves, clock)
     where, file = pki.Pki(tmp_path), "apiserver-kubelet-client"
     server = server_context(
         where.certificate("kubelet"), where.key("kubelet"), where.ca, require_client_cert=True
@@ -87,7 +88,7 @@ def test_what_is_shown_to_nodes_is_renewed_as_well(tmp_path):
 def test_it_looks_twice_a_day_for_as_long_as_the_cluster_runs(tmp_path):
     clock = Calendar()
     leaves = pki.leaves(["localhost"], "n1", ["n1"])[:1]
-    pki.ensure(tmp_path, leaves, clock)
+    ensure(tmp_path, leaves, clock)
     start = clock.now()
 
     def renewed():

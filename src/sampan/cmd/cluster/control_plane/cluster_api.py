@@ -18,6 +18,7 @@ from sampan.client.kubeconfig import Connection
 from sampan.client.kubeconfig_file import write_kubeconfig
 from sampan.cmd.cluster import contexts, pki, rotation
 from sampan.cmd.cluster.addresses import advertise_address, opening, reachable, server_names, url_of
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.data_dir import OWN_STORE, DataDir
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.progress import Progress
@@ -118,7 +119,7 @@ class ClusterApi:
                 identity.name,
                 [identity.name, *identity.addresses, "localhost", "127.0.0.1"],
             )
-            made = pki.ensure(self._data.pki, wanted, self._machine_clock)
+            made = ensure(self._data.pki, wanted, self._machine_clock)
             step.detail = f"{made} made" if made else "kept"
         self._tasks.supervise(
             "certificates",

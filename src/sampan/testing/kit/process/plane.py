@@ -23,6 +23,7 @@ from sampan.client.informer import Informers
 from sampan.client.inprocess import Backend, InProcessClient
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.addresses import server_names
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.nodes import NodeIdentity, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
@@ -65,7 +66,7 @@ def ensure_pki(root: Path) -> None:
     """Once for all clusters of a test run: making keys takes longer than all the rest."""
     names = server_names("127.0.0.1", IDENTITY.name, IDENTITY.addresses)
     node_names = [IDENTITY.name, "localhost", "127.0.0.1"]
-    pki.ensure(root, pki.leaves(names, IDENTITY.name, node_names), SystemClock())
+    ensure(root, pki.leaves(names, IDENTITY.name, node_names), SystemClock())
 
 
 def _objects_in(path: str) -> Sequence[Obj]:

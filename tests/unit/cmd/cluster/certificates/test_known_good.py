@@ -6,6 +6,7 @@ import pytest
 
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.certificates import known_good
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.core.clock import SystemClock
 
 NOW, UNTIL = 1000.0, 2000.0
@@ -48,10 +49,10 @@ def test_other_wishes_are_other_certificates(noted):
 
 def test_a_start_that_finds_them_as_they_were_does_without_cryptography(tmp_path, monkeypatch):
     wanted = pki.leaves(["localhost"], "node-1", ["node-1"])
-    assert pki.ensure(tmp_path / "pki", wanted, SystemClock()) > 0
+    assert ensure(tmp_path / "pki", wanted, SystemClock()) > 0
     monkeypatch.setitem(sys.modules, "sampan.cmd.cluster.certificates.signing", None)
     monkeypatch.delattr("sampan.cmd.cluster.certificates.signing")
-    assert pki.ensure(tmp_path / "pki", wanted, SystemClock()) == 0
+    assert ensure(tmp_path / "pki", wanted, SystemClock()) == 0
     (tmp_path / "pki" / "apiserver.crt").unlink()
     with pytest.raises(ImportError):
-        pki.ensure(tmp_path / "pki", wanted, SystemClock())
+        ensure(tmp_path / "pki", wanted, SystemClock())

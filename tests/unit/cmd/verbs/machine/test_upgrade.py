@@ -3,6 +3,7 @@
 import sqlite3
 
 from sampan.cmd.cluster import pki
+from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.flags import machine_flags
 from sampan.cmd.flags.parser import parser_of_verbs
@@ -13,7 +14,7 @@ from sampan.store.sqlite_file import APPLICATION_ID
 
 def cluster(path, version=1):
     data = open_data_dir(str(path))
-    pki.ensure(data.pki, pki.component_leaves(), SystemClock())
+    ensure(data.pki, pki.component_leaves(), SystemClock())
     with sqlite3.connect(data.store) as file:
         file.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         file.execute(f"PRAGMA user_version = {version}")
