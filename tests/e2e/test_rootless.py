@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.kubectl import Kubectl
 from sampan.testing.parts.machines import machines
 from sampan.testing.parts.native_runtime import why_not
+from sampan.testing.parts.network_pods import apply, ask_by_udp_from, service
 from sampan.testing.parts.ordinary_user import ordinary_user
 from sampan.testing.parts.processes import eventually
 
@@ -35,7 +37,10 @@ spec:
   containers:
   - name: httpd
     image: IMAGE
-    command: [sh, -c, "id -u; echo from a pod > /tmp/index.html; httpd -f -p 8080 -h /tmp & wait"]
+    command:
+    - sh
+    - -c
+    - trap exit TERM; id -u; echo from a pod > /tmp/index.html; httpd -f -p 8080 -h /tmp & wait
     securityContext: {runAsUser: 1000, runAsGroup: 1000}
     volumeMounts: [{name: tmp, mountPath: /tmp}]
     ports: [{containerPort: 8080, hostPort: 18080}]
@@ -48,13 +53,24 @@ kind: Pod
 metadata: {name: shell}
 spec:
   terminationGracePeriodSeconds: 1
-  containers: [{name: main, image: IMAGE, command: [sleep, "1000"]}]
+  containers:
+  - {name: main, image: IMAGE, command: [sh, -c, "trap exit TERM; sleep 1000 & wait"]}
 ---
 apiVersion: v1
 kind: Service
 metadata: {name: web}
 spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
 """.replace("IMAGE", IMAGE)
+
+
+ECHO = """
+import socket
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.bind(("0.0.0.0", 9000))
+while True:
+    said, who = here.recvfrom(99)
+    here.sendto(b"heard " + said, who)
+"""
 
 
 @contextmanager
@@ -155,6 +171,31 @@ def test_pods_find_services_and_the_machine_finds_pods(kubectl, machine):
             return machine.run("busybox", "wget", "-qO-", url, check=False) == "from a pod\n"
 
         eventually(comes, 60)
+
+
+def test_datagrams_come_to_pods_and_back(kubectl, user, machine):
+    """By the machine's own Python: busybox has nobody who listens to them."""
+    python = f"{user.place}/python"
+    shared = {"/usr": "/usr", "/usr/lib": "/lib", "/usr/lib64": "/lib64", python: python}
+    volumes = [{"name": f"v{at}", "hostPath": {"path": each}} for at, each in enumerate(shared)]
+    mounts = [{"name": f"v{at}", "mountPath": each} for at, each in enumerate(shared.values())]
+    container = {
+        "name": "main", "image": IMAGE,
+        "command": [os.path.realpath(f"{sys.base_prefix}/bin/python3").replace(
+            os.path.realpath(sys.base_prefix), python), "-c", ECHO],
+        "env": [{"name": "LD_LIBRARY_PATH", "value": f"{python}/lib"}],
+        "volumeMounts": mounts,
+        "ports": [{"containerPort": 9000, "hostPort": 19000, "protocol": "UDP"}],
+    }  # fmt: skip
+    pod = {"apiVersion": "v1", "kind": "Pod",
+           "metadata": {"name": "echo", "labels": {"app": "echo"}},
+           "spec": {"containers": [container], "volumes": volumes,
+                    "terminationGracePeriodSeconds": 0}}  # fmt: skip
+    ports = [{"port": 9000, "nodePort": 30090, "protocol": "UDP"}]
+    apply(kubectl, pod, service("echo", ports, {"app": "echo"}, type="NodePort"))
+    for port in (30090, 19000):
+        eventually(lambda port=port: ask_by_udp_from(machine, "127.0.0.1", port) == "heard x", 60)
+    kubectl("delete", "pod/echo", "service/echo")
 
 
 def test_pods_reach_the_network_but_not_the_machines_loopback(kubectl, machine):

@@ -140,10 +140,8 @@ class AllInOne:
     def _publish_ports(self, outside: "Outside", identity: NodeIdentity, client: Client) -> None:
         from sampan.cmd.rootless.published_ports import PublishedPorts
 
-        ports = PublishedPorts(outside, self._settings.bind_address, identity.address)
-        self._tasks.supervise(
-            "published ports", lambda: ports.run(client, identity.name, self._clock)
-        )
+        ports = PublishedPorts(outside, self._settings.bind_address, identity.address, self._clock)
+        self._tasks.supervise("published ports", lambda: ports.run(client, identity.name))
 
     async def stop(self) -> None:
         """readyz fails first; then whoever calls the API goes, then the API, then the store."""

@@ -4,6 +4,7 @@ import asyncio
 
 from sampan.cmd.rootless.outside import Outside
 from sampan.cmd.rootless.published_ports import PublishedPorts, wanted_ports
+from sampan.core.clock import SystemClock
 
 
 def service(kind, *ports):
@@ -28,7 +29,10 @@ def test_ports_of_services_and_pods():
         pod("Failed", {"containerPort": 1, "hostPort": 2003}),
         {"spec": {}},
     ]
-    assert wanted_ports(services, pods) == {30001, 30003, 8000, 2001}
+    assert wanted_ports(services, pods) == {
+        ("TCP", 30001), ("UDP", 30002), ("TCP", 30003), ("TCP", 8000), ("TCP", 2001),
+        ("UDP", 2002),
+    }  # fmt: skip
 
 
 def test_connections_are_led_inside_until_a_port_is_not_wanted_any_more():
@@ -40,16 +44,17 @@ def test_connections_are_led_inside_until_a_port_is_not_wanted_any_more():
         inside = await asyncio.start_server(echo, "127.0.0.2", 0)
         port = inside.sockets[0].getsockname()[1]
         outside = Outside()
-        ports = PublishedPorts(outside, "127.0.0.1", "127.0.0.2")
+        ports = PublishedPorts(outside, "127.0.0.1", "127.0.0.2", SystemClock())
         try:
-            await ports._follow({port})
+            await ports._follow({("TCP", port)})
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"hello")
             writer.write_eof()
             assert await reader.read() == b"hello"
             writer.close()
             taken = await asyncio.start_server(echo, "127.0.0.1", 0)
-            await ports._follow({taken.sockets[0].getsockname()[1]})  # somebody else's: left
+            port = taken.sockets[0].getsockname()[1]
+            await ports._follow({("TCP", port)})  # somebody else's: left
             assert not ports._servers
             taken.close()
         finally:
