@@ -7,9 +7,12 @@ import sys
 import textwrap
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import kubernetes.client
+import kubernetes.watch
 import pytest
 
 from sampan.api.errors import ApiError, NotFound
@@ -42,6 +45,16 @@ ODD_NODES = """
 apiVersion: simulated.sampan.dev/v1
 kind: Nodes
 types: [{name: node, count: 2, capacity: {cpu: 7}}]
+"""
+FOREIGN_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: foreign}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: foreign, namespace: kube-node-lease}
+spec: {holderIdentity: foreign, leaseDurationSeconds: 40, renewTime: "2026-01-01T00:00:00.000000Z"}
 """
 SAMPAN = (sys.executable, "-m", "sampan")
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}"
@@ -172,14 +185,51 @@ def test_cron_jobs_run_when_their_time_has_come():
         assert [job["status"].get("succeeded") for job in c.list("jobs")] == [1] * 5
 
 
-def test_a_cut_node_comes_back():
+def test_a_node_is_missed_when_its_grace_is_over_and_only_then():
     with cluster(nodes=1, clock="virtual") as c:
+        c.apply(FOREIGN_NODE)
+        c.clock.advance("1d")
+        assert c.get("lease/node-0", namespace="kube-node-lease")["spec"]["renewTime"] == (
+            "2026-01-02T00:00:00.000000Z"
+        )
+        assert ready_of(c, "node-0") == "True"
+        assert ready_of(c, "foreign") == "Unknown", "nobody of ours renews its lease"
+        with watched_lease(c, "node-0") as renewals:
+            assert next(renewals) == "00:00:00"
+            c.clock.advance("2m")
+            assert [next(renewals) for _ in range(3)] == ["00:00:36", "00:01:12", "00:01:48"]
         c.nodes.cut("node-0")
-        c.wait_for("node/node-0", "Ready=Unknown", timeout="2m")
+        c.clock.advance("49s")
+        assert ready_of(c, "node-0") == "True"
+        c.clock.advance("1s")
+        assert ready_of(c, "node-0") == "Unknown"
+        renewed = c.get("lease/node-0", namespace="kube-node-lease")["spec"]["renewTime"]
+        assert renewed == "2026-01-02T00:02:00.000000Z", "a node that is cut off renews nothing"
         c.nodes.mend("node-0")
         c.wait_for("node/node-0", "Ready", timeout="2m")
         with pytest.raises(Refused, match="there is no node nix"):
             c.nodes.cut("nix")
+
+
+@contextmanager
+def watched_lease(c, node):
+    """When it was renewed, as a client sees it."""
+    with c.clients.kubernetes() as connection:
+        watch = kubernetes.watch.Watch()
+        events = watch.stream(
+            kubernetes.client.CoordinationV1Api(connection).list_namespaced_lease,
+            "kube-node-lease",
+            field_selector=f"metadata.name={node}",
+            _request_timeout=60,
+        )
+        yield (f"{event['object'].spec.renew_time:%H:%M:%S}" for event in events)
+        watch.stop()
+        events.close()
+
+
+def ready_of(c, node) -> str:
+    conditions = c.get(f"node/{node}")["status"]["conditions"]
+    return next(item["status"] for item in conditions if item["type"] == "Ready")
 
 
 def test_a_drained_node_is_empty():

@@ -3,7 +3,7 @@
 Job: build them from the settings that some of them need. To add one: add a line.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from sampan.controllers.access.account_tokens import Sign, account_tokens_controller
@@ -70,6 +70,7 @@ class ControllerSettings:
     cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     node_grace_seconds: float = GRACE_SECONDS  # that a node may be silent
     clock: Clock = field(default_factory=SystemClock)  # of who runs them
+    attended: Callable[[str], bool] = lambda _node: False  # nodes that cannot fall silent unnoticed
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
@@ -82,7 +83,9 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         replicaset_controller(),
         replication_controller(),
         deployment_controller(),
-        node_lifecycle_controller(settings.clock.now, settings.node_grace_seconds),
+        node_lifecycle_controller(
+            settings.clock.now, settings.node_grace_seconds, settings.attended
+        ),
         taint_eviction_controller(),
         pod_gc_controller(),
         endpointslice_controller(),

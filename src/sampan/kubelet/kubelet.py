@@ -23,7 +23,7 @@ from sampan.kubelet.images.image_gc import ImageGarbage
 from sampan.kubelet.images.image_manager import ImagePuller
 from sampan.kubelet.node.graceful_shutdown import NodeShutdown
 from sampan.kubelet.node.node_status_and_lease import Heartbeat
-from sampan.kubelet.node.shared_leases import SharedLeases
+from sampan.kubelet.node.shared_leases import Leases
 from sampan.kubelet.node_parts import API, Loop, api_side, machine_side, sources_of
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
@@ -60,7 +60,7 @@ class SharedSources:
     pods: ApiserverSource | None = None
     nodes: NodeSource | None = None
     objects: TrackedObjects | None = None
-    leases: SharedLeases | None = None
+    leases: Leases | None = None
 
 
 class Kubelet:

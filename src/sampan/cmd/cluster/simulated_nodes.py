@@ -45,6 +45,7 @@ from sampan.core.tasks import Tasks, all_of
 if TYPE_CHECKING:
     from sampan.kubelet.context import NodeContext
     from sampan.kubelet.kubelet import Kubelet, SharedSources
+    from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
     from sampan.kubelet.node.shared_leases import SharedLeases
     from sampan.kubelet.server.http_server import KubeletServer
     from sampan.kubelet.simulated.idle_nodes import IdleNodes
@@ -58,8 +59,9 @@ log = get_logger(__name__)
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
 # need not say every ten seconds that they are well. Still twice within a lease of 40 s.
 MANY_HEARTBEAT_SECONDS, MANY_REPORT_SECONDS = 20.0, 300.0
-# Where time is virtual no renewal is ever late: one within a lease is enough.
-VIRTUAL_HEARTBEAT_SECONDS = 36.0
+# Where time is virtual no renewal is ever late: one within a lease is enough; and weeks pass, so
+# that a status that has not changed need not be written every five minutes.
+VIRTUAL_HEARTBEAT_SECONDS, VIRTUAL_REPORT_SECONDS = 36.0, 3600.0
 MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
 DAY_SECONDS = 86400.0
 BOOTED_AT_ONCE = 20
@@ -91,6 +93,7 @@ class SimulatedNodes:
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
         self._renew: Renew | None = None
+        self._leases: LeasesOnDemand | None = None
         self._register_all: Register | None = None
         self._idle: IdleNodes | None = None
         self._boots: _Boot | None = None
@@ -111,6 +114,20 @@ class SimulatedNodes:
 
     def act_together(self, together: Together) -> None:
         self._renew, self._register_all = together.renew, together.register
+
+    def renew_on_demand(self, renew: Renew) -> "LeasesOnDemand":
+        """Where time is virtual, and whoever calls this tells of those that read leases, and asks
+        `attends` before a node counts as silent."""
+        from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
+
+        self._leases = LeasesOnDemand(renew, self._clock, VIRTUAL_HEARTBEAT_SECONDS)
+        return self._leases
+
+    def attends(self, node: str) -> bool:
+        """Whether its agent lives."""
+        agent = self._agents.get(node)
+        lives = agent is not None and not agent.done() and not agent.cancelling()
+        return self._leases is not None and lives
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
@@ -233,7 +250,7 @@ class SimulatedNodes:
         began = self._clock.monotonic()
         for outage in shape.outages:
             await self._clock.sleep(began + outage.at_seconds - self._clock.monotonic())
-            self.kill(shape.name)
+            await self.kill(shape.name)
             log.info("simulated node fails", node=shape.name)
             if outage.seconds is None:
                 return
@@ -269,6 +286,9 @@ class SimulatedNodes:
         source, own_nodes = ApiserverSource(pods, self._wake), NodeSource(nodes)
         self._objects = TrackedObjects(client, clock=self._clock, rng=self._rng)
         self._tasks.supervise("source", source.run)
+        if self._leases is not None:
+            self._tasks.supervise("leases", self._leases.run)
+            return SharedSources(source, own_nodes, self._objects, self._leases)
         leases = self._shared_leases()
         if leases is not None and self._register_all is not None and len(self._shapes) > MANY_NODES:
             self._idle = self._idle_nodes(leases, clients)
@@ -302,7 +322,10 @@ class SimulatedNodes:
 
     @property
     def _report_seconds(self) -> float:
-        return DAY_SECONDS if self._settings.quiet_nodes else MANY_REPORT_SECONDS
+        if self._settings.quiet_nodes:
+            return DAY_SECONDS
+        virtual = self._settings.clock == "virtual"
+        return VIRTUAL_REPORT_SECONDS if virtual else MANY_REPORT_SECONDS
 
     def _shared_leases(self) -> "SharedLeases | None":
         from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
@@ -377,12 +400,14 @@ class SimulatedNodes:
                 self._servers[kubelet.host] = (server, port)
         return Origin("https", "127.0.0.1", self._servers[kubelet.host][1])
 
-    def kill(self, name: str) -> None:
+    async def kill(self, name: str) -> None:
         """The machine is gone: its agent does nothing more, and says nothing about it."""
         if self._idle is not None and name in self._idle:
             self._idle.remove(name)
         else:
             self._agents[name].cancel()
+        if self._leases is not None:
+            await self._leases.say_last_word(name)
 
     def forget_servers(self) -> None:
         """In a forked process: those that were started answer for the other's nodes."""

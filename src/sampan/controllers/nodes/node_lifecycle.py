@@ -69,12 +69,20 @@ class SignsOfLife:
     """When each node last gave one, as the caches showed it."""
 
     now: Callable[[], float]
+    attended: Callable[[str], bool]
     seen_at: dict[str, float] = field(default_factory=dict)
     registered: set[str] = field(default_factory=set)  # those whose event was written
     looking: bool = False  # somebody will look at them all
 
     def note(self, name: str) -> None:
         self.seen_at[name] = self.now()
+
+    def begin_to_look(self, name: str) -> bool:
+        """Whether somebody has to, for this node."""
+        if self.looking or self.attended(name):
+            return False
+        self.looking = True
+        return True
 
     def forget(self, name: str) -> None:
         self.seen_at.pop(name, None)
@@ -87,10 +95,13 @@ class AllNodes:
 
 
 def node_lifecycle_controller(
-    now: Callable[[], float], grace_seconds: float = GRACE_SECONDS
+    now: Callable[[], float],
+    grace_seconds: float = GRACE_SECONDS,
+    attended: Callable[[str], bool] = lambda _node: False,
 ) -> Controller:
-    """`now`: when something is heard of; `grace_seconds`: how long a node may be silent."""
-    signs = SignsOfLife(now)
+    """`now`: when something is heard of; `grace_seconds`: how long a node may be silent;
+    `attended`: whether its lease is renewed for certain when it falls silent, and not before."""
+    signs = SignsOfLife(now, attended)
     pace = EvictionPace()
 
     async def planned(view: View, key: str | AllNodes) -> Plan:
@@ -102,7 +113,7 @@ def node_lifecycle_controller(
             return NOTHING
         pods = view.cache(PODS).by(NODE_INDEX, key)
         eviction, wait = _eviction(view, pace, node)
-        seen_at = signs.seen_at.setdefault(key, view.now)
+        seen_at = view.now if attended(key) else signs.seen_at.setdefault(key, view.now)
         made = plan(node, pods, seen_at, view.now, eviction, grace_seconds)
         if key not in signs.registered:
             signs.registered.add(key)
@@ -134,6 +145,8 @@ def look(view: View, signs: SignsOfLife, grace_seconds: float) -> Plan:
     for node in view.cache(NODES).all():
         ready = condition_of(node, "Ready")
         if ready is not None and ready.get("status") == "Unknown":
+            continue
+        if signs.attended(name_of(node)):
             continue
         seen_at = signs.seen_at.setdefault(name_of(node), view.now)
         left = _left(ready, seen_at, view.now, grace_seconds)
@@ -339,8 +352,7 @@ def _with_the_fallen(signs: SignsOfLife) -> Wake:
         woken: list[str | AllNodes] = [*own_key(caches, old, new)]
         if before != known:
             woken += (name_of(node) for node in nodes.by(FALLEN_INDEX, NOT_READY))
-        if not signs.looking and new is not None:
-            signs.looking = True
+        if new is not None and signs.begin_to_look(name_of(new)):
             woken.insert(0, AllNodes())
         return woken
 
@@ -350,7 +362,7 @@ def _with_the_fallen(signs: SignsOfLife) -> Wake:
 def _on_renewal(signs: SignsOfLife) -> Wake:
     """Its moment is noted. It wakes a node only where that counts as silent."""
 
-    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | AllNodes]:
         if new is None or namespace_of(new) != LEASE_NAMESPACE:
             return ()
         if old is not None and _renew_time(old) == _renew_time(new):
@@ -361,7 +373,9 @@ def _on_renewal(signs: SignsOfLife) -> Wake:
             return ()
         signs.note(name)
         ready = condition_of(node, "Ready")
-        return (name,) if ready is not None and ready.get("status") == "Unknown" else ()
+        if ready is not None and ready.get("status") == "Unknown":
+            return (name,)
+        return (AllNodes(),) if signs.begin_to_look(name) else ()
 
     return wake
 

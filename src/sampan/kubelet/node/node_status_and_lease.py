@@ -28,7 +28,7 @@ from sampan.kubelet.node.node_status import (
     node_status,
     reconciled_metadata,
 )
-from sampan.kubelet.node.shared_leases import SharedLeases
+from sampan.kubelet.node.shared_leases import Leases
 from sampan.kubelet.pods import fit
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 
@@ -51,7 +51,7 @@ class Heartbeat:
         machine: Machine,
         health: RuntimeHealth,
         recorder: EventRecorder,
-        leases: SharedLeases | None = None,
+        leases: Leases | None = None,
     ) -> None:
         """`leases`: where the nodes of one process renew theirs together."""
         self._leases = leases

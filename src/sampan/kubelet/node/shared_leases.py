@@ -11,6 +11,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from itertools import islice
+from typing import Protocol
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
@@ -19,6 +20,13 @@ SHARES = 40
 SOON_AT_ONCE = 250  # nodes that were away, in one call
 Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
 Alone = Callable[[], None]
+
+
+class Leases(Protocol):
+    """Who renews the leases of many nodes for them."""
+
+    async def due(self, node: str, *, soon: bool = False) -> None:
+        """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
 
 
 class SharedLeases:

@@ -94,8 +94,10 @@ class Looks:
     """All nodes and their leases, as the caches show them; looked at when asked to."""
 
     def __init__(self, *names):
-        self.now = NOW
-        self.controller = lifecycle.node_lifecycle_controller(lambda: self.now)
+        self.now, self.attended = NOW, set()
+        self.controller = lifecycle.node_lifecycle_controller(
+            lambda: self.now, attended=lambda name: name in self.attended
+        )
         self.caches = {
             resource: Cache(self.controller.indices.get(resource, {}))
             for resource in (NODES, LEASES)
@@ -148,6 +150,22 @@ def test_nobody_looks_while_no_node_can_fall_silent():
     assert looks.renew("a", "2") == ["a"]
     assert looks.report("a")[0] == lifecycle.AllNodes()  # from now on again
     assert looks.look(NOW + 20).again_seconds == 40.0
+
+
+def test_who_is_attended_to_is_not_looked_at_before_its_last_word():
+    looks = Looks()
+    looks.attended = {"a", "b"}
+    assert looks.report("a") == ["a"]
+    assert looks.report("b") == ["b"]
+    looks.now = NOW + 1000
+    assert looks.renew("b", "1") == []
+    looks.attended = {"b"}
+    assert looks.renew("a", "1") == [lifecycle.AllNodes()]
+    assert looks.look(NOW + 1000) == lifecycle.Plan([], again_seconds=50.0)
+    silent = looks.look(NOW + 1050)
+    assert [action.name for action in silent.actions if isinstance(action, Patch)] == ["a"]
+    looks.report("a", "Unknown")
+    assert looks.look(NOW + 1060).again_seconds is None
 
 
 def test_who_has_been_told_unknown_is_not_told_again():

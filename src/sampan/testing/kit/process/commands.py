@@ -65,7 +65,10 @@ async def fail_pod(held: HeldCluster, _loop: SteppedLoop, request: Message) -> M
 
 
 async def cut_node(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
-    _way(held, request).cut()
+    way = _way(held, request)
+    if not way.is_cut:
+        way.cut()
+        await held.note_silence(request["name"])
     return {}
 
 
@@ -76,7 +79,7 @@ async def mend_node(held: HeldCluster, _loop: SteppedLoop, request: Message) -> 
 
 async def kill_node(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
     way = _way(held, request)
-    held.kill_node(request["name"])
+    await held.kill_node(request["name"])
     way.cut()
     return {}
 

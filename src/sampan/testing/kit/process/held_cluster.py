@@ -42,5 +42,8 @@ class HeldCluster(Protocol):
     async def end_container(self, node: str, container_id: str, failure: Failure) -> None:
         """As if of its own. Raises ValueError where it cannot end like that."""
 
-    def kill_node(self, name: str) -> None:
+    async def kill_node(self, name: str) -> None:
         """Raises ValueError where the machine is needed."""
+
+    async def note_silence(self, node: str) -> None:
+        """Its way to the API was cut just now."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, micro_time_text
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
@@ -45,11 +45,13 @@ from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
 from sampan.core.virtual_time.outside import Outside
 from sampan.kubelet.contracts.runtime import Runtime
+from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store
 from sampan.store.open import open_store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
 from sampan.testing.kit.process.held_cluster import Failure
+from sampan.testing.kit.process.lease_readers import LeaseReaders
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import CannotStart, Spec
@@ -89,6 +91,7 @@ class Plane:
         self._metrics = Metrics(Traces(clock))
         self._tasks = Tasks("test cluster")
         self._http: Server | None = None
+        self._leases: LeasesOnDemand | None = None  # where time is virtual
         self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
         self.rng = random.Random()
         self._objects = _objects_in(spec.snapshot)
@@ -115,7 +118,12 @@ class Plane:
         self.server = ApiServer(
             self.store, self._schema, self._settings(), self.clock, self._metrics, self.rng
         )
-        self.edge = FaultyEdge(self.server.handle_http, self.clock)
+        if self._spec.virtual:
+            self._leases = self.nodes.renew_on_demand(self._renew_leases)
+        else:
+            self.nodes.act_together(Together(self._renew_leases))
+        readers = LeaseReaders(self.server.handle_http, self._leases)
+        self.edge = FaultyEdge(readers, self.clock)
         self.server.before_webhooks(self.edge.hold_webhook)
         await self.server.start()
         self._tasks.supervise("compaction", lambda: keep_compacted(self.store, self.clock))
@@ -124,7 +132,6 @@ class Plane:
             self._start_scheduler()
         self._tasks.supervise("controllers", self._control)
         if self._has_nodes:
-            self.nodes.act_together(Together(self._renew_leases))
             await self.nodes.start(self.client_of, self._metrics, self._node_tls)
 
     async def _restore(self) -> None:
@@ -168,8 +175,12 @@ class Plane:
         code = EXIT_CODE if failure.exit_code is None else failure.exit_code
         self.nodes.runtimes[node].crash(container_id, code, failure.reason or EXIT_REASON)
 
-    def kill_node(self, name: str) -> None:
-        self.nodes.kill(name)
+    async def kill_node(self, name: str) -> None:
+        await self.nodes.kill(name)
+
+    async def note_silence(self, node: str) -> None:
+        if self._leases is not None:  # the last that it did
+            await self.server.renew_leases({node: micro_time_text(self.clock.now())})
 
     def client_of(self, user: str) -> Client:
         backend: Backend = self.server.as_user(component(user))
@@ -184,6 +195,9 @@ class Plane:
         cut = [node for node in times if self.ways[node].is_cut]
         renewed = {node: time for node, time in times.items() if node not in cut}
         return [*cut, *await self.server.renew_leases(renewed)]
+
+    def _attends(self, node: str) -> bool:
+        return self.nodes.attends(node) and not self.ways[node].is_cut
 
     def _simulated_nodes(self) -> SimulatedNodes:
         known = [obj for obj in self._objects if obj["kind"] == "Node"]
@@ -229,7 +243,9 @@ class Plane:
         informers = Informers(client, clock=self.clock, rng=self.rng)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         sign = self.server.sign_account_token
-        offered = ControllerSettings(self._pki.ca.read_text(), ca, sign, clock=self.clock)
+        offered = ControllerSettings(
+            self._pki.ca.read_text(), ca, sign, clock=self.clock, attended=self._attends
+        )
         runner = ControllerRunner(
             client, informers, self.clock, self._metrics,
             chosen_controllers(offered, self._spec.controller_names), self.rng,

@@ -90,8 +90,11 @@ class RealPlane:
         assert runtime is not None, "somebody found a container there"
         await runtime.stop_container(container_id, 0.0)
 
-    def kill_node(self, name: str) -> None:
+    async def kill_node(self, name: str) -> None:
         raise ValueError(f"node {name} is this machine: cut it, or kill simulated ones")
+
+    async def note_silence(self, node: str) -> None:
+        """It is missed by itself."""
 
 
 def _settings(spec: Spec, data: DataDir) -> UpSettings:
