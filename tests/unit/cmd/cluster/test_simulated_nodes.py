@@ -129,8 +129,8 @@ async def test_one_that_somebody_deleted_registers_again(plane):
 @story(LIFECYCLE)
 async def test_one_whose_machine_is_gone_says_nothing_more(plane):
     async with Nodes(plane, "unused") as nodes:
-        nodes.nodes.kill("node-20")
-        nodes.nodes.kill("node-00")
+        await nodes.nodes.kill("node-20")
+        await nodes.nodes.kill("node-00")
         await plane.clock.sleep(120)
         gone = {f"node-{number:02d}" for number in range(COUNT)} - await ready(plane)
         assert gone == {"node-00", "node-20"}
