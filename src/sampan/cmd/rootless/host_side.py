@@ -12,12 +12,15 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 MOST_BYTES = 1 << 16
 SECONDS = 10.0
-READY = "{ready}"  # among a program's words: where it says that it is ready
+# Among a program's words: where it says that it is ready; or the file that its pid is in when it
+# has gone to the background, ready.
+READY, PID_FILE = "{ready}", "{pid-file}"
 
 Answer = tuple[dict[str, Any], list[int]]
 
@@ -38,6 +41,8 @@ def give_ids(pid: int, users: list[str], groups: list[str]) -> Answer:
 
 def connect(words: list[str]) -> Answer:
     """Starts what moves packets between the namespace and the machine; it outlives us."""
+    if any(PID_FILE in word for word in words):
+        return _connect_in_background(words)
     told, tell = os.pipe()
     words = [word.replace(READY, str(tell)) for word in words]
     try:
@@ -56,6 +61,22 @@ def connect(words: list[str]) -> Answer:
         os.close(told)
         if tell >= 0:
             os.close(tell)
+
+
+def _connect_in_background(words: list[str]) -> Answer:
+    # Files, not pipes: what goes to the background keeps them open.
+    with tempfile.NamedTemporaryFile() as file, tempfile.TemporaryFile() as complaint:
+        done = subprocess.run(
+            [word.replace(PID_FILE, file.name) for word in words], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaint, timeout=SECONDS,
+            check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            complaint.seek(0)
+            said = complaint.read(MOST_BYTES // 4).decode(errors="replace").strip()
+            return {"error": f"{words[0]}: {said or 'it ended without a word'}"}, []
+        with open(file.name) as written:
+            return {"pid": int(written.read())}, []
 
 
 def bind(address: str, port: int, kind: str) -> Answer:

@@ -17,7 +17,7 @@ from sampan.cmd.rootless import namespaces
 from sampan.cmd.rootless.id_ranges import IdRange, id_map, is_single
 from sampan.cmd.rootless.namespaces import Kept, Process
 from sampan.cmd.rootless.outside import Outside, OutsideError
-from sampan.cmd.rootless.uplink import find_uplink
+from sampan.cmd.rootless.uplink import PROGRAMS, find_uplink
 
 _MOST_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
 # Debian's and Ubuntu's switches; where they are not, nothing is switched off.
@@ -41,8 +41,11 @@ def what_is_missing() -> list[str]:
 
 def what_would_help() -> str:
     """What is possible without, but less."""
-    helpers = {"newuidmap": "users of their own (uidmap)", "slirp4netns": "a way to the network"}
-    missing = [f"{program} for {what}" for program, what in helpers.items() if not which(program)]
+    helpers = {
+        ("newuidmap",): "newuidmap for users of their own (uidmap)",
+        PROGRAMS: f"{' or '.join(PROGRAMS)} for a way to the network",
+    }
+    missing = [what for programs, what in helpers.items() if not any(map(which, programs))]
     return f"install {' and '.join(missing)}" if missing else ""
 
 
@@ -83,7 +86,7 @@ class Rootless:
         raise_loopback("/proc/self/ns/net")
         uplink = find_uplink()
         if uplink is None:
-            warn("pods have no way out of this machine: install slirp4netns")
+            warn(f"pods have no way out of this machine: install {' or '.join(PROGRAMS)}")
             return kept
         try:
             pid = self.outside.connect(uplink.words(kept.keeper.pid))

@@ -87,8 +87,10 @@ class OrdinaryUser:
 
 
 @contextmanager
-def ordinary_user(where: Sequence[str] = (), *, granted: bool = True) -> Iterator[OrdinaryUser]:
-    """`granted`: with ids for containers."""
+def ordinary_user(
+    where: Sequence[str] = (), *, granted: bool = True, hidden: Sequence[str] = ()
+) -> Iterator[OrdinaryUser]:
+    """`granted`: with ids for containers. `hidden`: programs that he does not have."""
     place = Path(tempfile.mkdtemp(prefix="sampan-user-"))
     place.chmod(0o755)
     try:
@@ -97,6 +99,9 @@ def ordinary_user(where: Sequence[str] = (), *, granted: bool = True) -> Iterato
         os.chown(user.home, user.uid, user.uid)
         _write_accounts(user, granted=granted)
         binds = _write_python(place) | {place / name: Path("/etc") / name for name in _ACCOUNTS}
+        for program in filter(None, map(shutil.which, hidden)):
+            (place / "absent").touch()
+            binds[place / "absent"] = Path(program)
         if _TUN.exists():
             os.mknod(place / "tun", 0o020666, os.makedev(10, 200))
             (place / "tun").chmod(0o666)
