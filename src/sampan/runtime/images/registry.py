@@ -15,7 +15,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import ClientStream
 from sampan.core.http.errors import HttpError
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, finish
 from sampan.runtime.images import manifests
 from sampan.runtime.images.claims import Claim
 from sampan.runtime.images.content import Descriptor, ImageError, Incoming, digest_of
@@ -162,7 +162,8 @@ class Puller:
                 try:
                     await self._fetch(client, part, incoming)
                 finally:
-                    await asyncio.to_thread(incoming.close)
+                    # Also who is cancelled just now leaves nothing behind that has not begun.
+                    await finish(asyncio.to_thread(incoming.close))
 
     async def _fetch(self, client: RegistryClient, part: Descriptor, incoming: Incoming) -> None:
         left = await asyncio.to_thread(incoming.go_on)
