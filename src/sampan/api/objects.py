@@ -20,21 +20,24 @@ def meta_of(obj: Obj) -> Obj:
 
 
 def name_of(obj: Obj) -> str:
-    return str(meta_of(obj).get("name") or "")
+    meta = obj.get("metadata")  # not by `meta_of`: nothing is asked for as often as these
+    return str(meta.get("name") or "") if meta else ""
 
 
 def namespace_of(obj: Obj) -> str:
-    return str(meta_of(obj).get("namespace") or "")
+    meta = obj.get("metadata")
+    return str(meta.get("namespace") or "") if meta else ""
 
 
 def key_of(obj: Obj) -> str:
     """`namespace/name`, or `name` for what has no namespace."""
-    namespace = namespace_of(obj)
-    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+    namespace, name = namespace_of(obj), name_of(obj)
+    return f"{namespace}/{name}" if namespace else name
 
 
 def uid_of(obj: Obj) -> str:
-    return str(meta_of(obj).get("uid") or "")
+    meta = obj.get("metadata")
+    return str(meta.get("uid") or "") if meta else ""
 
 
 def labels_of(obj: Obj) -> dict[str, str]:

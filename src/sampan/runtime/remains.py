@@ -61,9 +61,8 @@ def _cgroups_of(bundle: Path) -> list[Path]:
         path = str(said["linux"]["cgroupsPath"]).strip("/")
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    root = Path(CGROUPS)
-    places = [root, *(place for place in root.iterdir() if place.is_dir())]
-    return [place / path for place in places if path and (place / path).is_dir()]
+    places = [CGROUPS, *(f"{CGROUPS}/{name}" for name in os.listdir(CGROUPS))]
+    return [Path(place, path) for place in places if path and os.path.isdir(f"{place}/{path}")]
 
 
 def _processes_of(container: str, bundle: Path) -> list[int]:

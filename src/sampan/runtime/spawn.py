@@ -19,6 +19,7 @@ NOTHING, PIPE = subprocess.DEVNULL, subprocess.PIPE
 CGROUPS = "/sys/fs/cgroup"
 UNIFIED = f"{CGROUPS}/unified"
 _MOST_LINE = 1 << 16
+_libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS, _MS_REC, _MS_SLAVE = 0x20000, 0x4000, 1 << 19
 
 
@@ -141,12 +142,11 @@ def _end_unwanted(started: "asyncio.Future[subprocess.Popen[bytes]]") -> None:
 
 def _hide_unified() -> None:
     """In a mount namespace of this thread's own. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    _check(libc.unshare(_CLONE_NEWNS), "unshare")
+    _check(_libc.unshare(_CLONE_NEWNS), "unshare")
     slave = ctypes.c_ulong(_MS_REC | _MS_SLAVE)  # nothing goes back; all else stays as it is
-    _check(libc.mount(None, CGROUPS.encode(), None, slave, None), CGROUPS)
+    _check(_libc.mount(None, CGROUPS.encode(), None, slave, None), CGROUPS)
     # What crun makes there all the same goes with the namespace.
-    filled = libc.mount(b"none", UNIFIED.encode(), b"tmpfs", ctypes.c_ulong(0), b"size=64k")
+    filled = _libc.mount(b"none", UNIFIED.encode(), b"tmpfs", ctypes.c_ulong(0), b"size=64k")
     _check(filled, UNIFIED)
 
 

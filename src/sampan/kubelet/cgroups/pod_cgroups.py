@@ -110,6 +110,7 @@ class Cgroups:
         self._hierarchies, self._pids_limit = hierarchies, pids_limit
         self._bases = [str(path) for path in hierarchies.all]
         self._burstable: dict[str, int] = {}  # uid → cpu shares, of the pods that are here
+        self._made: dict[str, str] = {}  # uid → the folder that we made for it
         self._room = room or Limits()
 
     def prepare(self) -> None:
@@ -122,6 +123,7 @@ class Cgroups:
     def ensure(self, pod: Obj) -> str:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""
         path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
+        self._made[uid_of(pod)] = path
         self._make(path, limits)
         if qos_class(pod) == "Burstable":
             self._burstable[uid_of(pod)] = limits.cpu_shares
@@ -130,8 +132,12 @@ class Cgroups:
 
     def remove(self, uid: str) -> None:
         """Nothing of the pod is left in any hierarchy. Raises CgroupFailure while it is in use."""
-        for quality in FOLDERS:
-            self._remove(f"{self._shared(quality)}/{pod_folder(uid)}")
+        made = self._made.get(uid)
+        # Of a pod of before this start nobody knows its quality.
+        everywhere = (f"{self._shared(quality)}/{pod_folder(uid)}" for quality in FOLDERS)
+        for path in everywhere if made is None else (made,):
+            self._remove(path)
+        self._made.pop(uid, None)
         if self._burstable.pop(uid, None) is not None:
             self._share_among_burstable()
 
@@ -243,7 +249,7 @@ class Cgroups:
                 for controller in ("cpu", "memory", "pids", "hugetlb"):
                     base = self._hierarchies.by_controller.get(controller)
                     if base is not None:
-                        os.makedirs(f"{base}{path}", exist_ok=True)
+                        _make_folder(f"{base}{path}")
         except OSError as error:
             raise CgroupFailure(f"failed to create cgroup {path}: {error}") from error
         self._write(path, list(self._settings(limits)))
@@ -276,6 +282,15 @@ def _tell(command: list[str]) -> None:
         systemd.run_systemctl(command)
     except systemd.SystemdFailure as error:
         raise CgroupFailure(str(error)) from error
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(path, exist_ok=True)
 
 
 def _make_unified(base: Path, path: str) -> None:

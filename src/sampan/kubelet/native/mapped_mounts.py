@@ -22,6 +22,7 @@ _HERE, _EMPTY_PATH, _RECURSIVE = -100, 0x1000, 0x8000
 _CLONE, _CLOSE_ON_EXEC = 1, 0x80000
 _FROM_DESCRIPTOR = 4
 _ID_MAP = 0x00100000
+_libc = ctypes.CDLL(None, use_errno=True)
 _ATTRIBUTES = struct.Struct("QQQQ")  # set, clear, propagation, user namespace
 
 
@@ -57,8 +58,7 @@ def mount_mapped(source: str, target: Path, users: Path) -> None:
 
 
 def _call(number: int, *arguments: object, source: str) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    done: int = libc.syscall(number, *arguments)
+    done: int = _libc.syscall(number, *arguments)
     if done >= 0:
         return done
     failure = ctypes.get_errno()

@@ -20,6 +20,7 @@ from sampan.kubelet.volumes.mounts import MS_BIND, mount, unmount_all
 NETWORK, IPC, UTS, USERS = "net", "ipc", "uts", "user"
 _FLAGS = {NETWORK: 0x40000000, IPC: 0x08000000, UTS: 0x04000000}
 _SECONDS = 10.0
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def make_namespaces(
@@ -108,8 +109,7 @@ def _pin(namespace: str, file: Path) -> None:
 
 
 def _call(name: str, *arguments: int | bytes) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if getattr(libc, name)(*arguments) != 0:
+    if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), name)
 

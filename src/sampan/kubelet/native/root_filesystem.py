@@ -23,6 +23,7 @@ from sampan.runtime import user_namespace
 _FUSE_SECONDS = 10.0
 VOLUMES = "volumes"  # of a container in a user namespace, mapped
 _IMAGE_VOLUMES = "image-volumes"
+_libc = ctypes.CDLL(None, use_errno=True)
 _OPENAT2, _RESOLVE_BENEATH = 437, 0x08
 
 
@@ -123,8 +124,7 @@ def directory_inside(root: Path, path: str) -> str:
     how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, _RESOLVE_BENEATH)
     opened = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        found = libc.syscall(_OPENAT2, opened, os.fsencode(path), how, len(how))
+        found = _libc.syscall(_OPENAT2, opened, os.fsencode(path), how, len(how))
         if found < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), path)

@@ -8,19 +8,18 @@ import ctypes
 import errno
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 0x1000, 0x4000, 1 << 20
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _MOUNTINFO = Path("/proc/self/mountinfo")
+_libc = ctypes.CDLL(None, use_errno=True)  # once: each is a class of its own
 
 
 def mount(source: str, target: str, fstype: str = "", flags: int = 0, options: str = "") -> None:
     """Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    done = libc.mount(
+    done = _libc.mount(
         os.fsencode(source), os.fsencode(target), fstype.encode() or None,
         ctypes.c_ulong(flags), options.encode() or None,
     )  # fmt: skip
@@ -41,8 +40,7 @@ def share(directory: str) -> None:
 
 def unmount(place: str) -> bool:
     """Take away the uppermost mount at `place`, at once, whoever uses it. False: none is there."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(os.fsencode(place), _MNT_DETACH | _UMOUNT_NOFOLLOW) == 0:
+    if _libc.umount2(os.fsencode(place), _MNT_DETACH | _UMOUNT_NOFOLLOW) == 0:
         return True
     number = ctypes.get_errno()
     if number in (errno.EINVAL, errno.ENOENT):
@@ -67,7 +65,10 @@ def is_shared(place: str) -> bool:
 
 def mounts_below(directory: str, mountinfo: str | None = None) -> list[str]:
     """At and below it, in the order in which they were mounted."""
-    lines: Iterable[str] = (_MOUNTINFO.read_text() if mountinfo is None else mountinfo).splitlines()
+    text = _MOUNTINFO.read_text() if mountinfo is None else mountinfo
+    name = os.path.basename(directory)
+    # Most are of other pods; a name that the kernel writes otherwise is looked for everywhere.
+    lines = [line for line in text.splitlines() if name in line or "\\" in line]
     places = (_decode(line.split(" ")[4]) for line in lines)
     return [place for place in places if place == directory or place.startswith(f"{directory}/")]
 
@@ -75,8 +76,9 @@ def mounts_below(directory: str, mountinfo: str | None = None) -> list[str]:
 def unmount_below(directory: str) -> None:
     """Raises OSError where something stays: then nothing below may be removed."""
     real = os.path.realpath(directory)
-    for place in reversed(mounts_below(real)):
-        unmount(place)
+    undone = [unmount(place) for place in reversed(mounts_below(real))]
+    if all(undone):
+        return  # each of them; the list of all mounts is long where pods are many
     left = mounts_below(real)
     if left:
         raise OSError(errno.EBUSY, "still mounted", left[0])
