@@ -208,6 +208,70 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
     assert done.stdout.endswith("restored\n"), done.stdout + done.stderr
 
 
+def test_routes_to_other_nodes_outlive_a_link_that_goes_down_and_one_that_cannot_be_set(tmp_path):
+    """In a network namespace of its own: the node `a-far` is on no network of this machine."""
+    script = textwrap.dedent(
+        """
+        import asyncio, subprocess, sys
+        from sampan.api.resources import NODES
+        from sampan.client.informer import Informers
+        from sampan.core.clock import SystemClock
+        from sampan.core.tasks import Tasks
+        from sampan.network.overlay.overlay import Overlay, OverlaySettings
+        from sampan.testing.worlds.small_api import SmallApi
+
+        def ip(*words):
+            command = ["ip", *words]
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+        def node(name, address, cidr):
+            status = {"addresses": [{"type": "InternalIP", "address": address}]}
+            return {"metadata": {"name": name}, "spec": {"podCIDRs": [cidr]}, "status": status}
+
+        async def until(true):
+            async with asyncio.timeout(60):
+                while not true():
+                    await asyncio.sleep(0.02)
+
+        def routed():
+            return "10.244.2.0/24 via 192.0.2.2" in ip("route")
+
+        async def story(data):
+            ip("link", "add", "eth0", "type", "veth", "peer", "name", "wire")
+            ip("link", "set", "wire", "up")
+            ip("addr", "add", "192.0.2.1/24", "dev", "eth0")
+            ip("link", "set", "eth0", "up")
+            clock = SystemClock()
+            api, tasks = SmallApi(clock), Tasks("test")
+            await api.create(NODES, node("a-far", "203.0.113.9", "10.244.1.0/24"))
+            await api.create(NODES, node("b-near", "192.0.2.2", "10.244.2.0/24"))
+            informers = Informers(api, clock=clock)
+            settings = OverlaySettings("me", ("192.0.2.1",), ("10.244.0.0/24",), "sampan0", data,
+                                       "host-gw")
+            informers.start()
+            tasks.supervise("routes", Overlay(settings, informers, clock).run)
+            await until(routed)
+            ip("link", "set", "eth0", "down")
+            assert not routed()
+            ip("link", "set", "eth0", "up")
+            await until(routed)
+            ip("route", "del", "10.244.2.0/24")
+            await until(routed)
+            await tasks.stop()
+            await informers.stop()
+            print("routed")
+
+        asyncio.run(story(sys.argv[1]))
+        """
+    )
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", script, str(tmp_path)],
+        env={"PYTHONPATH": SOURCES, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        check=False, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.stdout.endswith("routed\n"), done.stdout + done.stderr
+
+
 async def run_to_its_end(node, command):
     place = generate.NodeFacts(
         "n", root_dir=str(node.data_dir / "kubelet"), log_root=str(node.data_dir / "logs")

@@ -148,6 +148,7 @@ def test_pods_on_three_machines_are_one_network(world):
     eventually(lambda: _said(kubectl, "exec", "on-three", "--", "hostname") == "on-three", 30)
     assert ask_from_pod(kubectl, "on-three", cluster_address, 80) in everywhere
     _local_traffic_stays_local(kubectl, first, joined)
+    _node_is_cut_off_and_comes_back(kubectl, joined[1], both["on-one"])
     _node_leaves_and_comes_back(kubectl, first, joined[0], addresses["on-two"])
 
 
@@ -201,6 +202,20 @@ def _said(kubectl, *words):
         return kubectl(*words).strip()
     except KubectlFailure as failure:
         return failure.stderr
+
+
+def _node_is_cut_off_and_comes_back(kubectl, node, addresses):
+    """Its link goes down, and with that go its routes; it comes back with its addresses."""
+    machine = node.machine
+    machine.run("ip", "link", "set", "eth0", "down")
+    for address in addresses:
+        assert ask_from(machine, address, 8080) != "on-one"
+    machine.run("ip", "link", "set", "eth0", "up")
+    machine.run("ip", "addr", "add", f"{machine.address_ipv6}/64", "dev", "eth0", "nodad")
+    for address in addresses:
+        eventually(lambda a=address: ask_from(machine, a, 8080) == "on-one", 60)
+        eventually(lambda a=address: ask_from_pod(kubectl, "on-three", a, 8080) == "on-one", 60)
+    eventually(lambda: ready(kubectl, "three"), 60)
 
 
 def _node_leaves_and_comes_back(kubectl, first, node, address):

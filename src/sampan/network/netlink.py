@@ -127,6 +127,30 @@ def uplinks(address: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def gateway_routes() -> set[tuple[str, str]]:
+    """Network and gateway."""
+    found = set()
+    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+        _, target, gateway, flags, _, _, _, mask, *_ = line.split()
+        if int(flags, 16) & _RTF_GATEWAY:
+            network, by = (
+                socket.inet_ntoa(struct.pack("=I", int(each, 16))) for each in (target, gateway)
+            )
+            found.add((f"{network}/{int(mask, 16).bit_count()}", by))
+    return found | gateway_routes_ipv6(_ipv6_table())
+
+
+def gateway_routes_ipv6(table: str) -> set[tuple[str, str]]:
+    """Of the kernel's table as text. Pure."""
+    found = set()
+    for line in table.splitlines():
+        target, bits, _, _, gateway, _, _, _, flags, _ = line.split()
+        if int(flags, 16) & _RTF_GATEWAY:
+            network = ipaddress.IPv6Network((bytes.fromhex(target), int(bits, 16)))
+            found.add((str(network), str(ipaddress.IPv6Address(bytes.fromhex(gateway)))))
+    return found
+
+
 def _direct_routes() -> list[tuple[str, str]]:
     """Network and interface."""
     found = []
@@ -148,11 +172,15 @@ def routed_networks_ipv6(*, gateways: bool = True) -> list[tuple[str, str]]:
 
 
 def _routes_ipv6(*, gateways: bool = True) -> list[tuple[str, str]]:
+    return parse_routes_ipv6(_ipv6_table(), gateways=gateways)
+
+
+def _ipv6_table() -> str:
+    """Empty where the machine has no IPv6."""
     try:
-        table = Path("/proc/net/ipv6_route").read_text()
+        return Path("/proc/net/ipv6_route").read_text()
     except FileNotFoundError:
-        return []
-    return parse_routes_ipv6(table, gateways=gateways)
+        return ""
 
 
 def parse_routes_ipv6(table: str, *, gateways: bool = True) -> list[tuple[str, str]]:

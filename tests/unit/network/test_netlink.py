@@ -3,7 +3,7 @@ import platform
 
 import pytest
 
-from sampan.network.netlink import alias_of, parse_routes_ipv6, set_alias
+from sampan.network.netlink import alias_of, gateway_routes_ipv6, parse_routes_ipv6, set_alias
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="netlink is Linux's own")
 
@@ -58,4 +58,5 @@ def test_the_kernel_s_ipv6_routes_are_read():
     )
     direct, far = ("fd00:1000::/64", "br0"), ("2001:db8::/32", "eth0")
     assert parse_routes_ipv6(table) == [direct, far, ("::/0", "eth0")]
+    assert gateway_routes_ipv6(table) == {("2001:db8::/32", "fe80::1"), ("::/0", "fe80::1")}
     assert parse_routes_ipv6(table, gateways=False) == [direct]

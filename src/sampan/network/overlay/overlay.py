@@ -3,12 +3,14 @@
 Job: hear of Nodes, ask the plan, tell the kernel.
 Invariant: what was routed is recorded in the data directory before it is, so that `tear_down` finds
     it, also after SIGKILL.
+Invariant: a route that cannot be set keeps no other from being set; one that somebody takes away,
+    or that goes with a link, is set again.
 Owner: one per node; the only one who writes these routes and the tunnel's interface.
 """
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.network import netlink
+from sampan.network.overlay.route_watch import RouteWatch
 from sampan.network.overlay.routes import (
     Mode,
     Neighbourhood,
@@ -26,6 +29,7 @@ from sampan.network.overlay.routes import (
     changes,
     hardware_address,
     internal_addresses,
+    lost_routes,
     pod_cidrs,
     pod_mtu,
     pod_routes,
@@ -58,51 +62,61 @@ class Overlay:
         self._settings, self._clock = settings, clock
         self._nodes = informers.of(NODES)
         self._routes = recorded(Path(settings.data_dir))
+        self._was_near = False  # this machine was on a network with others
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
         """Until cancelled. The routes stay, as the pods may."""
         self._nodes.on_change(self._node_changed)
         await self._nodes.synced()
-        while True:
-            self._wake.clear()
-            try:
-                self._sync()
-            except OSError as error:
-                log.warning("a route to another node's pods cannot be set", error=error)
-                await self._clock.sleep(RETRY_SECONDS)
-                continue
-            await self._wake.wait()
+        watch = RouteWatch(self._wake.set)
+        try:
+            while True:
+                self._wake.clear()
+                if not self._sync():
+                    await self._clock.sleep(RETRY_SECONDS)
+                    continue
+                await self._wake.wait()
+        finally:
+            watch.close()
 
     def _node_changed(self, old: Obj | None, new: Obj | None) -> None:
         """Nodes say every few seconds that they are well: that changes no route."""
         if old is None or new is None or _facts(old) != _facts(new):
             self._wake.set()
 
-    def _sync(self) -> None:
-        settings = self._settings
+    def _sync(self) -> bool:
+        """False where it must be tried again: a route could not be set, or was somebody's to take
+        away, who may do so again."""
         near = Neighbourhood(tuple(netlink.own_networks()))
-        nodes = list(self._nodes.cache.all())
+        if not self._is_connected(near):
+            return True  # nothing can be reached; when the link is up there is news
+        settings = self._settings
         own = (settings.node_name, settings.addresses)
-        wanted = pod_routes(nodes, own, near, settings.mode)
+        wanted = pod_routes(list(self._nodes.cache.all()), own, near, settings.mode)
         gone, fresh = changes(self._routes, wanted)
-        if not gone and not fresh:
-            return
+        lost = lost_routes(self._routes, wanted, netlink.gateway_routes())
+        if not (gone or fresh or lost):
+            return True
         record(Path(settings.data_dir), {**self._routes, **wanted}.values())
-        if any(route.tunnel for route in fresh):
-            self._ensure_tunnel()
-        for route in gone:
-            netlink.delete_route(route.cidr)
-        for route in fresh:
-            self._set(route)
-        record(Path(settings.data_dir), wanted.values())
+        failed = [route for route in gone if not _attempt(_delete, route)]
+        failed += [route for route in (*fresh, *lost) if not _attempt(self._set, route)]
         self._routes = wanted
-        log.info("routes to other nodes' pods changed", nodes=len(wanted))
+        record(Path(settings.data_dir), wanted.values())
+        log.info("routes to other nodes' pods changed", nodes=len(wanted), lost=len(lost))
+        return not (failed or lost)
+
+    def _is_connected(self, near: Neighbourhood) -> bool:
+        """False while the link that others were reached by is down. Some machines have none."""
+        here = any(near.has(address) for address in self._settings.addresses)
+        self._was_near = self._was_near or here
+        return here or not self._was_near
 
     def _set(self, route: PodRoute) -> None:
         if not route.tunnel:
             netlink.set_route(route.cidr, route.node)
             return
+        self._ensure_tunnel()
         there = tunnel_address(route.cidr)
         hardware = hardware_address(route.node)
         netlink.set_neighbour(self._settings.tunnel, there, hardware)
@@ -119,10 +133,24 @@ class Overlay:
             netlink.set_address(settings.tunnel, tunnel_address(subnet), bits)
 
 
+def _attempt(do: Callable[[PodRoute], None], route: PodRoute) -> bool:
+    try:
+        do(route)
+    except OSError as error:
+        log.warning("a route to another node's pods cannot be changed",
+                    cidr=route.cidr, node=route.node, error=error)  # fmt: skip
+        return False
+    return True
+
+
+def _delete(route: PodRoute) -> None:
+    netlink.delete_route(route.cidr)
+
+
 def tear_down(data_dir: Path, bridge: str) -> None:
     """Every route that was ever recorded and not taken back, and the tunnel."""
     for route in recorded(data_dir).values():
-        netlink.delete_route(route.cidr)
+        _delete(route)
     netlink.delete_link(f"{bridge}-vx")
     _file(data_dir).unlink(missing_ok=True)
 

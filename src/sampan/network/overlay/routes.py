@@ -7,7 +7,7 @@ Invariant: never a route to this node's own range, nor two to the same one.
 
 import hashlib
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal
 
 from sampan.api.objects import Obj, is_deleted, name_of
@@ -109,3 +109,19 @@ def changes(
     """Those that go, and those that come or change."""
     gone = [route for cidr, route in before.items() if cidr not in after]
     return gone, [route for cidr, route in after.items() if before.get(cidr) != route]
+
+
+def lost_routes(
+    before: dict[str, PodRoute], after: dict[str, PodRoute], present: Set[tuple[str, str]]
+) -> list[PodRoute]:
+    """Those that were set, are still wanted, and are not there: network and gateway of `present`
+    are what the kernel has."""
+    return [
+        route
+        for cidr, route in after.items()
+        if before.get(cidr) == route and (cidr, next_hop(route)) not in present
+    ]
+
+
+def next_hop(route: PodRoute) -> str:
+    return tunnel_address(route.cidr) if route.tunnel else route.node

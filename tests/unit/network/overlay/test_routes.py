@@ -5,6 +5,7 @@ from sampan.network.overlay.routes import (
     PodRoute,
     changes,
     hardware_address,
+    lost_routes,
     pod_mtu,
     pod_routes,
     tunnel_address,
@@ -121,3 +122,15 @@ def test_a_tunnel_over_ipv6_takes_more_of_each_packet():
     assert len(hardware_address("2001:db8::1")) == 6
     assert hardware_address("2001:db8::1") != hardware_address("2001:db8::2")
     assert tunnel_address(V6) == "fd00:10:244:1::"
+
+
+def test_a_route_that_the_kernel_has_no_more_is_lost():
+    straight = PodRoute("10.244.1.0/24", "192.0.2.2", tunnel=False)
+    tunnelled = PodRoute("10.244.2.0/24", "198.51.100.2", tunnel=True)
+    known = {route.cidr: route for route in (straight, tunnelled)}
+    both = {("10.244.1.0/24", "192.0.2.2"), ("10.244.2.0/24", "10.244.2.0")}
+    assert lost_routes(known, known, both) == []
+    assert lost_routes(known, known, both - {("10.244.1.0/24", "192.0.2.2")}) == [straight]
+    assert lost_routes(known, known, {("10.244.1.0/24", "192.0.2.9")}) == [straight, tunnelled]
+    assert lost_routes({}, known, set()) == [], "never set: that is another matter"
+    assert lost_routes(known, {}, set()) == []
