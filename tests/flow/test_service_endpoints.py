@@ -227,3 +227,44 @@ async def test_endpoints_are_shared_by_zones_as_their_processors_are(plane):
     assert ("TopologyAwareHintsEnabled", enabled) in told
     disabled = "Nodes only ready in one zone, addressType: IPv4"
     assert ("TopologyAwareHintsDisabled", disabled) in told
+
+
+@with_endpoints
+async def test_a_pod_without_the_port_of_that_name_is_an_endpoint_without_ports(plane):
+    """As the original: its name resolves under a headless service, though no port leads to it."""
+    await plane.client.create(SERVICES, service(ports=[{"port": 80, "targetPort": "nowhere"}]))
+    await add_pod(plane, "a", "10.0.0.1")
+    assert await shown(plane) == {"10.0.0.1": (True, True, False)}
+    [one] = await slices(plane)
+    assert not one["ports"]
+    endpoints = await plane.client.get(ENDPOINTS, "default", "web")
+    assert not endpoints.get("subsets")
+
+
+with_balancers = story(["service-lb-controller"])
+
+
+async def balanced(plane, name):
+    await plane.settled()
+    found = await plane.client.get(SERVICES, "default", name)
+    return [each["ip"] for each in found["status"]["loadBalancer"].get("ingress") or ()]
+
+
+@with_balancers
+async def test_of_two_load_balancers_with_one_port_the_older_has_it_until_it_goes(plane):
+    status = {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+              "conditions": [{"type": "Ready", "status": "True"}]}  # fmt: skip
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": status}
+    await plane.client.create(NODES, node)
+    for name in ("first", "second"):
+        obj = service(type="LoadBalancer")
+        await plane.client.create(SERVICES, {**obj, "metadata": {"name": name}}, "default")
+        await plane.clock.sleep(1)
+    assert await balanced(plane, "first") == ["192.0.2.1"]
+    assert await balanced(plane, "second") == []
+    [event] = (await plane.client.list(EVENTS, "default")).items
+    assert event["involvedObject"]["name"] == "second"
+    assert event["reason"] == "SyncLoadBalancerFailed"
+    assert "port 80/TCP of the nodes is Service default/first's" in event["message"]
+    await plane.client.delete(SERVICES, "default", "first")
+    assert await balanced(plane, "second") == ["192.0.2.1"]

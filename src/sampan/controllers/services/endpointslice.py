@@ -108,8 +108,6 @@ def endpoints_of(
         if pod_facts.is_terminal(pod) or not addresses:
             continue
         ports = ports_of(service, pod)
-        if not ports and service["spec"].get("ports"):
-            continue  # none of its ports leads anywhere on this pod
         endpoint = _endpoint(service, pod, addresses, publish_all, zones)
         found.setdefault(ports, {})[uid_of(pod)] = endpoint
     return found

@@ -3,6 +3,7 @@
 Job: decide which addresses a Service of type LoadBalancer has; the nodes' rules do the rest.
 Invariant: a Service with a loadBalancerClass is somebody else's.
 Invariant: a node is in the status only while it is Ready and may be used for it.
+Invariant: a port of the nodes' addresses is one Service's: the oldest has it, others wait for it.
 """
 
 import ipaddress
@@ -11,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, namespace_of
 from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICES
 from sampan.api.rules.conditions import is_true
-from sampan.controllers.actions import NOTHING, Plan, status_patch
-from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.client.events import reference
+from sampan.controllers.actions import NOTHING, Plan, Record, status_patch
+from sampan.controllers.controller import Caches, Controller, View
 
 NAME = "service-lb-controller"
 EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -20,36 +22,95 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 
 def service_lb_controller() -> Controller:
+    told: dict[str, str] = {}  # who was told what keeps him waiting
+
     async def planned(view: View, key: str) -> Plan:
         service = view.cache(SERVICES).get(key)
         if service is None:
+            told.pop(key, None)
             return NOTHING
+        rivals = _sharing_ports(view.cache, service)
         slices = view.cache(ENDPOINT_SLICES).by("balanced", key)
-        return plan(service, list(view.cache(NODES).all()), slices)
+        decided = plan(service, list(view.cache(NODES).all()), slices, rivals)
+        why = why_waiting(service, rivals)
+        before = told.pop(key, "")
+        if not why:
+            return decided
+        told[key] = why
+        return decided if why == before else Plan([*decided.actions, _refusal(service, why)])
 
     return Controller(
         name=NAME,
         component="service-controller",
         aliases=("service-lb",),
-        wakes={SERVICES: own_key, NODES: _balanced_services, ENDPOINT_SLICES: _service_of_slice},
+        wakes={SERVICES: _rivals, NODES: _balanced_services, ENDPOINT_SLICES: _service_of_slice},
         planned=planned,
-        indices={ENDPOINT_SLICES: {"balanced": _by_service}},
+        indices={ENDPOINT_SLICES: {"balanced": _by_service}, SERVICES: {"ports": balanced_ports}},
         workers=1,
     )
 
 
-def plan(service: Obj, nodes: Sequence[Obj], slices: Sequence[Obj]) -> Plan:
+def plan(
+    service: Obj, nodes: Sequence[Obj], slices: Sequence[Obj], rivals: Sequence[Obj] = ()
+) -> Plan:
+    """`rivals`: Services that want a port that this one wants."""
     spec, status = service.get("spec") or {}, service.get("status") or {}
     present = (status.get("loadBalancer") or {}).get("ingress") or []
     if spec.get("loadBalancerClass") or is_deleted(service):
         return NOTHING
-    balances = spec.get("type") == "LoadBalancer"
+    balances = spec.get("type") == "LoadBalancer" and not why_waiting(service, rivals)
     wanted = _ingress(spec, nodes, slices) if balances else []
     if wanted == present:
         return NOTHING
     balancer = {"ingress": wanted} if wanted else {}
     patch = status_patch(SERVICES, service, {**status, "loadBalancer": balancer})
     return NOTHING if patch is None else Plan([patch])
+
+
+def why_waiting(service: Obj, rivals: Sequence[Obj]) -> str:
+    """Empty where no older Service has a port that this one wants."""
+    for port in balanced_ports(service):
+        for rival in sorted(rivals, key=_age):
+            if port in balanced_ports(rival) and _age(rival) < _age(service):
+                return f"port {port} of the nodes is Service {key_of(rival)}'s"
+    return ""
+
+
+def _age(service: Obj) -> tuple[str, str]:
+    return service["metadata"].get("creationTimestamp") or "", key_of(service)
+
+
+def balanced_ports(service: Obj) -> list[str]:
+    """`80/TCP`: those that a Service wants on the nodes' addresses."""
+    spec = service.get("spec") or {}
+    if spec.get("type") != "LoadBalancer" or spec.get("loadBalancerClass") or is_deleted(service):
+        return []
+    return [f"{port['port']}/{port.get('protocol') or 'TCP'}" for port in spec.get("ports") or ()]
+
+
+def _sharing_ports(caches: Caches, service: Obj) -> list[Obj]:
+    found = {
+        key_of(other): other
+        for port in balanced_ports(service)
+        for other in caches(SERVICES).by("ports", port)
+        if key_of(other) != key_of(service)
+    }
+    return list(found.values())
+
+
+def _rivals(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """The Service itself; and where its ports changed, whoever waits for one of them."""
+    before, after = ((balanced_ports(obj) if obj is not None else []) for obj in (old, new))
+    woken = {key_of(obj) for obj in (old, new) if obj is not None}
+    if before != after:
+        for port in {*before, *after}:
+            woken.update(key_of(other) for other in caches(SERVICES).by("ports", port))
+    return woken
+
+
+def _refusal(service: Obj, why: str) -> Record:
+    message = f"Error syncing load balancer: failed to ensure load balancer: {why}"
+    return Record(reference(service), "Warning", "SyncLoadBalancerFailed", message)
 
 
 def _ingress(spec: Obj, nodes: Sequence[Obj], slices: Sequence[Obj]) -> list[Obj]:

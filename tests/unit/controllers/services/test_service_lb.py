@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.controllers.services.service_lb import plan
+from sampan.controllers.services.service_lb import plan, why_waiting
 
 
 def node(name, address, ready="True", **labels):
@@ -13,9 +13,10 @@ def node(name, address, ready="True", **labels):
     }
 
 
-def service(kind="LoadBalancer", ingress=(), **spec):
+def service(kind="LoadBalancer", ingress=(), name="s", born=5, **spec):
     status = {"loadBalancer": {"ingress": list(ingress)} if ingress else {}}
-    meta = {"name": "s", "namespace": "d", "uid": "u"}
+    when = f"2026-01-01T00:00:0{born}Z"
+    meta = {"name": name, "namespace": "d", "uid": "u", "creationTimestamp": when}
     return {"metadata": meta, "spec": {"type": kind, **spec}, "status": status}
 
 
@@ -28,8 +29,8 @@ NODES = [
 ]
 
 
-def addresses(obj, slices=()):
-    actions = plan(obj, NODES, slices).actions
+def addresses(obj, slices=(), rivals=()):
+    actions = plan(obj, NODES, slices, rivals).actions
     if not actions:
         return None
     balancer = actions[0].patch["status"]["loadBalancer"]
@@ -59,3 +60,30 @@ def test_others_are_left_alone(obj):
 
 def test_a_service_that_is_no_load_balancer_any_more_loses_its_addresses():
     assert addresses(service("ClusterIP", ingress=[{"ip": "192.0.2.1"}])) == []
+
+
+WEB = [{"port": 80}, {"port": 443, "protocol": "TCP"}]
+
+
+def test_a_port_of_the_nodes_is_the_oldest_service_s():
+    old = service(name="old", born=1, ports=WEB)
+    assert addresses(old, rivals=[service(born=2, ports=WEB)]) == ["192.0.2.1", "192.0.2.2"]
+    young = service(born=2, ports=[{"port": 443}])
+    assert why_waiting(young, [old]) == "port 443/TCP of the nodes is Service d/old's"
+    assert addresses(young, rivals=[old]) is None, "it has no address, and gets none"
+    had = service(born=2, ports=WEB, ingress=[{"ip": "192.0.2.1"}])
+    assert addresses(had, rivals=[old]) == []
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        service(born=1, name="r", ports=[{"port": 80, "protocol": "UDP"}]),
+        service(born=1, name="r", ports=[{"port": 81}]),
+        service("NodePort", born=1, name="r", ports=WEB),
+        service(born=1, name="r", ports=WEB, loadBalancerClass="mine.example/x"),
+        service(born=9, name="r", ports=WEB),
+    ],
+)
+def test_who_wants_another_port_or_came_later_is_in_nobody_s_way(rival):
+    assert why_waiting(service(ports=WEB), [rival]) == ""
