@@ -3,12 +3,13 @@
 Job: both ends and the policies → words. Pure.
 """
 
+import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sampan.api.objects import Obj, name_of
 from sampan.cmd.errors import CannotStart
 from sampan.core.fast_dataclass import dataclass
-from sampan.network.policies.compiled import CompiledPolicy, Labels
+from sampan.network.policies.compiled import EGRESS, CompiledPolicy, Labels
 from sampan.network.policies.elements_of_pod import PodView, pod_view
 from sampan.network.policies.judgement import Connection, Judgement, judgements
 
@@ -19,6 +20,7 @@ _WORDS = {"egress": "leave", "ingress": "come in"}
 class Rules:
     policies: Sequence[CompiledPolicy]
     namespaces: Mapping[str, Labels]
+    own_node: frozenset[str] = frozenset()  # the addresses of the sender's node
 
     def judge(self, connection: Connection) -> list[Judgement]:
         return judgements(connection, self.policies, self.namespaces)
@@ -26,14 +28,23 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
+    """A pod by its name, or an address that is no pod's."""
+
     pod: str
     port: int
+    address: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"pod/{self.pod}" if self.pod else self.address
 
 
 def judged_lines(title: str, connection: Connection, rules: Rules) -> list[str]:
-    found = rules.judge(connection)
+    found = _judged(connection, rules)
     verdict = "allowed" if all(each.allowed for each in found) else "refused"
     asked = f"{title}, {connection.protocol} {connection.port}"
+    if not found:
+        return [f"{asked}: allowed: no NetworkPolicy comes between a pod and its own node."]
     return [f"{asked}: {verdict} by NetworkPolicies.", *map(_line, found)]
 
 
@@ -41,7 +52,7 @@ def service_connection_lines(
     title: str, connections: Sequence[tuple[Endpoint, Connection]], rules: Rules
 ) -> list[str]:
     """Each endpoint is a connection of its own: policies look at pods, not at Services."""
-    verdicts = [(endpoint, rules.judge(connection)) for endpoint, connection in connections]
+    verdicts = [(endpoint, _judged(connection, rules)) for endpoint, connection in connections]
     allowed = sum(all(each.allowed for each in found) for _, found in verdicts)
     if allowed == len(verdicts):
         summary = "allowed by NetworkPolicies"
@@ -51,13 +62,24 @@ def service_connection_lines(
         summary = f"NetworkPolicies let it reach {allowed} of {len(verdicts)} endpoints"
     lines = [f"{title}: {summary}."]
     for endpoint, found in verdicts:
-        lines.append(f"  endpoint pod/{endpoint.pod}, port {endpoint.port}:")
-        lines += [f"  {_line(each)}" for each in found]
+        lines.append(f"  endpoint {endpoint.title}, port {endpoint.port}:")
+        lines += [f"  {_line(each)}" for each in found] or [
+            "    no NetworkPolicy comes between a pod and its own node"
+        ]
     return lines
 
 
+def _judged(connection: Connection, rules: Rules) -> list[Judgement]:
+    """Nothing is judged between a pod and its node; what is no pod is isolated by nobody."""
+    if set(connection.target.addresses) <= rules.own_node:
+        return []
+    found = rules.judge(connection)
+    return found if connection.target.namespace else [each for each in found
+                                                      if each.direction == EGRESS]  # fmt: skip
+
+
 def endpoints_of(service: Obj, slices: Sequence[Obj], port: int, protocol: str) -> list[Endpoint]:
-    """The pods that are ready behind a port of a Service. Raises CannotStart: no such port."""
+    """What is ready behind a port of a Service. Raises CannotStart: no such port."""
     ports = (service.get("spec") or {}).get("ports") or ()
     for each in ports:
         if (each.get("port"), each.get("protocol") or "TCP") == (port, protocol):
@@ -74,9 +96,30 @@ def _ready_behind(piece: Obj, port_name: str) -> Iterator[Endpoint]:
         if (each.get("name") or "") == port_name and each.get("port")
     ]
     for entry in piece.get("endpoints") or () if numbers else ():
-        pod = (entry.get("targetRef") or {}).get("name")
-        if pod and (entry.get("conditions") or {}).get("ready") is not False:
-            yield Endpoint(pod, numbers[0])
+        if (entry.get("conditions") or {}).get("ready") is not False:
+            yield from _endpoint(entry, numbers[0])
+
+
+def _endpoint(entry: Obj, port: int) -> Iterator[Endpoint]:
+    target = entry.get("targetRef") or {}
+    if target.get("name") and target.get("kind", "Pod") == "Pod":
+        yield Endpoint(str(target["name"]), port)
+    elif entry.get("addresses"):
+        yield Endpoint("", port, str(entry["addresses"][0]))
+
+
+def view_of_address(address: str) -> PodView:
+    """Of what is no pod: only ipBlocks are about it."""
+    return PodView("", {}, (address,), local=False)
+
+
+def addresses_of_node(pod: Obj, node: Obj | None) -> frozenset[str]:
+    """Of the pod's own node, and at which it answers its pods."""
+    status = pod.get("status") or {}
+    hosts = [entry["ip"] for entry in status.get("hostIPs") or () if entry.get("ip")]
+    ranges = ((node or {}).get("spec") or {}).get("podCIDRs") or ()
+    gateways = [str(ipaddress.ip_network(cidr)[1]) for cidr in ranges]
+    return frozenset([*hosts, *gateways])
 
 
 def view_of(pod: Obj) -> PodView:

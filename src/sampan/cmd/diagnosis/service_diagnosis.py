@@ -12,6 +12,7 @@ from sampan.network.dns import wire
 from sampan.network.dns.zone import ClusterZone
 
 MOST_NAMES = 5
+PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 
 
 def service_lines(
@@ -25,11 +26,38 @@ def service_lines(
     ready = ready_addresses(slices)
     where = "no address of its own" if spec.get("clusterIP") == "None" else spec.get("clusterIP")
     lines = [f"{title} ({spec.get('type') or 'ClusterIP'}, {where}) is {name}."]
+    lines += _balancer_lines(service)
+    if PROXY_NAME in labels_of(service):
+        lines.append(f"Its label {PROXY_NAME} leaves it to another proxy than the nodes' own.")
     if ready:
         lines.append(f"It leads to {len(ready)} endpoint(s): {_few(ready)}.")
+        if spec.get("internalTrafficPolicy") == "Local":
+            lines.append("internalTrafficPolicy Local: pods reach endpoints of their own node only,"
+                         f" and these are on {_few(_nodes(slices))}.")  # fmt: skip
         return [*lines, *_port_lines(service, pods)]
     lines.append("It has no ready endpoint: connections to it are refused.")
-    return lines + _causes(spec, slices, pods)
+    return [*lines, *_causes(spec, slices, pods), *_port_lines(service, pods)]
+
+
+def _balancer_lines(service: Obj) -> list[str]:
+    balancer = (service.get("status") or {}).get("loadBalancer") or {}
+    spec = service.get("spec") or {}
+    if spec.get("type") != "LoadBalancer" or balancer.get("ingress"):
+        return []
+    if spec.get("loadBalancerClass"):
+        return [f"It waits for an address from whoever serves the class {spec['loadBalancerClass']}"
+                " of load balancers."]  # fmt: skip
+    return ["It has no address outside of the cluster yet: no node can serve it, an older Service "
+            "has its port (its events say so), or --service-lb is off."]  # fmt: skip
+
+
+def _nodes(slices: Sequence[Obj]) -> list[str]:
+    return sorted({
+        entry.get("nodeName") or "no node"
+        for piece in slices
+        for entry in piece.get("endpoints") or ()
+        if (entry.get("conditions") or {}).get("ready") is not False
+    })  # fmt: skip
 
 
 def _causes(spec: Obj, slices: Sequence[Obj], pods: Sequence[Obj]) -> list[str]:
@@ -41,7 +69,8 @@ def _causes(spec: Obj, slices: Sequence[Obj], pods: Sequence[Obj]) -> list[str]:
     if not chosen:
         return [f"No pod has the labels {text}.", *_near_misses(selector, pods)]
     waiting = [pod for pod in chosen if not conditions.is_true(pod, "Ready")]
-    lines = [f"{len(chosen)} pod(s) have the labels {text}, {len(waiting)} of them not Ready:"]
+    end = ":" if waiting else "."
+    lines = [f"{len(chosen)} pod(s) have the labels {text}, {len(waiting)} of them not Ready{end}"]
     for pod in waiting[:MOST_NAMES]:
         phase = (pod.get("status") or {}).get("phase") or "Pending"
         lines.append(f"  pod/{name_of(pod)} is {phase}: `sampan why pod/{name_of(pod)}` says more")
@@ -90,7 +119,7 @@ def _has_port(pod: Obj, name: str) -> bool:
 def name_lines(name: str, namespace: str, services: Sequence[Obj], slices: Sequence[Obj],
                domain: str) -> list[str]:  # fmt: skip
     """As a pod of `namespace` asks: with the search path that it has."""
-    zone = ClusterZone(domain, "0.0.0.0")
+    zone = ClusterZone(domain, ("0.0.0.0",))
     for service in services:
         own = [each for each in slices if _is_of(each, service)]
         zone.put(f"{namespace_of(service)}/{name_of(service)}", service, own)
@@ -104,12 +133,13 @@ def name_lines(name: str, namespace: str, services: Sequence[Obj], slices: Seque
         if not zone.is_mine(each):
             if "." not in each:
                 continue
-            return [f"{name} is not of the cluster: the machine's name servers are asked for it."]
-        answer = zone.answer(each, wire.A)
-        data = [str(record.data) for record in answer.answers]
+            return [f"{name} is not of the cluster: the machine's name servers are asked for it.",
+                    *_elsewhere(plain, services)]  # fmt: skip
+        answers = [zone.answer(each, kind) for kind in (wire.A, wire.AAAA)]
+        data = dict.fromkeys(str(record.data) for answer in answers for record in answer.answers)
         if data:
-            return [f"{name} is {each}: {_few(data)}."]
-        if answer.rcode == wire.NOERROR and each != domain:
+            return [f"{name} is {each}: {_few(list(data))}."]
+        if answers[0].rcode == wire.NOERROR and each != domain:
             return [f"{each} is there, but has no address."]
     return [f"{name} is nobody's name: tried {_few(tried)}.", *_elsewhere(plain, services)]
 

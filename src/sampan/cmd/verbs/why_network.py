@@ -3,14 +3,17 @@
 Job: read what is needed from the API, ask the pure diagnoses, give lines. Reads only.
 """
 
+import ipaddress
 from collections import Counter
 
-from sampan.api.objects import labels_of, name_of
+from sampan.api.errors import Forbidden, NotFound
+from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.resources import (
     ENDPOINT_SLICES,
     INGRESS_CLASSES,
     INGRESSES,
     NAMESPACES,
+    NODES,
     PODS,
     SERVICES,
     by_kind,
@@ -18,15 +21,19 @@ from sampan.api.resources import (
 from sampan.client.contract import Client
 from sampan.cmd.diagnosis import ingress_diagnosis, service_diagnosis
 from sampan.cmd.diagnosis.connection_diagnosis import (
+    Endpoint,
     Rules,
+    addresses_of_node,
     endpoints_of,
     judged_lines,
     service_connection_lines,
     view_of,
+    view_of_address,
 )
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN
 from sampan.network.policies.compiled import compile_policy
+from sampan.network.policies.elements_of_pod import PodView
 from sampan.network.policies.judgement import Connection
 
 MOST_ENDPOINTS = 5  # of a Service are looked at
@@ -59,12 +66,16 @@ async def host_name(client: Client, namespace: str, name: str) -> list[str]:
 
 
 async def connection(client: Client, namespace: str, name: str, target: str) -> list[str]:
-    """`target`: [NAMESPACE/]POD:PORT[/PROTOCOL], or service/ and the same of a Service."""
+    """`target`: [NAMESPACE/]POD:PORT[/PROTOCOL], service/ and the same of a Service, or an
+    address instead of a pod."""
     kind, place, port, protocol = parsed_target(target)
     other_namespace, _, other = place.rpartition("/")
     there = (other_namespace or namespace, other)
-    source = view_of(await client.get(PODS, namespace, name))
-    rules = await _rules(client)
+    pod = await client.get(PODS, namespace, name)
+    source, rules = view_of(pod), await _rules(client, pod)
+    if kind == "address":
+        asked = Connection(source, view_of_address(place), protocol, port)
+        return judged_lines(f"pod {namespace}/{name} to {place}", asked, rules)
     title = f"pod {namespace}/{name} to {kind} {'/'.join(there)}"
     if kind == "pod":
         asked = Connection(source, view_of(await client.get(PODS, *there)), protocol, port)
@@ -77,27 +88,52 @@ async def connection(client: Client, namespace: str, name: str, target: str) -> 
         return [f"{title}, {protocol} {port}: it leads nowhere.", *await service(client, *there)]
     asked_of = []
     for endpoint in behind[:MOST_ENDPOINTS]:
-        pod = view_of(await client.get(PODS, there[0], endpoint.pod))
-        asked_of.append((endpoint, Connection(source, pod, protocol, endpoint.port)))
+        view = await _view_of_endpoint(client, there[0], endpoint)
+        asked_of.append((endpoint, Connection(source, view, protocol, endpoint.port)))
     return service_connection_lines(f"{title}, {protocol} {port}", asked_of, rules)
 
 
-async def _rules(client: Client) -> Rules:
+async def _view_of_endpoint(client: Client, namespace: str, endpoint: Endpoint) -> PodView:
+    if not endpoint.pod:
+        return view_of_address(endpoint.address)
+    return view_of(await client.get(PODS, namespace, endpoint.pod))
+
+
+async def _rules(client: Client, pod: Obj) -> Rules:
     resource = by_kind("networking.k8s.io/v1", "NetworkPolicy")
     assert resource is not None
     policies = [compile_policy(each) for each in (await client.list(resource)).items]
     namespaces = {name_of(each): labels_of(each) for each in (await client.list(NAMESPACES)).items}
-    return Rules(policies, namespaces)
+    return Rules(policies, namespaces, addresses_of_node(pod, await _node_of(client, pod)))
+
+
+async def _node_of(client: Client, pod: Obj) -> Obj | None:
+    """None where the caller may not know."""
+    try:
+        return await client.get(NODES, "", (pod.get("spec") or {}).get("nodeName") or "")
+    except (NotFound, Forbidden):
+        return None
 
 
 def parsed_target(target: str) -> tuple[str, str, int, str]:
-    """(pod or service, [namespace/]name, port, protocol)"""
+    """(pod, service or address; [namespace/]name or address; port; protocol)"""
     kind = "service" if target.startswith(("service/", "svc/")) else "pod"
     words = target.removeprefix("pod/").removeprefix("service/").removeprefix("svc/")
     place, _, rest = words.rpartition(":")
     number, _, protocol = rest.partition("/")
+    if kind == "pod" and _is_address(place.strip("[]")):
+        kind, place = "address", place.strip("[]")
     if not place or not number.isdigit():
         raise CannotStart(
-            f"{target!r} is no target: write --to [service/][NAMESPACE/]NAME:PORT[/UDP]"
+            f"{target!r} is no target: write --to [service/][NAMESPACE/]NAME:PORT[/UDP], or "
+            "ADDRESS:PORT"
         )
     return kind, place, int(number), (protocol or "TCP").upper()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -64,7 +64,10 @@ def _lets_through(
     peer = connection.target if direction == EGRESS else connection.source
     by_block = any(block_holds(block, address) for block in rule.blocks for address in
                    peer.addresses)  # fmt: skip
-    by_pod = any(is_peer(peer, each, policy, namespaces) for each in rule.pods)
+    # Without a namespace it is no pod, but an address somewhere.
+    by_pod = bool(peer.namespace) and any(
+        is_peer(peer, each, policy, namespaces) for each in rule.pods
+    )
     if not (rule.any_peer or by_block or by_pod):
         return False
     if rule.any_port or any(

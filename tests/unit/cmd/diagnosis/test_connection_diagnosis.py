@@ -5,10 +5,12 @@ import pytest
 from sampan.cmd.diagnosis.connection_diagnosis import (
     Endpoint,
     Rules,
+    addresses_of_node,
     endpoints_of,
     judged_lines,
     service_connection_lines,
     view_of,
+    view_of_address,
 )
 from sampan.cmd.errors import CannotStart
 from sampan.network.policies.compiled import compile_policy
@@ -65,12 +67,14 @@ SLICE = {
         {"targetRef": {"name": "a"}, "conditions": {"ready": True}},
         {"targetRef": {"name": "b"}, "conditions": {"ready": False}},
         {"conditions": {"ready": True}},
+        {"addresses": ["192.0.2.7"]},
     ],
 }
 
 
-def test_endpoints_are_the_ready_pods_at_their_own_port():
-    assert endpoints_of(SERVICE, [SLICE], 80, "TCP") == [Endpoint("a", 8080)]
+def test_endpoints_are_what_is_ready_at_its_own_port():
+    pod_and_address = [Endpoint("a", 8080), Endpoint("", 8080, "192.0.2.7")]
+    assert endpoints_of(SERVICE, [SLICE], 80, "TCP") == pod_and_address
     assert endpoints_of(SERVICE, [], 80, "TCP") == []
     with pytest.raises(CannotStart, match="web has no port 80/UDP: 80/TCP"):
         endpoints_of(SERVICE, [SLICE], 80, "UDP")
@@ -79,3 +83,36 @@ def test_endpoints_are_the_ready_pods_at_their_own_port():
 def test_a_pod_without_an_address_is_said_so():
     with pytest.raises(CannotStart, match="no address of its own"):
         view_of({"metadata": {"name": "x", "namespace": "ns"}, "spec": {}, "status": {}})
+
+
+LOCKED = {
+    "metadata": {"name": "locked", "namespace": "ns"},
+    "spec": {
+        "podSelector": {},
+        "policyTypes": ["Egress"],
+        "egress": [
+            {"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},
+            {"to": [{"namespaceSelector": {}}]},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("192.0.2.7", "allowed by NetworkPolicies."),
+        ("198.51.100.1", "allowed: no NetworkPolicy comes between a pod and its own node."),
+        ("10.0.0.1", "allowed: no NetworkPolicy comes between a pod and its own node."),
+        ("203.0.113.5", "refused by NetworkPolicies."),
+    ],
+)
+def test_what_is_no_pod_is_judged_by_its_address(address, said):
+    asker = pod("asker", "10.0.0.9")
+    asker["status"]["hostIPs"] = [{"ip": "198.51.100.1"}]
+    node = {"spec": {"podCIDRs": ["10.0.0.0/24"]}}
+    rules = Rules([compile_policy(LOCKED)], {"ns": {}}, addresses_of_node(asker, node))
+    asked = Connection(view_of(asker), view_of_address(address), "TCP", 80)
+    [first, *more] = judged_lines("asker to there", asked, rules)
+    assert first == f"asker to there, TCP 80: {said}"
+    assert not any("ingress" in line for line in more)

@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.cmd.diagnosis.service_diagnosis import name_lines, service_lines
+from sampan.cmd.diagnosis.service_diagnosis import PROXY_NAME, name_lines, service_lines
 
 
 def service(name="web", namespace="default", **spec):
@@ -50,7 +50,32 @@ def piece(*addresses, name="web", namespace="default"):
             [pod("a", True, app="web")],
             "Port 80: a has no port named grpc",
         ),
+        (
+            service(selector={"app": "web"}, ports=[{"port": 80, "targetPort": "grpc"}]),
+            [piece()],
+            [pod("a", True, app="web")],
+            "0 of them not Ready.\nPort 80: a has no port named grpc",
+        ),
         (service(type="ExternalName", externalName="x.org"), [], [], "stands for x.org"),
+        (service(type="LoadBalancer"), [piece("10.244.0.2")], [], "an older Service has its port"),
+        (
+            service(type="LoadBalancer", loadBalancerClass="a.example/b"),
+            [piece("10.244.0.2")],
+            [],
+            "whoever serves the class a.example/b",
+        ),
+        (
+            service(internalTrafficPolicy="Local"),
+            [piece("10.244.0.2")],
+            [],
+            "endpoints of their own node only, and these are on no node",
+        ),
+        (
+            {**service(), "metadata": {"name": "s", "labels": {PROXY_NAME: "mine"}}},
+            [piece("10.244.0.2")],
+            [],
+            "leaves it to another proxy",
+        ),
     ],
 )
 def test_what_is_said_of_a_service(obj, slices, pods, said):
@@ -66,11 +91,13 @@ def test_what_is_said_of_a_service(obj, slices, pods, said):
         ("web.default.svc.cluster.local", "other", "10.96.0.5"),
         ("web.default.svc.cluster.local.", "other", "10.96.0.5"),
         ("www.example.org", "default", "machine's name servers"),
+        ("web.other", "default", "There is a Service web in the namespace(s) default"),
+        ("six", "default", "six is six.default.svc.cluster.local: fd00::6"),
         ("bare", "default", "only while it has a ready endpoint"),
     ],
 )
 def test_what_is_said_of_a_name(name, namespace, said):
-    services = [service(), service("bare", clusterIP="None")]
+    services = [service(), service("bare", clusterIP="None"), service("six", clusterIP="fd00::6")]
     slices = [piece("10.244.0.2")]
     found = "\n".join(name_lines(name, namespace, services, slices, "cluster.local"))
     assert said in found, found
