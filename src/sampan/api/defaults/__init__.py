@@ -75,6 +75,21 @@ _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
 }
 
 
+# Kinds of which something in the status has a default.
+_STATUS_HAS_DEFAULTS = frozenset({
+    ("", "Namespace"), ("", "Node"), ("", "PersistentVolume"), ("", "PersistentVolumeClaim"),
+    ("", "Service"),
+})  # fmt: skip
+
+
+def changes_status_alone(resource: Resource, subresource: str) -> bool:
+    """Whether a write through this door leaves all but the status as it is stored, with nothing to
+    fill in: what is stored has its defaults."""
+    if subresource != "status" or resource.custom is not None:
+        return False
+    return (resource.group, resource.kind) not in _STATUS_HAS_DEFAULTS
+
+
 def defaults_of(resource: Resource) -> Callable[[Obj], None]:
     return _TABLE.get((resource.group, resource.version, resource.kind), _nothing)
 

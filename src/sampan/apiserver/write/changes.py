@@ -8,7 +8,7 @@ Invariant: each attempt gets an object of its own: plugins and allocators change
 from collections.abc import Callable
 
 from sampan.api.calls import Call
-from sampan.api.defaults import apply_defaults
+from sampan.api.defaults import apply_defaults, changes_status_alone
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.decoding import decode_body
@@ -17,6 +17,7 @@ from sampan.apiserver.write.ownership import check_options
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.patching import apply_patch
 
+_NOT_DEFAULTED = frozenset({"apiVersion", "kind", "metadata", "status"})
 Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
 
 
@@ -31,7 +32,7 @@ def change_of(parts: Parts, user: User, call: Call, warnings: list[str]) -> Chan
             new = parts.ownership.applied(user, call, old, warnings, parts.clock.now())
         else:
             new = apply_patch(parts.schema, call, old, warnings)
-        return _complete(call, new)
+        return _complete(call, new, _is_stored(call, new, old))
 
     return patch
 
@@ -45,7 +46,15 @@ def _replacement(parts: Parts, call: Call, warnings: list[str]) -> Change:
     return replace
 
 
-def _complete(call: Call, obj: Obj) -> Obj:
+def _is_stored(call: Call, new: Obj, old: Obj) -> bool:
+    """Is all but its status the stored object's own, which has its defaults?"""
+    return changes_status_alone(call.resource, call.subresource) and all(
+        new.get(key) is value for key, value in old.items() if key not in _NOT_DEFAULTED
+    )
+
+
+def _complete(call: Call, obj: Obj, has_defaults: bool = False) -> Obj:
     check_names(call, obj)
-    apply_defaults(call.resource, obj)
+    if not has_defaults:
+        apply_defaults(call.resource, obj)
     return obj

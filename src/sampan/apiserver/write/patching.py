@@ -6,6 +6,7 @@ Job: apply the patch of a call in the version that it speaks, and check what com
 import orjson
 
 from sampan.api.calls import Call
+from sampan.api.defaults import changes_status_alone
 from sampan.api.errors import Invalid, UnsupportedMediaType, invalid, invalid_value
 from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.patch.json_patch import json_patch
@@ -50,9 +51,20 @@ def apply_patch(schema: Schema, call: Call, current: Obj, warnings: list[str]) -
             raise
         whole = {**result, **{key: current[key] for key in left}}
         raise _not_taken(whole, error.why) from error
+    keeps_rest = changes_status_alone(call.resource, call.subresource)
     for key in left:
-        new[key] = copy_of(current[key])
+        if key == "metadata":
+            new[key] = _own_metadata(current[key])
+        else:
+            new[key] = current[key] if keeps_rest else copy_of(current[key])
     return new
+
+
+def _own_metadata(metadata: Obj) -> Obj:
+    """Nobody changes an entry of managedFields in place; the rest is small."""
+    return {
+        key: value if key == "managedFields" else copy_of(value) for key, value in metadata.items()
+    }
 
 
 def _not_taken(whole: Obj, why: str) -> Invalid:
@@ -83,7 +95,19 @@ def _not_mentioned(current: Obj, patch: object) -> tuple[str, ...]:
     checked again (a pod's spec is ten times its status)."""
     if not isinstance(patch, dict) or any(key.startswith("$") for key in patch):
         return ()
-    return tuple(key for key in current if key not in patch and key not in ("apiVersion", "kind"))
+    return tuple(
+        key
+        for key in current
+        if key not in ("apiVersion", "kind")
+        and (key not in patch or (key == "metadata" and _repeats(current[key], patch[key])))
+    )
+
+
+def _repeats(current: Obj, said: object) -> bool:
+    """It only names the object, as a kubelet does with its uid."""
+    return isinstance(said, dict) and all(
+        isinstance(value, str) and value == current.get(key) for key, value in said.items()
+    )
 
 
 def _without(current: Obj, left: tuple[str, ...]) -> Obj:
