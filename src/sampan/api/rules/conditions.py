@@ -8,10 +8,16 @@ from collections.abc import Sequence
 
 from sampan.api.objects import Obj, time_text
 
+_NO_OBJ: Obj = {}
+
 
 def condition_of(obj: Obj, kind: str) -> Obj | None:
     """An object's condition of a type, or None."""
-    return find((obj.get("status") or {}).get("conditions") or (), kind)
+    for condition in (obj.get("status") or _NO_OBJ).get("conditions") or ():
+        if condition.get("type") == kind:
+            found: Obj = condition
+            return found
+    return None
 
 
 def find(conditions: Sequence[Obj], kind: str) -> Obj | None:

@@ -91,15 +91,34 @@ def quantities(written: Mapping[str, str] | None) -> Amounts:
 
 
 def resize_held(pod: Obj) -> tuple[object, ...]:
-    """The parts of a pod's status that bear on what it takes."""
+    """The parts of a pod's status that bear on what it takes: those that say something else than
+    its spec."""
     status = pod.get("status") or _NO_OBJ
+    held = [
+        (item.get("name"), item["resources"], item.get("allocatedResources"))
+        for kind in _STATUSES
+        for item in status.get(kind) or ()
+        if item.get("resources") is not None
+    ]
+    if not held:
+        return ()
+    asked = {
+        item.get("name"): item.get("resources") or _NO_OBJ
+        for item in (*containers(pod), *init_containers(pod))
+    }
+    others = tuple(item for item in held if not _has_what_it_asks(item, asked.get(item[0])))
+    return (_is_infeasible(pod), *others) if others else ()
+
+
+def _has_what_it_asks(held: tuple[object, Obj, Obj | None], asked: Obj | None) -> bool:
+    if asked is None:
+        return False
+    _, resources, allocated = held
+    requests = asked.get("requests") or _NO_OBJ
     return (
-        _is_infeasible(pod),
-        *(
-            (item.get("name"), item.get("resources"), item.get("allocatedResources"))
-            for kind in _STATUSES
-            for item in status.get(kind) or ()
-        ),
+        (resources.get("requests") or _NO_OBJ) == requests
+        and (resources.get("limits") or _NO_OBJ) == (asked.get("limits") or _NO_OBJ)
+        and (allocated or requests) == requests
     )
 
 

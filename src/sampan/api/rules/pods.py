@@ -21,17 +21,17 @@ _NO_OBJ: Obj = {}
 
 
 def containers(pod: Obj) -> list[Obj]:
-    found: list[Obj] = spec_of(pod).get("containers") or []
+    found: list[Obj] = (pod.get("spec") or _NO_OBJ).get("containers") or []
     return found
 
 
 def init_containers(pod: Obj) -> list[Obj]:
-    found: list[Obj] = spec_of(pod).get("initContainers") or []
+    found: list[Obj] = (pod.get("spec") or _NO_OBJ).get("initContainers") or []
     return found
 
 
 def ephemeral_containers(pod: Obj) -> list[Obj]:
-    found: list[Obj] = spec_of(pod).get("ephemeralContainers") or []
+    found: list[Obj] = (pod.get("spec") or _NO_OBJ).get("ephemeralContainers") or []
     return found
 
 
@@ -69,7 +69,7 @@ def phase(pod: Obj) -> str:
 
 def is_terminal(pod: Obj) -> bool:
     """Over for good: no container will run again."""
-    return phase(pod) in TERMINAL_PHASES
+    return (pod.get("status") or _NO_OBJ).get("phase") in TERMINAL_PHASES
 
 
 def condition(pod: Obj, kind: str) -> Obj | None:

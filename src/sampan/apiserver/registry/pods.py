@@ -5,7 +5,7 @@ Invariant: spec.nodeName is set once, by a binding.
 """
 
 from sampan.api.errors import conflict
-from sampan.api.objects import Obj, annotations_of, copy_of, labels_of, meta_of, name_of
+from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.rules import conditions
 from sampan.api.rules.pods import is_terminal
 from sampan.api.rules.qos import qos_class
@@ -72,19 +72,21 @@ def bind(pod: Obj, binding: Obj, now: float) -> Obj:
         )
     if spec.get("schedulingGates"):
         raise conflict("pods/binding", "", name, f"pod {name} has non-empty .spec.schedulingGates")
-    new: Obj = copy_of(pod)
-    new["spec"]["nodeName"] = node
+    # What a binding does not change is shared with the pod as it was, which nobody changes.
+    changed: Obj = {**meta}
     if annotations_of(binding):
-        new["metadata"].setdefault("annotations", {}).update(annotations_of(binding))
+        changed["annotations"] = {**annotations_of(pod), **annotations_of(binding)}
     given = {key: labels_of(binding)[key] for key in TOPOLOGY if key in labels_of(binding)}
     if given:
-        new["metadata"].setdefault("labels", {}).update(given)
-    _set_scheduled(new.setdefault("status", {}), int(meta.get("generation") or 0), now)
-    return new
+        changed["labels"] = {**labels_of(pod), **given}
+    status = {**(pod.get("status") or {})}
+    status["conditions"] = _scheduled(
+        status.get("conditions") or [], int(meta.get("generation") or 0), now
+    )
+    return {**pod, "metadata": changed, "spec": {**spec, "nodeName": node}, "status": status}
 
 
-def _set_scheduled(status: Obj, generation: int, now: float) -> None:
-    listed: list[Obj] = status.setdefault("conditions", [])
+def _scheduled(listed: list[Obj], generation: int, now: float) -> list[Obj]:
     old = conditions.find(listed, "PodScheduled")
     new: Obj = {
         "type": "PodScheduled",
@@ -94,9 +96,8 @@ def _set_scheduled(status: Obj, generation: int, now: float) -> None:
         "observedGeneration": generation,
     }
     if old is None:
-        listed.append(new)
-    else:
-        listed[listed.index(old)] = new
+        return [*listed, new]
+    return [new if item is old else item for item in listed]
 
 
 def _first_ip(pod: Obj) -> str:

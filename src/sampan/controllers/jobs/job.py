@@ -326,10 +326,14 @@ async def _exists(view: View, key: str) -> bool:
 
 def _by_job(pod: Obj) -> Iterable[str]:
     controller = controller_of(pod)
-    if controller is not None and controller.get("kind") == JOBS.kind:
-        yield f"{namespace_of(pod)}/{controller.get('name', '')}"
+    if controller is None or controller.get("kind") != JOBS.kind:
+        return ()
+    return (f"{namespace_of(pod)}/{controller.get('name', '')}",)
 
 
 def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys = {key for pod in (old, new) if pod is not None for key in _by_job(pod)}
-    return keys | set(may_adopt(caches, JOBS, old, new))
+    keys = set(may_adopt(caches, JOBS, old, new))
+    for pod in (old, new):
+        if pod is not None:
+            keys.update(_by_job(pod))
+    return keys

@@ -102,6 +102,8 @@ def services_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
     if pod is None:
         return ()
     services, namespace = caches(SERVICES), namespace_of(pod)
+    if not services.index_values(SELECTOR):
+        return ()
     sides = [labels_of(item) for item in (old, new) if item is not None]
     if len(sides) == 2 and sides[0] == sides[1]:
         sides.pop()

@@ -65,11 +65,13 @@ def may_adopt(
 ) -> Iterable[str]:
     """Keys of those that match a pod that nobody has. Needs the index SELECTOR."""
     if new is None or not is_offered(old, new):
-        return
+        return ()
     labels = labels_of(new)
-    for owner in may_select(caches(resource), namespace_of(new), labels):
-        if from_object((owner.get("spec") or {}).get("selector")).matches(labels):
-            yield key_of(owner)
+    return [
+        key_of(owner)
+        for owner in may_select(caches(resource), namespace_of(new), labels)
+        if from_object((owner.get("spec") or {}).get("selector")).matches(labels)
+    ]
 
 
 async def lives(view: View, resource: Resource, owner: Obj) -> bool:

@@ -258,6 +258,8 @@ def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
         return
     if new is not None and condition_of(new, "DisruptionTarget") is not None:
         yield Stale(key_of(new))
+    if not len(caches(POD_DISRUPTION_BUDGETS)):
+        return
     if old is not None and new is not None and _facts(old) == _facts(new):
         return
     for labels in (labels_of(item) for item in (old, new) if item is not None):

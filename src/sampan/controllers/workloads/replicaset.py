@@ -222,7 +222,11 @@ def _owner_of_pod(kind: Kind) -> Wake:
     """A pod's change concerns its controller, the one it had, or those that may adopt it."""
 
     def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-        keys = {key for pod in (old, new) if pod is not None for key in _controller_key(kind, pod)}
+        keys: set[str] = set()
+        for pod in (old, new):
+            controller = controller_of(pod) if pod is not None else None
+            if pod is not None and controller and controller.get("kind") == kind.resource.kind:
+                keys.add(f"{namespace_of(pod)}/{controller.get('name', '')}")
         if new is not None and not keys and is_offered(old, new):
             labels = labels_of(new)
             for owner in may_select(caches(kind.resource), namespace_of(new), labels):
@@ -231,12 +235,6 @@ def _owner_of_pod(kind: Kind) -> Wake:
         return keys
 
     return wake
-
-
-def _controller_key(kind: Kind, pod: Obj) -> Iterable[str]:
-    controller = controller_of(pod)
-    if controller is not None and controller.get("kind") == kind.resource.kind:
-        yield f"{namespace_of(pod)}/{controller.get('name', '')}"
 
 
 def _changes(

@@ -67,7 +67,7 @@ def assigned_pod_after(before: AssignedPod, old: Obj, new: Obj) -> AssignedPod:
     """What `assigned_pod_of` makes of the new one. Most changes are of the status alone, and tell
     nothing about what the pod takes: then it is not worked out again."""
     if (
-        old.get("spec") != new.get("spec")
+        not _asks_the_same(old.get("spec") or {}, new.get("spec") or {})
         or labels_of(old) != labels_of(new)
         or resize_held(old) != resize_held(new)
     ):
@@ -77,6 +77,13 @@ def assigned_pod_after(before: AssignedPod, old: Obj, new: Obj) -> AssignedPod:
     if (terminating, started, preempted) == (before.terminating, before.started, before.preempted):
         return before
     return replace(before, terminating=terminating, started=started, preempted=preempted)
+
+
+def _asks_the_same(old: Obj, new: Obj) -> bool:
+    """But for the node that it got, which is no part of what it takes there."""
+    if old == new:
+        return True
+    return {**old, "nodeName": ""} == {**new, "nodeName": ""}
 
 
 def once_assigned(row: PodInfo) -> AssignedPod:

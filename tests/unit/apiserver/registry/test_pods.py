@@ -1,6 +1,7 @@
 import pytest
 
 from sampan.api.errors import Conflict
+from sampan.api.objects import copy_of
 from sampan.apiserver.registry.pods import bind, grace, prepare_create, prepare_status
 
 
@@ -45,6 +46,21 @@ def test_an_unscheduled_condition_is_replaced():
     conditions = bind(waiting, {"target": {"name": "n"}}, 0.0)["status"]["conditions"]
     assert [one["status"] for one in conditions] == ["True"]
     assert waiting["status"]["conditions"][0]["status"] == "False"
+
+
+def test_a_binding_leaves_the_pod_as_it_was():
+    before = pod({}, tolerations=[{"key": "a"}])
+    before["metadata"] |= {"labels": {"a": "b"}, "annotations": {"a": "b"}}
+    before["status"] = {"conditions": [{"type": "Other", "status": "True"}], "phase": "Pending"}
+    kept = copy_of(before)
+    topology = "topology.kubernetes.io/zone"
+    meta = {"annotations": {"c": "d"}, "labels": {topology: "z", "other": "not taken"}}
+    bound = bind(before, {"target": {"name": "n"}, "metadata": meta}, 0.0)
+    assert before == kept
+    assert bound["metadata"]["labels"] == {"a": "b", topology: "z"}
+    assert bound["metadata"]["annotations"] == {"a": "b", "c": "d"}
+    assert [item["type"] for item in bound["status"]["conditions"]] == ["Other", "PodScheduled"]
+    assert bound["spec"] == {**before["spec"], "nodeName": "n"}
 
 
 def test_grace_is_asked_for_by_the_caller_then_by_the_pod():

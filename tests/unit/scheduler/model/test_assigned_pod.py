@@ -48,6 +48,8 @@ def test_a_change_is_followed_as_if_the_pod_were_looked_at_anew(pod, old, new, g
         after["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     if change == "1":
         after["metadata"]["labels"] = {"another": "one"}
+    if change == "3":
+        after["spec"]["nodeName"] = "another"
     if change == "2":
         after["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "7"}}
     found, expected = (
@@ -63,3 +65,18 @@ def test_a_status_that_says_nothing_new_costs_nothing():
     there = assigned_pod_of(pod)
     told = {**pod, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert assigned_pod_after(there, pod, told) is there
+
+
+def test_a_pod_that_got_its_node_and_what_it_asked_for_is_not_looked_at_anew():
+    asked = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+    spec = {"containers": [{"name": "c", "resources": asked}]}
+    pod = {"metadata": {"name": "p", "uid": "u"}, "spec": spec}
+    there = assigned_pod_of(pod)
+    bound = {**pod, "spec": {**spec, "nodeName": "n"}}
+    assert assigned_pod_after(there, pod, bound) is there
+    has = {"name": "c", "resources": asked, "allocatedResources": asked["requests"]}
+    runs = {**bound, "status": {"containerStatuses": [has]}}
+    assert assigned_pod_after(there, bound, runs) is there
+    more = {**has, "allocatedResources": {"cpu": "3", "memory": "1Gi"}}
+    grows = {**bound, "status": {"containerStatuses": [more]}}
+    assert assigned_pod_after(there, runs, grows).usage != there.usage
