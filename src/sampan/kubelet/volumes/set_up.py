@@ -6,6 +6,7 @@ Invariant: nothing is removed while something is mounted below, and no link is f
     removed is the pod's own.
 """
 
+import contextlib
 import os
 import stat
 from dataclasses import replace
@@ -105,7 +106,8 @@ def _make(path: str) -> None:
         missing.append(path)
         path = os.path.dirname(path)
     for item in reversed(missing):
-        os.mkdir(item, _PRIVATE_MODE)
+        with contextlib.suppress(FileExistsError):  # another pod's volume was faster
+            os.mkdir(item, _PRIVATE_MODE)
 
 
 def tear_down(pod_directory: str, *, whole: bool) -> None:

@@ -1,5 +1,7 @@
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -33,6 +35,20 @@ def test_a_directory_is_for_everybody_and_the_way_to_it_for_nobody(pod):
     (path / "file").write_text("kept")
     set_up(Directory("e", str(path)), 0.0)
     assert (path / "file").read_text() == "kept"
+
+
+def test_the_first_pods_of_a_node_make_the_way_to_their_volumes_at_once(tmp_path):
+    """[N15] whoever comes second finds what the first has made"""
+    with ThreadPoolExecutor(8) as threads:
+        for round_ in range(40):
+            begin = threading.Barrier(8)
+
+            def make(number, begin=begin, round_=round_):
+                begin.wait()
+                path = tmp_path / f"{round_}" / "pods" / f"u{number}" / "volumes" / "e"
+                set_up(Directory("e", str(path)), 0.0)
+
+            list(threads.map(make, range(8)))
 
 
 @needs_root
