@@ -3,7 +3,9 @@
 Job: the same classes as the standard library's, far cheaper to define. The library writes and
     compiles six methods for every class while it is imported (half a millisecond each, a fifth of
     the whole start), and most are never called in that process. Here `__init__` is compiled for
-    the first instance; the others are closures over one attribute getter.
+    a class of which there are several instances (a tenth of a millisecond: of settings, which
+    there are once, the fields are filled one by one); the others are closures over one attribute
+    getter.
     The library itself (and `inspect` with it) is not imported: a command must start in no time.
 Invariant: for `dataclasses.replace`, `fields` and `asdict` these are dataclasses like any other.
 Owner: every module that has state of its own. Slots always; no `order`, `kw_only`, ClassVar.
@@ -23,6 +25,7 @@ T = TypeVar("T")
 _FIELDS = "__dataclass_fields__"  # the name under which the standard library looks for them
 _ITEMS = "__record_items__"
 _NONE = object()  # no default
+_COMPILED_AFTER = 8  # instances
 
 
 class _Item:
@@ -32,7 +35,8 @@ class _Item:
 
     def __init__(self, name: str, annotation: Any, value: Any) -> None:
         self.name, self.annotation, self.source = name, annotation, value
-        self.default, self.factory = value, _NONE
+        self.default: Any = value
+        self.factory: Any = _NONE
         self.init = self.repr = self.compare = True
         # Whoever calls `field` has imported the library; nobody else needs it for a start.
         library = sys.modules.get("dataclasses")
@@ -106,17 +110,49 @@ def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
         body["__getstate__"], body["__setstate__"] = _state, _set_state
     made: Any = type(cls)(cls.__name__, cls.__bases__, body)  # type: ignore[misc]
     made.__qualname__ = cls.__qualname__
-    _init_on_first_use(made, known, frozen)
+    _init_until_compiled(made, known, frozen)
     return cast(type[T], made)
 
 
-def _init_on_first_use(cls: type, known: Items, frozen: bool) -> None:
-    def first(self: Any, *args: Any, **kwargs: Any) -> None:
-        init = _compiled_init(cls, known, frozen)
-        cls.__init__ = init  # type: ignore[misc]
-        init(self, *args, **kwargs)
+def _init_until_compiled(cls: type, known: Items, frozen: bool) -> None:
+    fill, left = _filler(cls, known), _COMPILED_AFTER
 
-    cls.__init__ = first  # type: ignore[misc]
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0 and fill(self, args, kwargs):
+            return
+        compiled = _compiled_init(cls, known, frozen)
+        cls.__init__ = compiled  # type: ignore[misc]
+        compiled(self, *args, **kwargs)  # or it says what is wrong with them
+
+    cls.__init__ = init  # type: ignore[misc]
+
+
+def _filler(cls: type, known: Items) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
+    """What fills an instance as `_compiled_init` does; False: the arguments do not fit."""
+    items = [item for item in known.values() if item.init]
+    names = [item.name for item in items]
+    completes = hasattr(cls, "__post_init__")
+
+    def fill(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        values = {**dict(zip(names, args, strict=False)), **kwargs}
+        if len(values) != len(args) + len(kwargs):
+            return False  # one of them twice, or too many
+        for item in items:
+            value = values.pop(item.name, _NONE)
+            if value is _NONE:
+                value = item.default if item.factory is _NONE else item.factory()
+                if value is _NONE:
+                    return False
+            getattr(cls, item.name).__set__(self, value)
+        if values:
+            return False
+        if completes:
+            self.__post_init__()
+        return True
+
+    return fill
 
 
 def _compiled_init(cls: type, known: Items, frozen: bool) -> Callable[..., None]:

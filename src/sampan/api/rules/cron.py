@@ -9,11 +9,14 @@ Invariant: a moment that a change of clocks skips does not strike; one that it r
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 from sampan.api.rules.durations import NANO, DurationError, parse_duration
 from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _NAMED = {
     "@yearly": "0 0 1 1 *",
@@ -86,7 +89,7 @@ def parse(text: str) -> Schedule:
     )
 
 
-def next_after(schedule: Schedule, moment: float, zone: ZoneInfo) -> float | None:
+def next_after(schedule: Schedule, moment: float, zone: "ZoneInfo") -> float | None:
     """The first strike after `moment`; None where there is none."""
     if schedule.every_seconds:
         return float(int(moment) + schedule.every_seconds)
@@ -125,7 +128,7 @@ def _strikes_on(schedule: Schedule, day: date) -> bool:
 
 
 def _strikes(
-    schedule: Schedule, day: date, hour: int, zone: ZoneInfo, after: float
+    schedule: Schedule, day: date, hour: int, zone: "ZoneInfo", after: float
 ) -> Iterator[float]:
     """In one hour of the clock, which comes twice where the clocks are put back; none where it is
     over by `after`: most hours of a day are, when all minutes of it are asked for."""

@@ -110,10 +110,14 @@ def may_be_rootless(settings: UpSettings) -> bool:
 def _missing_for_native(settings: UpSettings) -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
+    lacking = missing_rights() if os.geteuid() == 0 else _missing_without_root()
+    return [*lacking, *_missing_programs(settings)]
+
+
+def _missing_without_root() -> list[str]:
     from sampan.cmd.rootless import rootless
 
-    lacking = missing_rights() if os.geteuid() == 0 else rootless.what_is_missing() or ["root"]
-    return [*lacking, *_missing_programs(settings)]
+    return rootless.what_is_missing() or ["root"]
 
 
 def _missing_programs(settings: UpSettings) -> list[str]:

@@ -5,7 +5,6 @@ Invariant: what is given on the command line wins, then the environment, then th
 """
 
 import argparse
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +48,8 @@ def settings_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 
 def _known(name: str, flags: list[str]) -> str:
+    import difflib  # for who made a mistake
+
     close = difflib.get_close_matches(name, flags, n=2)
     if close:
         return f"did you mean {' or '.join(camel(flag) for flag in close)}?"

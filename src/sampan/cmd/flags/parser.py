@@ -5,7 +5,6 @@ Invariant: who asks for one verb does not wait for the many flags of another.
 """
 
 import argparse
-import difflib
 from typing import NoReturn
 
 from sampan.cmd.flags import common, few_flags
@@ -103,6 +102,8 @@ class _Parser(argparse.ArgumentParser):
         hint = ""
         unknown = message.partition("unrecognized arguments: ")[2].split()
         if unknown and unknown[0].startswith("--"):
+            import difflib  # for who made a mistake
+
             known = [name for action in self._every_action() for name in action.option_strings]
             close = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=2)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""

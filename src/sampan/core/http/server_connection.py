@@ -10,7 +10,6 @@ import asyncio
 import math
 import ssl
 from collections.abc import Iterable, Iterator
-from email.utils import formatdate
 from typing import cast
 
 from sampan.core.clock import Clock
@@ -32,6 +31,7 @@ from sampan.core.http.wire import (
     Refusal,
     RequestReader,
     has_no_body,
+    http_date,
     refusal_body,
     render_chunk,
     render_head,
@@ -80,7 +80,7 @@ class Connections:
     def date_line(self, now: float) -> str:
         """`now` is the loop's; the text is made once a second, not once an answer."""
         if now >= self._date_until:
-            self._date = f"date: {formatdate(self._clock.now(), usegmt=True)}\r\n"
+            self._date = f"date: {http_date(self._clock.now())}\r\n"
             self._date_until = now + 1.0
         return self._date
 

@@ -8,6 +8,7 @@ Invariant: nothing that a reader keeps outgrows `Limits`, whatever the other sid
 
 from collections import deque
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 
 import httptools
@@ -17,6 +18,8 @@ from sampan.core.http.messages import NOT_REPEATED, Headers, Limits, Request
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _STATUS_LINES = {code: f"HTTP/1.1 {code} {text}\r\n" for code, text in _REASONS.items()}
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _COMMON_NAMES = (
     "accept",
     "accept-encoding",
@@ -56,6 +59,12 @@ _NAMES: Mapping[bytes, str] = {
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+
+
+def http_date(now: float) -> str:
+    """As a Date header has it, in English whatever the locale is."""
+    at = datetime.fromtimestamp(now, UTC)
+    return f"{_DAYS[at.weekday()]}, {at:%d} {_MONTHS[at.month - 1]} {at:%Y %H:%M:%S} GMT"
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ Invariant: a file that cannot be understood stops the pull with its name: nobody
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +82,8 @@ def _api_of(registry: str) -> str:
 
 
 def _hosts_in(directory: Path, registry: str) -> list[Host]:
+    import tomllib  # with the first image of a registry
+
     file = directory / "hosts.toml"
     try:
         said = tomllib.loads(file.read_text())

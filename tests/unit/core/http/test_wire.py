@@ -1,6 +1,7 @@
 """Reading requests from bytes, writing answers to bytes."""
 
 import itertools
+from email.utils import formatdate
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from sampan.core.http.wire import (
     Arrived,
     Refusal,
     RequestReader,
+    http_date,
     render_chunk,
     render_head,
 )
@@ -265,3 +267,8 @@ def test_a_line_break_in_a_header_is_a_bug(value):
 
 def test_a_chunk_carries_its_size_in_hex():
     assert render_chunk(b"a" * 26) == b"1a\r\n" + b"a" * 26 + b"\r\n"
+
+
+@pytest.mark.parametrize("now", [0.0, 951_782_400.5, 1_735_689_599.999, 1_900_000_000.0])
+def test_a_date_is_written_as_the_mails_library_does(now):
+    assert http_date(now) == formatdate(now, usegmt=True)

@@ -9,10 +9,12 @@ Invariant: what is remembered of patterns is bounded, however many and however l
 import functools
 from collections.abc import Iterator
 from math import ceil
-
-import re2
+from typing import TYPE_CHECKING
 
 from sampan.api.cel.language import cost
+
+if TYPE_CHECKING:
+    import re2
 
 MOST_PATTERNS = 128  # remembered
 MOST_CHARACTERS = 64 * 1024  # of a pattern
@@ -83,6 +85,8 @@ def compile_pattern(pattern: str) -> Regex:
 
 @functools.lru_cache(maxsize=MOST_PATTERNS)
 def _compile_policy(pattern: str) -> Regex:
+    import re2  # with the first pattern: a start has none
+
     try:
         return Regex(re2.compile(pattern, _options()))
     except re2.error as error:
@@ -97,6 +101,8 @@ def _compile_policy(pattern: str) -> Regex:
 
 @functools.cache
 def _options() -> "re2.Options":
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True  # nobody asks for groups, and following them is slow

@@ -4,8 +4,6 @@ Job: what must hold of a CronJob.
 Invariant: the name leaves room for the suffix of the jobs it makes.
 """
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
 from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import cron, names
@@ -74,6 +72,8 @@ def _validate_zone(zone: str, errors: Errors) -> None:
 
 
 def _is_zone(zone: str) -> bool:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # few schedules have one
+
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
