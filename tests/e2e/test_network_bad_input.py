@@ -1,5 +1,6 @@
 """What a machine may have in the way of the pods' network: each is said in one line [W1, W5]."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -34,25 +35,41 @@ def test_a_network_in_the_service_range_a_taken_bridge_and_another_firewall(tmp_
         assert "sampan1" not in links
 
 
-@pytest.mark.parametrize("flags", [(), ("--network", "none")])
-def test_an_nft_that_knows_less_ends_the_start_with_one_line(tmp_path, flags):
+OLD = "unexpected map; a real node needs nft 1.0 and Linux 5.13, or newer"
+# As on a machine that has iptables only: what cannot be run is not there.
+WITHOUT_NFT = ("unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"')
+
+
+def test_what_a_machine_lacks_ends_the_start_with_one_line(tmp_path):
     old = tmp_path / "bin" / "nft"
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'Error: syntax error, unexpected map' >&2\nexit 1\n")
     old.chmod(0o755)
     given = environment()
+    found_first = {**given, "PATH": f"{old.parent}:{given['PATH']}"}
     with machines(1) as [machine]:
-        command = sampan_command("up", "--runtime", "cri", "--port", "0", *flags)
-        done = subprocess.run(
-            [*machine.where, *command, "--data-dir", str(tmp_path / "d")],
-            env={**given, "PATH": f"{old.parent}:{given['PATH']}"},
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        said = done.stdout + done.stderr
-        assert done.returncode == 1, said
-        assert "unexpected map; a real node needs nft 1.0 and Linux 5.13, or newer" in said
-        assert "Traceback" not in said
-        reset = [*machine.where, *sampan_command("reset", "--yes")]
-        subprocess.run([*reset, "--data-dir", str(tmp_path / "d")], env=given, check=True,
-                       capture_output=True)  # fmt: skip
-        assert "sampan" not in machine.run("ip", "-br", "link")
+
+        def start(*flags, first=(), env=given):
+            command = sampan_command("up", "--runtime", "cri", "--port", "0", *flags)
+            done = subprocess.run(
+                [*machine.where, *first, *command, "--data-dir", str(tmp_path / "d")],
+                env=env, capture_output=True, text=True, timeout=120, check=False,
+            )  # fmt: skip
+            said = done.stdout + done.stderr
+            assert done.returncode == 1, said
+            assert "Traceback" not in said
+            reset = [*machine.where, *sampan_command("reset", "--yes")]
+            subprocess.run([*reset, "--data-dir", str(tmp_path / "d")], env=given, check=True,
+                           capture_output=True)  # fmt: skip
+            assert "sampan" not in machine.run("ip", "-br", "link")
+            return said
+
+        assert OLD in start(env=found_first)
+        assert OLD in start("--network", "none", env=found_first)
+        masked = (*WITHOUT_NFT, shutil.which("nft"))
+        assert "a real node needs nft (apt package nftables)" in start(first=masked)
+        assert "no free pod subnet in" in start("--cluster-cidr", "198.51.100.0/24")
+        machine.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+        said = start("--ip-families", "ipv4,ipv6")
+        assert "IPv6 is switched off on this machine" in said
+        assert "--ip-families ipv4 does without" in said

@@ -42,7 +42,11 @@ def answer(check: Check, local_endpoints: int) -> Response:
         "localEndpoints": local_endpoints,
         "serviceProxyHealthy": True,
     }
-    headers = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
+    headers = (
+        ("Content-Type", "application/json"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("X-Load-Balancing-Endpoint-Weight", str(local_endpoints)),
+    )
     return Response(200 if local_endpoints else 503, headers, orjson.dumps(body))
 
 

@@ -23,3 +23,4 @@ def test_a_node_without_endpoints_says_that_it_cannot_serve():
     assert found.status == 200
     assert orjson.loads(found.body)["service"] == {"namespace": "d", "name": "s"}
     assert orjson.loads(found.body)["localEndpoints"] == 2
+    assert ("X-Load-Balancing-Endpoint-Weight", "2") in found.headers
