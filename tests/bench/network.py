@@ -21,8 +21,10 @@ from pathlib import Path
 
 import uvloop
 
-from sampan.api.resources import SERVICES
+from sampan.api.resources import PODS, SERVICES
+from sampan.client import kubeconfig
 from sampan.client.informer import Informers
+from sampan.client.rest import connect
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
 from sampan.network import cni, cni_configuration
@@ -33,6 +35,8 @@ from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.table import ServiceTable
 from sampan.testing.parts.policy_matrix import _ip, _Place
+from sampan.testing.parts.processes import Program
+from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
 from sampan.testing.worlds.small_api import SmallApi
 
 from .record import append, print_row
@@ -252,9 +256,10 @@ def connections(network, place):
             row[f"{name} connect p99, ms"] = times[int(len(times) * 0.99)]
             row[f"{name}, MB/s"] = statistics.median(rates[name])
         row["pod→Service ÷ pod→pod, MB/s"] = row["pod→Service, MB/s"] / row["pod→pod, MB/s"]
-        row["pod→Service ÷ pod→pod, connect p50"] = (
-            row["pod→Service connect p50, ms"] / row["pod→pod connect p50, ms"]
-        )
+        for part in ("p50", "p99"):
+            row[f"pod→Service ÷ pod→pod, connect {part}"] = (
+                row[f"pod→Service connect {part}, ms"] / row[f"pod→pod connect {part}, ms"]
+            )
         row |= first_packet(table, desired, client, address)
         table.close()
         return row
@@ -310,6 +315,80 @@ def first_packet(table, desired, client, address):
     return {"endpoint heard of→first connection p50, ms": statistics.median(times)}
 
 
+@contextmanager
+def cluster_with_proxy(root):
+    """An API server with controllers, and the proxy beside it, as processes of their own."""
+    cluster = SampanProcess(Path(root) / "api", "--runtime", "simulated").up()
+    ready = Path(root) / "proxied"
+    command = [*sampan_command("service-proxy"), "--kubeconfig", str(cluster.kubeconfig),
+               "--ready-file", str(ready)]  # fmt: skip
+    proxy = Program(command, Path(root) / "proxy.out", environment())
+    try:
+        proxy.wait_until(ready.exists, 60)
+        yield cluster
+    finally:
+        proxy.stop()
+        cluster.stop()
+        cluster.reset()
+
+
+async def first_packets(kubeconfig_file, rounds=25):
+    """From the write that makes a pod Ready to a connection through its Service: the API, the
+    EndpointSlice controller, the proxy and the kernel. The pods are addresses of this machine."""
+    loaded = kubeconfig.load(str(kubeconfig_file), {}, "/")
+    client = connect(loaded.connection(), clock=SystemClock())
+    listening = socket.create_server(("", 8080), backlog=512)
+    threading.Thread(target=serve, args=(listening,), daemon=True).start()
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    found = await client.create(SERVICES, {"metadata": {"name": "web"}, "spec": spec}, "default")
+    target, times = (found["spec"]["clusterIP"], 80), []
+    _ip("route", "add", f"{target[0]}/32", "dev", "lo")
+    for number in range(1, rounds + 1):
+        name, address = f"p{number}", f"10.99.0.{number}"
+        _ip("addr", "add", f"{address}/32", "dev", "lo")
+        containers = [{"name": "c", "image": "i"}]
+        meta = {"name": name, "labels": {"app": "web"}}
+        pod = {"metadata": meta, "spec": {"nodeName": "elsewhere", "containers": containers}}
+        await client.create(PODS, pod, "default")
+        await set_ready(client, name, address, "False")
+        await accepted(target, wanted=False)
+        started = time.perf_counter()
+        await set_ready(client, name, address, "True")
+        await accepted(target, wanted=True)
+        times.append((time.perf_counter() - started) * 1000)
+        await client.delete(PODS, "default", name, grace_seconds=0)
+    await client.close()
+    times.sort()
+    return {
+        "pod Ready→first connection through its Service p50, ms": times[len(times) // 2],
+        "pod Ready→first connection through its Service p90, ms": times[int(len(times) * 0.9)],
+    }
+
+
+async def set_ready(client, name, address, status):
+    said = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
+            "conditions": [{"type": "Ready", "status": status}]}  # fmt: skip
+    await client.patch(PODS, "default", name, {"status": said}, subresource="status")
+
+
+async def accepted(target, *, wanted):
+    """Until a connection is, or is not."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(60):
+        while True:
+            asker = socket.socket()
+            asker.setblocking(False)
+            try:
+                await loop.sock_connect(asker, target)
+                found = True
+            except OSError:
+                found = False
+            asker.close()
+            if found is wanted:
+                return
+            await asyncio.sleep(0.0005)
+
+
 async def interfaces(root, *, reference, rounds=15):
     """What the container runtime waits for at a pod's start and at its end: every plugin that it
     starts, one after the other, in a namespace that is there."""
@@ -363,6 +442,8 @@ def main():
         row |= uvloop.run(interfaces(root, reference=False))
         if cni_configuration.plugin_directory() is not None:
             row |= uvloop.run(interfaces(root, reference=True))
+        with cluster_with_proxy(root) as cluster:
+            row |= uvloop.run(first_packets(cluster.kubeconfig))
     print_row(row)
     append(row)
 
