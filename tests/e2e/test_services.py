@@ -432,10 +432,12 @@ def test_the_proxy_works_alone_against_an_api_server_elsewhere(
 ):
     """Beside the node's own: its table holds the same, and Services that come later."""
     command = [*machine.where, *sampan_command("service-proxy"), "--kubeconfig",
-               str(lone_cluster.kubeconfig), "--ready-file", str(tmp_path / "r")]  # fmt: skip
+               str(lone_cluster.kubeconfig), "--ready-file", str(tmp_path / "r"),
+               "--healthz-bind-address", "127.0.0.1:10256"]  # fmt: skip
     proxy = Program(command, tmp_path / "out", environment())
     try:
         proxy.wait_until((tmp_path / "r").exists)
+        assert '"nodeEligible":true' in fetched(machine, "http://127.0.0.1:10256/healthz")
         apply(kubectl, service("alone", ports(), pair))
         key = f"{cluster_ip(kubectl, 'alone')} . tcp . 80"
         table = ("nft", "list", "map", "ip", "sampan-proxy", "service-ips")

@@ -224,5 +224,7 @@ class ProxyProcessSettings:
     node_name: str = ""
     cluster_cidrs: tuple[str, ...] = ()  # of pods: what comes from elsewhere is masqueraded
     service_cidrs: tuple[str, ...] = ()  # what is left for them is refused
+    healthz_address: tuple[str, int] | None = None  # None: nobody asks
+    metrics_address: tuple[str, int] | None = None
     ready_file: str = ""
     log_level: str = "warning"

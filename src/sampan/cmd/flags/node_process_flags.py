@@ -52,6 +52,10 @@ def _add_proxy(verbs: common.Verbs) -> None:
     add("--service-cidr", metavar="CIDR[,CIDR]", type=values.networks, default=(),
         help="what no Service takes of these is refused "
         "(default: as the cluster says)")  # fmt: skip
+    add("--healthz-bind-address", metavar="ADDRESS:PORT", type=values.socket_address,
+        help="answer /healthz and /livez there, as kube-proxy at port 10256")  # fmt: skip
+    add("--metrics-bind-address", metavar="ADDRESS:PORT", type=values.socket_address,
+        help="answer /metrics and /proxyMode there, as kube-proxy at port 10249")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when the rules are there")
     common.log_level(proxy)
 
@@ -127,6 +131,8 @@ def proxy_settings(given: argparse.Namespace) -> ProxyProcessSettings:
         node_name=given.node_name,
         cluster_cidrs=given.cluster_cidr,
         service_cidrs=given.service_cidr,
+        healthz_address=given.healthz_bind_address,
+        metrics_address=given.metrics_bind_address,
         ready_file=given.ready_file,
         log_level=given.log_level,
     )

@@ -83,14 +83,17 @@ def stub_domain(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
 
 
 def _name_server(text: str) -> tuple[str, int]:
-    address, number = text, "53"
-    if text.startswith("[") or text.count(":") == 1:
-        address, _, rest = text.rpartition(":")
-        address, number = (text, "53") if text.endswith("]") else (address, rest)
+    has_port = text.count(":") == 1 or (text.startswith("[") and not text.endswith("]"))
+    return socket_address(text if has_port else f"{text}:53")
+
+
+def socket_address(text: str) -> tuple[str, int]:
+    """ADDRESS:PORT, with IPv6 in brackets."""
+    address, _, number = text.rpartition(":")
     try:
         return str(ipaddress.ip_address(address.strip("[]"))), port(number)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no name server: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not ADDRESS:PORT: {error}") from error
 
 
 def networks(text: str) -> tuple[str, ...]:

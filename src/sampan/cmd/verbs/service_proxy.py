@@ -8,6 +8,7 @@ Invariant: the rules stay when it ends; `nft delete table ip sampan-proxy`, and 
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sampan.client import kubeconfig
 from sampan.client.informer import Informers
@@ -23,6 +24,9 @@ from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+
+if TYPE_CHECKING:
+    from sampan.cmd.cluster.node.proxy_doors import ProxyDoors
 
 TABLE = "sampan-proxy"
 
@@ -45,9 +49,11 @@ class ProxyProcess:
         self._tasks = Tasks("proxy")
         self._client: RestClient | None = None
         self._informers: Informers | None = None
+        self._doors: ProxyDoors | None = None
 
     async def start(self) -> None:
         """Returns when every Service that there is can be reached. Raises CannotStart."""
+        from sampan.cmd.cluster.node.proxy_doors import ProxyDoors
         from sampan.network.nftables import nft
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
         from sampan.network.services.ruleset import ProxyPlace
@@ -64,9 +70,12 @@ class ProxyProcess:
         cluster_cidrs, service_cidrs = await self._ranges(self._client)
         place = ProxyPlace(TABLE, cluster_cidrs=cluster_cidrs, service_cidrs=service_cidrs)
         name = settings.node_name or machine.node_name(os.uname().nodename)
+        metrics = Metrics()
         proxy = ServiceProxy(
-            ProxySettings(place, name, place.families), self._informers, self._clock, Metrics()
+            ProxySettings(place, name, place.families), self._informers, self._clock, metrics
         )
+        self._doors = ProxyDoors(proxy, metrics, self._clock)
+        await self._doors.open(settings.healthz_address, settings.metrics_address)
         self._informers.start()
         self._tasks.supervise("service proxy", proxy.run)
         await proxy.ready.wait()
@@ -82,6 +91,8 @@ class ProxyProcess:
 
     async def stop(self) -> None:
         await self._tasks.stop()
+        if self._doors is not None:
+            await self._doors.close()
         if self._informers is not None:
             await self._informers.stop()
         if self._client is not None:

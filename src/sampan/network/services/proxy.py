@@ -75,6 +75,8 @@ class ServiceProxy:
         self._health = HealthChecks(settings.families)
         self._checked: dict[str, tuple[Check, int]] = {}
         self._wake = asyncio.Event()
+        self.healthy = False  # what was to be applied last, was
+        self.last_applied = 0.0
         self.ready = asyncio.Event()  # every Service that there was at the start has its rules
         self._took = metrics.histogram(
             "kubeproxy_sync_proxy_rules_duration_seconds",
@@ -151,6 +153,7 @@ class ServiceProxy:
             await self._keep_health_checks(dirty)
         except (OSError, NftError) as error:
             self._failures.add()
+            self.healthy = False
             log.warning("the rules of Services cannot be applied, trying again", error=error)
             # The table is not as we believe: everything is read and compared anew.
             self._close()
@@ -165,6 +168,7 @@ class ServiceProxy:
             for on_restored in self._on_restored:
                 on_restored()
         self._took.observe(took)
+        self.healthy, self.last_applied = True, self._clock.now()
         self.ready.set()
 
     def _open(self, tampering: Tampering | None) -> None:

@@ -49,3 +49,11 @@ def test_addresses_are_one_of_each_family():
         values.addresses("192.0.2.1,192.0.2.2")
     with pytest.raises(argparse.ArgumentTypeError, match="is no address"):
         values.addresses("one")
+
+
+def test_where_to_listen_is_an_address_and_a_port():
+    assert values.socket_address("127.0.0.1:10256") == ("127.0.0.1", 10256)
+    assert values.socket_address("[::1]:0") == ("::1", 0)
+    for text in ("10256", "host:1", "127.0.0.1", "127.0.0.1:x", "::1"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            values.socket_address(text)
