@@ -80,6 +80,7 @@ from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import Told, WatchCache
+from sampan.apiserver.watch.weights import weigh_server
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
 from sampan.apiserver.write.lease_renewals import LeaseRenewals
@@ -165,6 +166,7 @@ class ApiServer:
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
+        weigh_server(metrics, self, store, cache)
 
     def _encrypt(self, store: Store) -> Store:
         """With values encrypted, where that is configured."""

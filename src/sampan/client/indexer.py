@@ -52,6 +52,10 @@ class Cache:
     def __contains__(self, key: str) -> bool:
         return key in self._objects
 
+    def kept_objects(self) -> object:
+        """For who weighs them."""
+        return self._objects
+
     def get(self, key: str) -> Obj | None:
         """By `namespace/name`, or `name` for what has no namespace."""
         return self._objects.get(key)

@@ -2,13 +2,14 @@
 
 Job: cheap to update, rendered only when somebody asks.
 Owner: each process builds one `Metrics` and passes it to its parts; there is no global registry.
-    With it go the process's traces: who tells the one may tell the other.
+    With it go the process's traces, and its table of memory: who tells the one may tell the other.
 Invariant: a name is declared once; asking for it again returns the same metric.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from sampan.core.telemetry.memory import MemoryTable
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 
 Labels = tuple[str, ...]
@@ -118,7 +119,7 @@ class Histogram(_Metric):
 
 class Metrics:
     def __init__(self, traces: Traces = NO_TRACES) -> None:
-        self.traces = traces
+        self.traces, self.memory = traces, MemoryTable()
         self._metrics: dict[str, _Metric] = {}
 
     def counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:

@@ -152,6 +152,7 @@ class Scheduler:
         """Until cancelled; may be run again after a failure."""
         self._begin()
         informers = Informers(self._client, clock=self._clock, rng=self._rng)
+        self._metrics.memory.add("informers of the scheduler", lambda: [informers])
         try:
             needed = [informers.of(resource) for resource in (NAMESPACES, NODES, PODS)]
             for informer, changed in zip(

@@ -14,7 +14,7 @@ import heapq
 import sys
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sized
 from itertools import count
 
 from sampan.api.calls import Event, Item
@@ -162,6 +162,18 @@ class KindCache:
     def __len__(self) -> int:
         return len(self.items)
 
+    def kept(self) -> tuple[object, ...]:
+        """The objects, for who weighs them."""
+        return self.items, self._keys
+
+    def history(self) -> tuple[object, ...]:
+        """What the changes that are remembered keep besides, likewise: states of the past."""
+        return ([record.before for record in self._window],)
+
+    def window(self) -> Sized:
+        """All that is remembered, states that are still true among them."""
+        return self._window
+
     def keys(self, namespace: str = "") -> list[str]:
         """Sorted; a copy."""
         if not namespace:
@@ -307,6 +319,10 @@ class WatchCache:
         if cache is None:
             cache = self._kinds[prefix] = KindCache(self.revision)
         return cache
+
+    def kinds(self) -> Mapping[str, KindCache]:
+        """By their place in the store."""
+        return self._kinds
 
     def sizes(self) -> dict[str, int]:
         return {prefix: len(cache) for prefix, cache in self._kinds.items()}

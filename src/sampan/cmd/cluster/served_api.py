@@ -9,10 +9,11 @@ import errno
 import random
 import socket
 import ssl
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
+from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import UnknownPlugin
@@ -33,6 +34,7 @@ from sampan.store.open import open_store
 
 HTTP_GRACE_SECONDS = 2.0
 BOOKMARK_SECONDS = 60.0
+MEMORY_PATH = "/sampan/v1/memory"  # what it is used for, by process and part
 LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
 
 
@@ -78,6 +80,7 @@ class ServedApi:
         self._tasks = Tasks("api server")
         self._undo = AsyncExitStack()
         self._server: ApiServer | None = None
+        self._weighed: dict[str, Callable[[], Awaitable[Obj | None]]] = {}
         self.handler: Handler | None = None  # of requests, once it serves
 
     @property
@@ -104,6 +107,19 @@ class ServedApi:
         self._undo.push_async_callback(store.close)
         return store
 
+    def also_weigh(self, name: str, ask: Callable[[], Awaitable[Obj | None]]) -> None:
+        """Another process of this cluster: it says itself what its memory is used for."""
+        self._weighed[name] = ask
+
+    async def _memory(self, rest: str) -> Obj | None:
+        if rest:
+            return None
+        found = {"apiserver" if self._weighed else "sampan": await self._metrics.memory.document()}
+        for name, ask in self._weighed.items():
+            with suppress(ServiceUnavailable):  # it is being started again
+                found[name] = await ask() or {}
+        return {"processes": found}
+
     async def serve(
         self,
         store: Store,
@@ -120,6 +136,7 @@ class ServedApi:
         except UnknownPlugin as error:
             raise CannotStart(str(error)) from error
         server.add_document(LESSON_PATH, _lesson)
+        server.add_document(MEMORY_PATH, self._memory)
         await server.start(told)
         self._server = server
         self._undo.push_async_callback(server.stop)

@@ -133,6 +133,7 @@ class SimulatedNodes:
         from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
 
         self._tls = tls
+        metrics.memory.add("simulated nodes", lambda: [self], count=lambda: len(self._kubelets))
         with self._progress.step("nodes") as step:
             scenario = scenario_in(self._settings.node.scenario)
             pods, nodes = self._pods(clients), self._nodes(clients)

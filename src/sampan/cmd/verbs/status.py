@@ -17,6 +17,8 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.version import GIT_VERSION, VERSION
 
 ASK_SECONDS = 5.0
+MANY_PODS = 10_000
+MEMORY_PATH = "/sampan/v1/memory"
 SOON_SECONDS = 30 * 86400.0
 
 
@@ -30,10 +32,30 @@ def run(data_dir: str, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(found, indent=2))
     else:
+        weighed = found.pop("memory by part", None)
         for name, value in found.items():
             for text in value if isinstance(value, list) else [value]:
                 print(f"{name + ':':<14}{text}")
+        for line in memory_lines(weighed or {}):
+            print(line)
     return 0 if found["state"] == "running" else 3
+
+
+def memory_lines(weighed: dict[str, Any]) -> list[str]:
+    """A table for each process; what is less than a hundredth of it is one line."""
+    lines = []
+    for process, found in weighed.items():
+        whole = found.get("residentBytes") or 0
+        parts = found.get("parts") or []
+        large = [part for part in parts if 100 * part["bytes"] >= whole]
+        small = sum(part["bytes"] for part in parts if part not in large)
+        rows = [(part["name"], part["bytes"], part["count"]) for part in large]
+        rows += [("smaller parts", small, 0), ("not told apart", found.get("restBytes") or 0, 0)]
+        lines += ["", f"memory of {process}: {whole / 2**20:.0f} MiB"]
+        for name, heavy, count in rows:
+            each = f"  {count} of {heavy / count / 1024:.1f} KiB" if count else ""
+            lines.append(f"  {name:<28}{heavy / 2**20:>8.1f} MiB{each}")
+    return lines
 
 
 def facts(data: DataDir) -> dict[str, Any]:
@@ -126,25 +148,39 @@ def _cluster(data: DataDir, warnings: list[str]) -> dict[str, Any]:
         connection = load(str(data.kubeconfig), {}, "/").connection()
         api = BlockingClient(connection, timeout_seconds=ASK_SECONDS)
         nodes = api.json("GET", "/api/v1/nodes").get("items") or []
-        pods = api.json("GET", "/api/v1/pods").get("items") or []
+        pods = _pods(api)
     except (KubeconfigError, NoAnswer) as error:
         warnings.append(f"the API does not answer: {error}")
         return {}
-    phases: dict[str, int] = {}
-    for pod in pods:
-        phase = (pod.get("status") or {}).get("phase") or "Unknown"
-        phases[phase] = phases.get(phase, 0) + 1
     ready = [node for node in nodes if _is_ready(node)]
     for node in nodes:
         if node not in ready:
             warnings.append(f"node {node['metadata']['name']} is not ready")
-    counted = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    try:
+        weighed = api.json("GET", MEMORY_PATH)["processes"]
+    except (KeyError, NoAnswer) as error:
+        weighed = {}
+        warnings.append(f"the memory was not weighed: {error}")
     return {
         "address": connection.server,
         "kubeconfig": str(data.kubeconfig),
         "nodes": f"{len(ready)} of {len(nodes)} ready",
-        "pods": counted or "none",
+        "pods": pods,
+        "memory by part": weighed,
     }
+
+
+def _pods(api: BlockingClient) -> str:
+    """How many in which phase; of very many only how many."""
+    first = api.json("GET", "/api/v1/pods?limit=1")
+    more = (first.get("metadata") or {}).get("remainingItemCount") or 0
+    if more >= MANY_PODS:
+        return str(more + 1)
+    phases: dict[str, int] = {}
+    for pod in api.json("GET", "/api/v1/pods").get("items") or []:
+        phase = (pod.get("status") or {}).get("phase") or "Unknown"
+        phases[phase] = phases.get(phase, 0) + 1
+    return ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items())) or "none"
 
 
 def _is_ready(node: dict[str, Any]) -> bool:

@@ -52,6 +52,7 @@ class Duties:
         if self.settings.measures_plugins:
             configuration = measured(configuration, self.metrics)
         scheduler = scheduler_of(configuration, client, self.clock, self.metrics, self.rng)
+        self.metrics.memory.add("scheduler", lambda: [scheduler])
         if not configuration.election.elects:
             return scheduler, scheduler.run
         election = configuration.election
@@ -82,6 +83,8 @@ class Duties:
             client, informers, self.clock, self.metrics, controllers, self.rng,
             acting_as=lambda name: self.clients(user_name(name)),
         )  # fmt: skip
+        self.metrics.memory.add("informers of controllers", lambda: [informers])
+        self.metrics.memory.add("controllers", lambda: [runner])
         # What nodes that join are told.
         known = ClusterConfiguration(
             ",".join(ranges.cluster), ",".join(ranges.service), self.settings.network

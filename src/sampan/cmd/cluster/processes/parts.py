@@ -6,8 +6,9 @@ Invariant: the work is that of all_in_one.py; only the way to the API is another
 
 import io
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from sampan.api.objects import Obj
 from sampan.client.trace_delivery import TraceDelivery
@@ -22,7 +23,7 @@ from sampan.cmd.cluster.processes import identities
 from sampan.cmd.cluster.processes.handover import Words
 from sampan.cmd.cluster.processes.local_api import SOCKET, LocalApi, LocalEdge
 from sampan.cmd.cluster.processes.local_sockets import listening_socket
-from sampan.cmd.cluster.processes.questions import PLACE, WHY, Answers, Questions
+from sampan.cmd.cluster.processes.questions import MEMORY, PLACE, WHY, Answer, Answers, Questions
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi
@@ -31,7 +32,7 @@ from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.origin import Origin
-from sampan.core.tasks import Tasks
+from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Outbox, Traces
 from sampan.core.tls import server_context
 
@@ -77,20 +78,28 @@ class Link:
         self._outbox = Outbox()
         traces = Traces(given.clock, outbox=self._outbox) if given.settings.tracing else NO_TRACES
         self.metrics = process_metrics(traces)
+        self._part, self._sockets = part, given.data.sockets
+        self._answers: Answers | None = None
 
-    def start(self, user: str) -> None:
-        """`user`: who delivers what was traced."""
+    async def start(self, user: str, answers: Mapping[str, Answer] | None = None) -> None:
+        """`user`: who delivers what was traced; `answers`: what the API server asks this part,
+        besides what all are asked."""
+        known = {MEMORY: self._memory, **(answers or {})}
+        self._answers = Answers(self._sockets, self._part, known)
+        await self._answers.start()
         delivery = TraceDelivery(self.api.client_of(user), self._outbox, self._clock)
         self._tasks.supervise("traces", delivery.run)
 
     def supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.supervise(name, work)
 
-    async def stop_working(self) -> None:
-        await self._tasks.stop()
+    async def _memory(self, _rest: str) -> Obj:
+        return await self.metrics.memory.document()
 
     async def close(self) -> None:
         await self._tasks.stop()
+        if self._answers is not None:
+            await self._answers.stop()
         await self.api.close()
 
 
@@ -100,8 +109,10 @@ class ApiServerPart:
         traces = Traces(given.clock) if given.settings.tracing else NO_TRACES
         self._api = ServedApi(given.clock, process_metrics(traces))
         self._cluster_api: ClusterApi | None = None
-        self._to_nodes = Questions(given.data.sockets, identities.NODES)
-        self._to_scheduler = Questions(given.data.sockets, identities.SCHEDULER)
+        self._to = {
+            part: Questions(given.data.sockets, part)
+            for part in (identities.SCHEDULER, identities.CONTROLLERS, identities.NODES)
+        }
 
     async def start(self) -> None:
         given = self._given
@@ -110,11 +121,13 @@ class ApiServerPart:
             own_identity(given.settings),
             await nodes.gateways(),
             nodes.mount_volumes,
-            self._to_nodes.place_of if given.simulates else nodes.place_of,
+            self._to[identities.NODES].place_of if given.simulates else nodes.place_of,
         )
         api = self._cluster_api = ClusterApi(
             given.settings, given.data, given.progress, self._api, around
         )
+        for part, questions in self._to.items():
+            self._api.also_weigh(part, partial(questions.ask, MEMORY, ""))
         server = await api.start()
         if given.settings.scheduler:
             server.add_document("/sampan/v1/why/", self._why)
@@ -124,13 +137,12 @@ class ApiServerPart:
         await self._api.listen_locally(listening, edge.reply, edge.wants_body)
 
     async def _why(self, rest: str) -> Obj | None:
-        return await self._to_scheduler.ask(WHY, rest)
+        return await self._to[identities.SCHEDULER].ask(WHY, rest)
 
     async def stop(self) -> None:
         if self._cluster_api is not None:
             await self._cluster_api.stop()
-        await self._to_nodes.close()
-        await self._to_scheduler.close()
+        await all_of(questions.close() for questions in self._to.values())
 
     def hurry(self) -> None:
         """Nothing takes long here."""
@@ -146,7 +158,6 @@ def _duties(given: PartContext, link: Link) -> Duties:
 class SchedulerPart:
     def __init__(self, given: PartContext, link: Link) -> None:
         self._given, self._link = given, link
-        self._answers: Answers | None = None
 
     async def start(self) -> None:
         from sampan.cmd.cluster.schedulers import configuration_in, why_of
@@ -155,16 +166,10 @@ class SchedulerPart:
         with given.progress.step("scheduler"):
             configuration = configuration_in(given.settings.scheduler_config)
             scheduler, work = _duties(given, self._link).scheduling(configuration)
-            answers = {WHY: why_of(scheduler)}
-            self._answers = Answers(given.data.sockets, identities.SCHEDULER, answers)
-            await self._answers.start()
-            self._link.start(SCHEDULER_USER)
+            await self._link.start(SCHEDULER_USER, {WHY: why_of(scheduler)})
             self._link.supervise("kube-scheduler", work)
 
     async def stop(self) -> None:
-        await self._link.stop_working()
-        if self._answers is not None:
-            await self._answers.stop()
         await self._link.close()
 
     def hurry(self) -> None:
@@ -184,7 +189,7 @@ class ControllersPart:
             sign = TokenSigner(keys.token_key.read_bytes(), "").legacy_token
             duties = _duties(given, self._link)
             work = duties.controlling(keys, sign, gives_ranges=not given.simulates)
-            self._link.start(CONTROLLERS_USER)
+            await self._link.start(CONTROLLERS_USER)
             self._link.supervise("kube-controller-manager", work)
 
     async def stop(self) -> None:
@@ -200,7 +205,6 @@ class NodesPart:
     def __init__(self, given: PartContext, link: Link) -> None:
         self._given, self._link = given, link
         self._nodes: Nodes | None = None
-        self._answers: Answers | None = None
 
     async def start(self) -> None:
         given, link = self._given, self._link
@@ -212,11 +216,9 @@ class NodesPart:
         tls = server_context(*pair, keys.ca)
         link.supervise("certificate", lambda: rotation.keep_loaded(tls, pair, given.clock))
         if isinstance(nodes, SimulatedNodes):
-            self._answers = Answers(given.data.sockets, identities.NODES, {PLACE: self._place})
-            await self._answers.start()
-            link.start(CONTROLLERS_USER)
+            await link.start(CONTROLLERS_USER, {PLACE: self._place})
         else:
-            link.start(f"system:node:{own_identity(given.settings).name}")
+            await link.start(f"system:node:{own_identity(given.settings).name}")
         await nodes.start(link.api.client_of, link.metrics, tls)
 
     async def _place(self, host: str) -> Obj | None:
@@ -227,8 +229,6 @@ class NodesPart:
     async def stop(self) -> None:
         if self._nodes is not None:
             await self._nodes.stop()
-        if self._answers is not None:
-            await self._answers.stop()
         await self._link.close()
 
     def hurry(self) -> None:

@@ -19,7 +19,7 @@ from sampan.core.http.messages import Request, Response
 from sampan.core.http.origin import Origin
 from sampan.core.http.server import Server
 
-PLACE, WHY = "place", "why"
+MEMORY, PLACE, WHY = "memory", "place", "why"
 ASK_SECONDS = 5.0
 GRACE_SECONDS = 1.0
 _JSON = (("content-type", "application/json"),)
