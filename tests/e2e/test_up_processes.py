@@ -1,7 +1,9 @@
 """`sampan up --processes`: every part a process of its own, one cluster. [F21]"""
 
+import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -10,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from sampan.client.kubeconfig import load
+from sampan.core.http.client import HttpClient
+from sampan.core.tls import client_context
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
 
@@ -80,11 +85,42 @@ def test_the_usual_story(simulated):
 
 def test_status_names_the_processes(simulated):
     lines = simulated.run("status").splitlines()
+    weighed = [line.split()[2] for line in lines if line.startswith("memory of ")]
+    assert sorted(weighed) == sorted(f"{part}:" for part in PARTS)
     told = [line.split()[1] for line in lines if line.startswith("processes:")]
     assert sorted(told) == sorted(PARTS)
     pids = {entry["pid"] for entry in parts_of(simulated).values()}
     assert len(pids | {simulated.pid}) == 5
     assert all(is_alive(pid) for pid in pids)
+
+
+def test_scheduler_and_controllers_have_metrics_for_who_may_read_them(simulated):
+    """Where they are is said at the start; who shows no certificate gets no more than health."""
+    output = simulated.output.read_text()
+    admin = load(str(simulated.kubeconfig), {}, "/").connection()
+    for part, metric in (("scheduler", "scheduler_pending_pods"), ("controllers", "workqueue_")):
+        address = re.search(rf"{part} +metrics at https://127.0.0.1:(\d+)", output)
+        assert address is not None, output
+        port = int(address[1])
+        assert asked(port, "/healthz") == (200, "ok")
+        assert asked(port, "/metrics")[0] == 403
+        code, text = asked(port, "/metrics", admin)
+        assert code == 200
+        assert metric in text
+
+
+def asked(port, path, admin=None):
+    """By the administrator's certificate, or by nobody."""
+    pair = None if admin is None else (admin.certificate, admin.key)
+    context = client_context(verify=False, pair_data=pair)
+
+    async def ask():
+        http = HttpClient(ssl_context=context)
+        answer = await http.request("GET", f"https://127.0.0.1:{port}{path}", timeout_seconds=60.0)
+        await http.close()
+        return answer.status, answer.body.decode()
+
+    return asyncio.run(ask())
 
 
 def test_nobody_else_may_open_the_sockets_and_the_api_asks_who_it_is(simulated):

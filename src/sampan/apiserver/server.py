@@ -166,7 +166,6 @@ class ApiServer:
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
-        weigh_server(metrics, self, store, cache)
 
     def _encrypt(self, store: Store) -> Store:
         """With values encrypted, where that is configured."""
@@ -218,6 +217,7 @@ class ApiServer:
     async def start(self, told: Told | None = None) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads.
         `told` hears how many objects of how many were read."""
+        weigh_server(self._metrics, self, self._store, self._cache)
         if self._encrypted is not None:
             strategies = self._chain.parts.strategies
             lives = {item.storage_prefix: strategies.of(item).ttl_seconds for item in RESOURCES}

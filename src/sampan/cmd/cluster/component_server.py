@@ -5,6 +5,7 @@ Job: /healthz, /livez, /readyz to everybody; /metrics, /metrics/slis and the res
 Owner: the process; it says what is wrong with its lease.
 """
 
+import socket
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -56,13 +57,16 @@ class ComponentServer:
     async def start(self) -> None:
         """Nothing, where no port is asked for. Raises CannotStart."""
         settings = self._settings
-        if not settings.port:
-            return
-        tls = self._tls = serving_context(settings, self._clock)
+        if settings.port:
+            await self.start_on(
+                listening_socket(settings.bind_address, settings.port, "--secure-port")
+            )
+
+    async def start_on(self, listening: socket.socket) -> None:
+        """Raises CannotStart."""
+        tls = self._tls = serving_context(self._settings, self._clock)
         server = Server(self.answer, ssl_context=tls, clock=self._clock, name="component http")
-        await server.start_on(
-            listening_socket(settings.bind_address, settings.port, "--secure-port")
-        )
+        await server.start_on(listening)
         self._server = server
 
     async def learn_client_ca(self, client: Client) -> None:

@@ -11,9 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from sampan.api.objects import Obj
+from sampan.client.delegated_access import DelegatedAccess
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import pki, rotation
 from sampan.cmd.cluster.choose_nodes import choose_nodes
+from sampan.cmd.cluster.component_server import ComponentServer
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.duties import CONTROLLERS_USER, SCHEDULER_USER, Duties
 from sampan.cmd.cluster.data_dir import DataDir
@@ -28,10 +30,12 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
-from sampan.cmd.settings import UpSettings
+from sampan.cmd.flags.control_plane_flags import CONTROLLERS_PORT, SCHEDULER_PORT
+from sampan.cmd.settings import ServingChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.origin import Origin
+from sampan.core.http.server import bound_socket
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Outbox, Traces
 from sampan.core.tls import server_context
@@ -80,6 +84,8 @@ class Link:
         self.metrics = process_metrics(traces)
         self._part, self._sockets = part, given.data.sockets
         self._answers: Answers | None = None
+        self._server: ComponentServer | None = None
+        self._ca = str(pki.Pki(given.data.pki).ca)
 
     async def start(self, user: str, answers: Mapping[str, Answer] | None = None) -> None:
         """`user`: who delivers what was traced; `answers`: what the API server asks this part,
@@ -89,6 +95,21 @@ class Link:
         await self._answers.start()
         delivery = TraceDelivery(self.api.client_of(user), self._outbox, self._clock)
         self._tasks.supervise("traces", delivery.run)
+
+    async def serve(self, user: str, port: int) -> str:
+        """Health and metrics, as the component of a cluster of several machines has them: on the
+        port where everybody looks, or on any where that is another's; says where. `user`: who asks
+        the API what a caller may."""
+        choices = ServingChoices(client_ca=self._ca)
+        access = DelegatedAccess(self.api.client_of(user), self._clock)
+        self._server = ComponentServer(choices, access, {}, self.metrics, self._clock)
+        try:
+            listening = bound_socket(choices.bind_address, port)
+        except OSError:
+            listening = bound_socket(choices.bind_address, 0)
+        told = f"metrics at https://{choices.bind_address}:{listening.getsockname()[1]}"
+        await self._server.start_on(listening)
+        return told
 
     def supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.supervise(name, work)
@@ -100,6 +121,8 @@ class Link:
         await self._tasks.stop()
         if self._answers is not None:
             await self._answers.stop()
+        if self._server is not None:
+            await self._server.stop()
         await self.api.close()
 
 
@@ -163,11 +186,12 @@ class SchedulerPart:
         from sampan.cmd.cluster.schedulers import configuration_in, why_of
 
         given = self._given
-        with given.progress.step("scheduler"):
+        with given.progress.step("scheduler") as step:
             configuration = configuration_in(given.settings.scheduler_config)
             scheduler, work = _duties(given, self._link).scheduling(configuration)
             await self._link.start(SCHEDULER_USER, {WHY: why_of(scheduler)})
             self._link.supervise("kube-scheduler", work)
+            step.detail = await self._link.serve(SCHEDULER_USER, SCHEDULER_PORT)
 
     async def stop(self) -> None:
         await self._link.close()
@@ -184,13 +208,14 @@ class ControllersPart:
         from sampan.apiserver.authn.tokens import TokenSigner
 
         given = self._given
-        with given.progress.step("controllers"):
+        with given.progress.step("controllers") as step:
             keys = pki.Pki(given.data.pki)
             sign = TokenSigner(keys.token_key.read_bytes(), "").legacy_token
             duties = _duties(given, self._link)
             work = duties.controlling(keys, sign, gives_ranges=not given.simulates)
             await self._link.start(CONTROLLERS_USER)
             self._link.supervise("kube-controller-manager", work)
+            step.detail = await self._link.serve(CONTROLLERS_USER, CONTROLLERS_PORT)
 
     async def stop(self) -> None:
         await self._link.close()
