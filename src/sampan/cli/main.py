@@ -211,8 +211,10 @@ def report(session: Session, error: CliError) -> int:
     text, where = str(error), session.path
     session.write(getattr(error, "output", ""))
     if isinstance(error, Several):
+        is_alone = len(error.failures) == 1
         for failure in error.failures:
-            session.complain(failure_text(session, failure))
+            text = failure_text(session, failure)
+            session.complain(text if is_alone else text.removeprefix("error: "))
         return 1
     if isinstance(error, Quiet):
         if text:

@@ -49,6 +49,7 @@ class BlockingClient:
         self.connection = connection
         self._user_agent, self._on_warning = user_agent, on_warning
         self._identity: list[tuple[str, str]] | None = None
+        self._timeout_seconds = timeout_seconds
         self._http = blocking.BlockingHttp(
             connection.server,
             self._context,
@@ -124,10 +125,12 @@ class BlockingClient:
         raise failure_of(stream.status, body)
 
     def watch(
-        self, path: str, query: dict[str, str], *, accept: str = JSON
+        self, path: str, query: dict[str, str], *, accept: str = JSON, seconds: float | None = None
     ) -> Iterator[tuple[str, Obj]]:
-        """(type, object) until the server ends it; an ERROR is raised."""
+        """(type, object) until the server ends it, or the time is over; an ERROR is raised."""
         stream = self.stream(path, {**query, "watch": "true"}, accept=accept)
+        given = [limit for limit in (seconds, self._timeout_seconds) if limit is not None]
+        stream.end_after(min(given) if given else None)
         rest = b""
         try:
             for chunk in stream:

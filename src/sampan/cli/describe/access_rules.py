@@ -21,12 +21,16 @@ def breakdown(rules: list[Obj]) -> list[Row]:
             for resource in rule.get("resources") or []:
                 for name in names:
                     _add(joined, (group, resource, f"[{name}]", "[]"), verbs)
-    # As upstream: by the text of the whole rule, verbs first.
-    ordered = sorted((f"[{' '.join(verbs)}]", key) for key, verbs in [*joined.items(), *paths])
     return [
-        (_qualify(resource, group), url, name, verbs)
-        for verbs, (group, resource, name, url) in ordered
+        (_qualify(resource, group), url, name, f"[{' '.join(verbs)}]")
+        for (group, resource, name, url), verbs in sorted([*joined.items(), *paths], key=_order)
     ]
+
+
+def _order(entry: tuple[Key, list[str]]) -> str:
+    """As upstream: by the text of the whole rule, verbs first; brackets are a part of it."""
+    (group, resource, name, url), verbs = entry
+    return f"[{' '.join(verbs)}],[{group}],[{resource}],{name},{url}"
 
 
 def _qualify(resource: str, group: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from sampan.api.objects import Obj
 from sampan.cli.describe.writer import Writer
 
+ACRONYMS = ("API", "URL", "UID", "OSB", "GUID")
 _SKIPPED = {
     "metadata": ("managedFields", "name", "namespace", "labels", "annotations", "selfLink"),
 }
@@ -23,16 +24,13 @@ def generic(writer: Writer, obj: Obj, namespaced: bool) -> None:
 
 
 def title(name: str) -> str:
-    """`apiVersion` → `API Version`."""
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[^A-Za-z0-9]+", name)
-    shown = []
-    for word in words:
-        upper = word.upper()
-        if upper in ("API", "URL", "UID", "OSB", "GUID", "IP", "ID"):
-            shown.append(upper)
-        else:
-            shown.append(word[:1].upper() + word[1:])
-    return " ".join(shown)
+    """`apiVersion` → `API Version`; a name of more than letters and dashes stays as it is."""
+    if not all(letter.isalpha() or letter == "-" for letter in name):
+        return name
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|-+", name)
+    return " ".join(
+        word.upper() if word.upper() in ACRONYMS else word[:1].upper() + word[1:] for word in words
+    )
 
 
 def _mapping(writer: Writer, value: Obj, level: int, path: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ Job: addresses, ports and who may talk to whom.
 """
 
 from sampan.api.objects import Obj, labels_of
+from sampan.cli.describe.cluster import dated_conditions
 from sampan.cli.describe.writer import Writer, pairs_text, selector_text
 
 _SERVICE_ADDRESSES = (
@@ -14,9 +15,9 @@ _SERVICE_ADDRESSES = (
 _SERVICE_POLICIES = (
     ("External Traffic Policy:", "externalTrafficPolicy"),
     ("Internal Traffic Policy:", "internalTrafficPolicy"),
-    ("Traffic Distribution:", "trafficDistribution"),
     ("HealthCheck NodePort:", "healthCheckNodePort"),
     ("LoadBalancer Source Ranges:", "loadBalancerSourceRanges"),
+    ("Traffic Distribution:", "trafficDistribution"),
 )
 
 
@@ -49,7 +50,9 @@ def _write_balancer(writer: Writer, status: Obj) -> None:
     items = (status.get("loadBalancer") or {}).get("ingress") or []
     if items:
         addresses = ", ".join(
-            f"{item.get('ip') or item.get('hostname')} ({item.get('ipMode') or 'VIP'})"
+            f"{item['ip']} ({item['ipMode']})"
+            if item.get("ip") and item.get("ipMode")
+            else item.get("ip") or item.get("hostname") or ""
             for item in items
         )
         writer.line(0, "LoadBalancer Ingress:", addresses)
@@ -59,6 +62,8 @@ def _port(writer: Writer, port: Obj, slices: list[Obj]) -> None:
     name, protocol = port.get("name") or "<unset>", port.get("protocol") or "TCP"
     writer.line(0, "Port:", name, f"{port['port']}/{protocol}")
     writer.line(0, "TargetPort:", f"{port.get('targetPort')}/{protocol}")
+    if port.get("appProtocol"):
+        writer.line(0, "AppProtocol:", port["appProtocol"])
     if port.get("nodePort"):
         writer.line(0, "NodePort:", name, f"{port['nodePort']}/{protocol}")
     writer.line(0, "Endpoints:", endpoints_text(slices, port.get("name") or ""))
@@ -96,21 +101,21 @@ def endpoints(writer: Writer, obj: Obj, now: float) -> None:
             writer.line(2, "----", "----", "--------")
             for port in subset["ports"]:
                 writer.line(2, port.get("name") or "<unset>", port["port"], port.get("protocol"))
-    writer.line(0, "")
+        writer.line(0, "")
 
 
 def endpoint_slice(writer: Writer, obj: Obj, now: float) -> None:
     writer.head(obj)
     writer.line(0, "AddressType:", obj["addressType"])
     ports = obj.get("ports") or []
-    writer.line(0, "Ports:", *([] if ports else ["<unset>"]))
+    writer.line(0, "Ports:" if ports else "Ports: <unset>")
     if ports:
         writer.line(1, "Name", "Port", "Protocol")
         writer.line(1, "----", "----", "--------")
         for port in ports:
             writer.line(1, port.get("name") or "<unset>", port.get("port"), port.get("protocol"))
     items = obj.get("endpoints") or []
-    writer.line(0, "Endpoints:", *([] if items else ["<none>"]))
+    writer.line(0, "Endpoints:" if items else "Endpoints: <none>")
     for endpoint in items:
         _write_endpoint(writer, endpoint)
 
@@ -141,11 +146,13 @@ def ingress(writer: Writer, obj: Obj, backends: dict[str, str]) -> None:
     writer.line(0, "Address:", ",".join(addresses))
     writer.line(0, "Ingress Class:", spec.get("ingressClassName") or "<none>")
     default = spec.get("defaultBackend")
-    writer.line(0, "Default backend:", _backend(default, backends) if default else "<default>")
+    otherwise = _backend(default, backends) if default else "<default>"
+    writer.line(0, "Default backend:", otherwise)
     _write_tls(writer, spec.get("tls") or [])
-    _write_rules(writer, spec.get("rules") or [], backends)
-    if not spec.get("rules"):
-        writer.line(1, "*", "*", _backend(default, backends) if default else "")
+    rules = [rule for rule in spec.get("rules") or [] if rule.get("http") is not None]
+    _write_rules(writer, rules, backends)
+    if not rules:
+        writer.line(1, "*", "*", otherwise)
     writer.annotations(obj)
 
 
@@ -162,8 +169,6 @@ def _write_rules(writer: Writer, rules: list[Obj], backends: dict[str, str]) -> 
     writer.line(0, "Rules:\n  Host", "Path", "Backends")
     writer.line(1, "----", "----", "--------")
     for rule in rules:
-        if "http" not in rule:
-            continue
         writer.line(1, rule.get("host") or "*", "")
         for path in rule["http"]["paths"]:
             writer.line(
@@ -171,17 +176,19 @@ def _write_rules(writer: Writer, rules: list[Obj], backends: dict[str, str]) -> 
             )
 
 
-def backend_key(backend: Obj) -> tuple[str, str]:
+def service_of(backend: Obj) -> tuple[str, str]:
+    """The service's name and its port, by number or name; nothing for another kind of backend."""
     own = backend.get("service") or {}
     port = own.get("port") or {}
     return own.get("name") or "", str(port.get("number") or port.get("name") or "")
 
 
 def _backend(backend: Obj, backends: dict[str, str]) -> str:
-    if backend.get("resource"):
-        return f"APIGroup: {backend['resource'].get('apiGroup')}, Kind: {backend['resource']['kind']}, Name: {backend['resource']['name']}"
-    name, port = backend_key(backend)
-    key = f"{name}:{port}"
+    other = backend.get("resource")
+    if other:
+        group = "<none>" if other.get("apiGroup") is None else other["apiGroup"]
+        return f"APIGroup: {group}, Kind: {other['kind']}, Name: {other['name']}"
+    key = ":".join(service_of(backend))
     return f"{key} ({backends.get(key, '')})"
 
 
@@ -210,7 +217,7 @@ def _create(meta: Obj) -> str:
 
 def _direction(writer: Writer, spec: Obj, word: str, field: str) -> None:
     rules: list[Obj] = spec.get(word) or []
-    peers, ports = field.title(), "To"
+    peers = field.title()
     if word.title() not in (spec.get("policyTypes") or []):
         writer.line(1, f"Not affecting {word} traffic")
         return
@@ -220,10 +227,9 @@ def _direction(writer: Writer, spec: Obj, word: str, field: str) -> None:
         return
     for index, rule in enumerate(rules):
         if not rule.get("ports"):
-            writer.line(2, f"{ports} Port: <any> (traffic allowed to all ports)")
+            writer.line(2, "To Port: <any> (traffic allowed to all ports)")
         for port in rule.get("ports") or []:
-            number = port.get("port", "<any>")
-            writer.line(2, f"{ports} Port: {number}/{port.get('protocol') or 'TCP'}")
+            writer.line(2, _allowed_port(port))
         if not rule.get(field):
             scope = (
                 "traffic not restricted by source"
@@ -236,6 +242,13 @@ def _direction(writer: Writer, spec: Obj, word: str, field: str) -> None:
             _peer(writer, peer)
         if index < len(rules) - 1:
             writer.line(2, "----------")
+
+
+def _allowed_port(port: Obj) -> str:
+    first, protocol = port.get("port", "<any>"), port.get("protocol") or "TCP"
+    if port.get("endPort") is None:
+        return f"To Port: {first}/{protocol}"
+    return f"To Port Range: {first}-{port['endPort']}/{protocol}"
 
 
 def _peer(writer: Writer, peer: Obj) -> None:
@@ -255,6 +268,28 @@ def ingress_class(writer: Writer, obj: Obj, now: float) -> None:
     parameters = obj["spec"].get("parameters")
     if parameters:
         writer.line(0, "Parameters:")
-        writer.line(1, "APIGroup:", parameters.get("apiGroup") or "")
+        if parameters.get("apiGroup") is not None:
+            writer.line(1, "APIGroup:", parameters["apiGroup"])
         writer.line(1, "Kind:", parameters["kind"])
         writer.line(1, "Name:", parameters["name"])
+
+
+def service_cidr(writer: Writer, obj: Obj, now: float) -> None:
+    writer.head(obj, namespaced=False)
+    writer.line(0, "CIDRs:", ", ".join(obj["spec"].get("cidrs") or []))
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    if conditions:
+        writer.line(0, "Status:")
+        dated_conditions(writer, conditions)
+
+
+def ip_address(writer: Writer, obj: Obj, now: float) -> None:
+    writer.head(obj, namespaced=False)
+    parent = obj["spec"].get("parentRef")
+    if parent:
+        writer.line(0, "Parent Reference:")
+        for title, field in (
+            ("Group:", "group"), ("Resource:", "resource"), ("Namespace:", "namespace"),
+            ("Name:", "name"),
+        ):  # fmt: skip
+            writer.line(1, title, parent.get(field) or "")

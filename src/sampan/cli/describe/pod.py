@@ -8,7 +8,7 @@ from typing import Any
 from sampan.api import quantity
 from sampan.api.objects import Obj, controller_of
 from sampan.cli.describe.volumes import volume_lines
-from sampan.cli.describe.writer import Writer, long_time, truth
+from sampan.cli.describe.writer import Writer, long_time, selector_text, truth
 
 
 def pod(writer: Writer, obj: Obj, now: float) -> None:
@@ -31,29 +31,35 @@ def pod(writer: Writer, obj: Obj, now: float) -> None:
     writer.labels("Labels:", meta.get("labels"))
     writer.annotations(obj)
     _state(writer, meta, status, now)
+    _seccomp(writer, 0, spec.get("securityContext"))
     writer.line(0, "IP:", status.get("podIP") or "")
-    addresses = status.get("podIPs") or []
-    if addresses:
-        writer.line(0, "IPs:")
-        for address in addresses:
-            writer.line(1, "IP:", address["ip"])
-    else:
-        writer.line(0, "IPs:", "<none>")
+    _addresses(writer, status.get("podIPs") or [])
     owner = controller_of(obj)
     if owner:
         writer.line(0, "Controlled By:", f"{owner['kind']}/{owner['name']}")
     if status.get("nominatedNodeName"):
         writer.line(0, "NominatedNodeName:", status["nominatedNodeName"])
+    if spec.get("resources"):
+        writer.line(0, "Resources:")
+        _resources(writer, spec["resources"], 1)
     _all_containers(writer, obj)
     _conditions(writer, spec, status)
     volume_lines(writer, spec.get("volumes"), "")
     if status.get("qosClass"):
         writer.line(0, "QoS Class:", status["qosClass"])
     _placement(writer, spec, "")
+    _spreads(writer, spec, "")
+
+
+def _addresses(writer: Writer, addresses: list[Obj]) -> None:
+    writer.line(0, "IPs:", *([] if addresses else ["<none>"]))
+    for address in addresses:
+        writer.line(1, "IP:", address["ip"])
 
 
 def _state(writer: Writer, meta: Obj, status: Obj, now: float) -> None:
-    if meta.get("deletionTimestamp"):
+    is_over = status.get("phase") in ("Failed", "Succeeded")
+    if meta.get("deletionTimestamp") and not is_over:
         from sampan.api.objects import seconds_of
         from sampan.api.rules.durations import human_duration
 
@@ -66,6 +72,16 @@ def _state(writer: Writer, meta: Obj, status: Obj, now: float) -> None:
     for title, field in (("Reason:", "reason"), ("Message:", "message")):
         if status.get(field):
             writer.line(0, title, status[field])
+
+
+def _seccomp(writer: Writer, level: int, context: Obj | None) -> None:
+    profile = (context or {}).get("seccompProfile")
+    if not profile:
+        return
+    writer.line(level, "SeccompProfile:", profile["type"])
+    if profile["type"] == "Localhost":
+        deeper = level + 1 if level else 0  # a pod's is not indented
+        writer.line(deeper, "LocalhostProfile:", profile.get("localhostProfile") or "")
 
 
 def _all_containers(writer: Writer, obj: Obj) -> None:
@@ -97,7 +113,7 @@ def containers(
         _words(writer, "Args:", container.get("args"))
         if container["name"] in states:
             _runtime_state(writer, states[container["name"]])
-        _resources(writer, container.get("resources") or {})
+        _resources(writer, container.get("resources") or {}, 2)
         for name, field in (
             ("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe")
         ):  # fmt: skip
@@ -119,6 +135,7 @@ def _basics(writer: Writer, container: Obj, state: Obj | None) -> None:
     plural = "s" if len(ports) > 1 else ""
     writer.line(2, f"Port{plural}:", ", ".join(own) or "<none>")
     writer.line(2, f"Host Port{plural}:", ", ".join(host) or "<none>")
+    _seccomp(writer, 2, container.get("securityContext"))
 
 
 def _port_text(port: Obj, field: str) -> str:
@@ -142,7 +159,7 @@ def _runtime_state(writer: Writer, state: Obj) -> None:
 
 
 def _one_state(writer: Writer, title: str, state: Obj, *, is_current: bool) -> None:
-    if "running" in state:
+    if "running" in state and is_current:
         writer.line(2, f"{title}:", "Running")
         writer.line(3, "Started:", long_time((state["running"] or {}).get("startedAt")))
     elif "terminated" in state:
@@ -157,19 +174,18 @@ def _one_state(writer: Writer, title: str, state: Obj, *, is_current: bool) -> N
         writer.line(3, "Started:", long_time(ended.get("startedAt")))
         writer.line(3, "Finished:", long_time(ended.get("finishedAt")))
     elif is_current:
-        waiting = state.get("waiting") or {}
         writer.line(2, f"{title}:", "Waiting")
-        for name in ("reason", "message"):
-            if waiting.get(name):
-                writer.line(3, f"{name.title()}:", waiting[name])
+        reason = (state.get("waiting") or {}).get("reason")
+        if reason:
+            writer.line(3, "Reason:", reason)
 
 
-def _resources(writer: Writer, resources: Obj) -> None:
+def _resources(writer: Writer, resources: Obj, level: int) -> None:
     for title, field in (("Limits:", "limits"), ("Requests:", "requests")):
         if resources.get(field):
-            writer.line(2, title)
+            writer.line(level, title)
             for name in sorted(resources[field]):
-                writer.line(3, f"{name}:", resources[field][name])
+                writer.line(level + 1, f"{name}:", resources[field][name])
 
 
 def probe_text(probe: Obj) -> str:
@@ -205,7 +221,11 @@ def _environment(writer: Writer, container: Obj, pod_obj: Obj | None) -> None:
     env = container.get("env") or []
     writer.line(2, "Environment:", *([] if env else ["<none>"]))
     for entry in env:
-        writer.line(3, f"{entry['name']}:", *_value_cells(entry, container, pod_obj))
+        first, *more = _value_cells(entry, container, pod_obj)
+        lines = str(first).split("\n")
+        writer.line(3, f"{entry['name']}:", lines[0], *more)
+        for line in lines[1:]:
+            writer.line(3, "", line)
 
 
 def _value_cells(entry: Obj, container: Obj, pod_obj: Obj | None) -> list[Any]:
@@ -231,12 +251,10 @@ def _value_cells(entry: Obj, container: Obj, pod_obj: Obj | None) -> list[Any]:
 
 
 def _field_value(pod_obj: Obj | None, path: str) -> str:
-    if pod_obj is None:
-        return ""
-    value: Any = pod_obj
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return str(value) if value is not None and not isinstance(value, dict) else ""
+    """Name, namespace and uid, as kubectl: the rest is known to the node."""
+    where, _, field = path.partition(".")
+    value = pod_obj["metadata"].get(field) if pod_obj and where == "metadata" else None
+    return value if isinstance(value, str) else ""
 
 
 def _resource_value(container: Obj, resource: str) -> str:
@@ -269,29 +287,31 @@ def _conditions(writer: Writer, spec: Obj, status: Obj) -> None:
         writer.line(0, "Readiness Gates:\n  Type", "Status")
         for gate in gates:
             kind = gate["conditionType"]
-            writer.line(1, kind, f"{known.get(kind, '<none>')} ")
+            writer.line(1, f"{kind} ", f"{known.get(kind, '<none>')} ")
     if status.get("conditions"):
-        writer.line(0, "Conditions:\n  Type", "Status ")
+        writer.line(0, "Conditions:\n  Type", "Status")
         for condition in status["conditions"]:
-            writer.line(1, condition["type"], f"{condition.get('status')} ")
+            writer.line(1, f"{condition['type']} ", f"{condition.get('status')} ")
 
 
 def _placement(writer: Writer, spec: Obj, space: str) -> None:
     pairs = spec.get("nodeSelector") or {}
     writer.many(f"{space}Node-Selectors:", [f"{key}={pairs[key]}" for key in sorted(pairs)])
     writer.many(f"{space}Tolerations:", tolerations(spec.get("tolerations") or []))
-    spreads = spec.get("topologySpreadConstraints") or []
-    if spreads:
-        from sampan.cli.describe.writer import selector_text
 
-        writer.many(
-            f"{space}Topology Spread Constraints:",
-            [
-                f"{spread['topologyKey']}:{spread['whenUnsatisfiable']} when max skew {spread['maxSkew']} is "
-                f"exceeded for selector {selector_text(spread.get('labelSelector'))}"
-                for spread in spreads
-            ],
-        )
+
+def _spreads(writer: Writer, spec: Obj, space: str) -> None:
+    spreads = spec.get("topologySpreadConstraints") or []
+    if not spreads:
+        return
+    texts = []
+    for spread in sorted(spreads, key=lambda spread: str(spread["topologyKey"])):
+        text = f"{spread['topologyKey']}:{spread['whenUnsatisfiable']}"
+        text += f" when max skew {spread['maxSkew']} is exceeded"
+        if spread.get("labelSelector") is not None:
+            text += f" for selector {selector_text(spread['labelSelector'])}"
+        texts.append(text)
+    writer.many(f"{space}Topology Spread Constraints:", texts)
 
 
 def tolerations(items: list[Obj]) -> list[str]:
@@ -305,7 +325,7 @@ def tolerations(items: list[Obj]) -> list[str]:
             text += f"={toleration['value']}"
         if toleration.get("effect"):
             text += f":{toleration['effect']}"
-        if toleration.get("operator") == "Exists":
+        if toleration.get("operator") == "Exists" and not toleration.get("value"):
             # Without key and effect `op=Exists` stands alone.
             text += " op=Exists" if text else "op=Exists"
         if toleration.get("tolerationSeconds") is not None:
@@ -321,12 +341,12 @@ def template_lines(writer: Writer, template: Obj) -> None:
     pairs = [f"{key}={labels[key]}" for key in sorted(labels)]
     writer.line(1, "Labels:", pairs[0] if pairs else "<none>")
     for pair in pairs[1:]:
-        writer.line(1, "", pair)
+        writer.line(0, "", pair)
     annotations = meta.get("annotations") or {}
     if annotations:
         lead = "Annotations:"
         for key in sorted(annotations):
-            writer.line(1, lead, f"{key}: {annotations[key]}")
+            writer.line(1 if lead else 0, lead, f"{key}: {annotations[key]}")
             lead = ""
     if spec.get("serviceAccountName"):
         writer.line(1, "Service Account:", spec["serviceAccountName"])
@@ -334,6 +354,7 @@ def template_lines(writer: Writer, template: Obj) -> None:
         if spec.get(field):
             containers(writer, title, spec[field], {}, None, "  ")
     volume_lines(writer, spec.get("volumes"), "  ")
+    _spreads(writer, spec, "  ")
     if spec.get("priorityClassName"):
         writer.line(1, "Priority Class Name:", spec["priorityClassName"])
     _placement(writer, spec, "  ")

@@ -15,7 +15,7 @@ _PLAIN: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     ),
     "hostPath": (
         "HostPath (bare host directory volume)",
-        (("Path", "path"), ("HostPathType", "type")),
+        (("Path", "path"), ("HostPathType", "hostPathType")),
     ),
     "configMap": ("ConfigMap (a volume populated by a ConfigMap)", (("Name", "name"), ("Optional", "optional?"))),
     "secret": (
@@ -89,6 +89,8 @@ def _cell(source: Obj, key: str) -> Any:
     if key.endswith("?"):
         return "true" if source.get(key[:-1]) else "false"
     value = source.get(key)
+    if key == "hostPathType":
+        return "<none>" if source.get("type") is None else source["type"]
     if key == "sizeLimit":
         return value if value else "<unset>"
     return "" if value is None else value

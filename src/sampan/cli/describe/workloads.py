@@ -1,4 +1,4 @@
-"""Deployments, replica sets, stateful sets, daemon sets, jobs, cron jobs, autoscalers, described.
+"""Deployments, replica sets, stateful sets, daemon sets, jobs, cron jobs, described.
 
 Job: what each wants and has.
 """
@@ -8,13 +8,16 @@ from sampan.api.rules.durations import human_duration
 from sampan.cli.describe.pod import template_lines
 from sampan.cli.describe.writer import Writer, long_time, pairs_text, selector_text, truth
 
+LONGEST_INDEXES = 50
+
 
 def _template(writer: Writer, template: Obj) -> None:
     writer.line(0, "Pod Template:")
     template_lines(writer, template)
 
 
-def deployment(writer: Writer, obj: Obj, now: float) -> None:
+def deployment(writer: Writer, obj: Obj, sets: list[Obj]) -> None:
+    """`sets` are its replica sets, oldest first."""
     spec, status = obj["spec"], obj.get("status") or {}
     writer.line(0, "Name:", obj["metadata"]["name"])
     writer.line(0, "Namespace:", obj["metadata"]["namespace"])
@@ -41,6 +44,34 @@ def deployment(writer: Writer, obj: Obj, now: float) -> None:
         )
     _template(writer, spec["template"])
     conditions(writer, status.get("conditions"))
+    if sets:
+        new = new_set(obj, sets)
+        writer.line(0, "OldReplicaSets:", _sets_text([item for item in sets if item is not new]))
+        writer.line(0, "NewReplicaSet:", _sets_text([new] if new else []))
+
+
+def new_set(obj: Obj, sets: list[Obj]) -> Obj | None:
+    """The oldest replica set whose template is the deployment's, but for the hash."""
+    for item in sets:
+        template = item["spec"]["template"]
+        meta = template.get("metadata") or {}
+        labels = {
+            key: value
+            for key, value in (meta.get("labels") or {}).items()
+            if key != "pod-template-hash"
+        }
+        if {**template, "metadata": {**meta, "labels": labels}} == obj["spec"]["template"]:
+            return item
+    return None
+
+
+def _sets_text(sets: list[Obj]) -> str:
+    texts = [
+        f"{item['metadata']['name']} ({(item.get('status') or {}).get('replicas') or 0}/"
+        f"{item['spec'].get('replicas', 1)} replicas created)"
+        for item in sets
+    ]
+    return ", ".join(texts) or "<none>"
 
 
 def conditions(writer: Writer, items: list[Obj] | None) -> None:
@@ -49,7 +80,8 @@ def conditions(writer: Writer, items: list[Obj] | None) -> None:
     writer.line(0, "Conditions:\n  Type", "Status", "Reason")
     writer.line(1, "----", "------", "------")
     for condition in items:
-        writer.line(1, condition["type"], condition.get("status"), condition.get("reason") or "")
+        reason = condition.get("reason") or ""
+        writer.line(1, f"{condition['type']} ", condition.get("status"), reason)
 
 
 def pods_status(pods: list[Obj]) -> str:
@@ -93,20 +125,24 @@ def stateful_set(writer: Writer, obj: Obj, pods: list[Obj]) -> None:
     strategy = spec.get("updateStrategy") or {}
     writer.line(0, "Update Strategy:", strategy.get("type") or "")
     if strategy.get("rollingUpdate"):
-        writer.line(1, "Partition:", strategy["rollingUpdate"].get("partition") or 0)
+        rolling = strategy["rollingUpdate"]
+        writer.line(1, "Partition:", rolling.get("partition") or 0)
+        if rolling.get("maxUnavailable") is not None:
+            writer.line(1, "MaxUnavailable:", rolling["maxUnavailable"])
     writer.line(0, "Pods Status:", pods_status(pods))
     _template(writer, spec["template"])
-    claims = spec.get("volumeClaimTemplates") or []
-    if not claims:
-        writer.line(0, "Volume Claims:", "<none>")
-        return
-    writer.line(0, "Volume Claims:")
+    _claim_templates(writer, spec.get("volumeClaimTemplates") or [])
+
+
+def _claim_templates(writer: Writer, claims: list[Obj]) -> None:
+    writer.line(0, "Volume Claims:", *([] if claims else ["<none>"]))
     for claim in claims:
         own = claim.get("spec") or {}
         writer.line(1, "Name:", claim["metadata"]["name"])
         writer.line(1, "StorageClass:", own.get("storageClassName") or "")
-        writer.line(1, "Labels:", pairs_text(claim["metadata"].get("labels")))
-        writer.line(1, "Annotations:", pairs_text(claim["metadata"].get("annotations")))
+        for title, field in (("Labels:", "labels"), ("Annotations:", "annotations")):
+            pairs = claim["metadata"].get(field) or {}
+            writer.many(title, [f"{key}={pairs[key]}" for key in sorted(pairs)], level=1)
         requests = (own.get("resources") or {}).get("requests") or {}
         writer.line(1, "Capacity:", requests.get("storage") or "<default>")
         writer.line(1, "Access Modes:", f"[{' '.join(own.get('accessModes') or [])}]")
@@ -155,6 +191,10 @@ def job(writer: Writer, obj: Obj, now: float) -> None:
         f"{status.get('active') or 0} Active{ready} / {status.get('succeeded') or 0} Succeeded / "
         f"{status.get('failed') or 0} Failed",
     )
+    if spec.get("completionMode") == "Indexed":
+        indexes = status.get("completedIndexes") or "<none>"
+        cut = indexes.find(",", LONGEST_INDEXES)
+        writer.line(0, "Completed Indexes:", indexes if cut < 0 else f"{indexes[: cut + 1]}...")
     _template(writer, spec["template"])
 
 
@@ -209,57 +249,3 @@ def cron_job(writer: Writer, obj: Obj, now: float) -> None:
     writer.line(0, "Last Schedule Time:", long_time(status.get("lastScheduleTime")))
     active = [item["name"] for item in status.get("active") or []]
     writer.line(0, "Active Jobs:", ", ".join(active) or "<none>")
-
-
-def autoscaler(writer: Writer, obj: Obj, now: float) -> None:
-    spec, status = obj["spec"], obj.get("status") or {}
-    writer.head(obj)
-    writer.line(0, "CreationTimestamp:", long_time(obj["metadata"].get("creationTimestamp")))
-    target = spec["scaleTargetRef"]
-    writer.line(0, "Reference:", f"{target['kind']}/{target['name']}")
-    writer.line(0, "Metrics:", "( current / target )")
-    for metric in spec.get("metrics") or []:
-        _metric(writer, metric, status.get("currentMetrics") or [])
-    least = spec.get("minReplicas")
-    writer.line(0, "Min replicas:", least if least is not None else "<unset>")
-    writer.line(0, "Max replicas:", spec["maxReplicas"])
-    current, wanted = status.get("currentReplicas") or 0, status.get("desiredReplicas") or 0
-    writer.line(0, f"{target['kind']} pods:", f"{current} current / {wanted} desired")
-    if status.get("conditions"):
-        writer.line(0, "Conditions:\n  Type", "Status", "Reason", "Message")
-        writer.line(1, "----", "------", "------", "-------")
-        for condition in status["conditions"]:
-            writer.line(
-                1,
-                condition["type"],
-                condition["status"],
-                condition.get("reason"),
-                condition.get("message"),
-            )
-
-
-def _metric(writer: Writer, metric: Obj, current: list[Obj]) -> None:
-    if metric["type"] != "Resource":
-        writer.line(1, f'"{metric["type"]}" metric:', "<unknown>")
-        return
-    name, target = metric["resource"]["name"], metric["resource"]["target"]
-    known: Obj = next(
-        (
-            item["resource"]["current"]
-            for item in current
-            if item.get("resource", {}).get("name") == name
-        ),
-        {},
-    )
-    if target["type"] == "Utilization":
-        now_text = "<unknown>"
-        if known.get("averageUtilization") is not None:
-            now_text = f"{known['averageUtilization']}% ({known.get('averageValue')})"
-        writer.line(
-            1,
-            f"resource {name} on pods  (as a percentage of request):",
-            f"{now_text} / {target['averageUtilization']}%",
-        )
-        return
-    value = known.get("averageValue") or "<unknown>"
-    writer.line(1, f"resource {name} on pods:", f"{value} / {target.get('averageValue')}")

@@ -30,6 +30,10 @@ class Writer:
     def text(self) -> str:
         return "".join(align(block, minimum=0, padding=2) for block in self._blocks if block)
 
+    def tabbed_text(self) -> str:
+        """The cells as they are, a tab between them."""
+        return "".join("\t".join(row) + "\n" for block in self._blocks for row in block)
+
     def labels(self, title: str, labels: dict[str, str] | None) -> None:
         pairs = [f"{key}={labels[key]}" for key in sorted(labels or {})] if labels else []
         self.many(title, pairs)
@@ -101,10 +105,10 @@ def truth(value: object) -> str:
     return "True" if value else "False"
 
 
-def long_time(text: str | None) -> str:
+def long_time(text: str | None, unset: str = "<unset>") -> str:
     """`Mon, 02 Jan 2006 15:04:05 +0000`."""
     if not text:
-        return "<unset>"
+        return unset
     from datetime import datetime
 
     moment = datetime.fromisoformat(text.replace("Z", "+00:00"))

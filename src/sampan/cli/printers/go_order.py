@@ -45,18 +45,19 @@ def in_go_order(obj: Obj) -> Obj:
     kind = schema.type_of(str(obj.get("apiVersion")), str(obj.get("kind")))
     if kind is None:
         return obj
-    ordered = _order(obj, kind)
-    head = {key: obj[key] for key in ("kind", "apiVersion") if key in obj}
-    return {**head, **{key: value for key, value in ordered.items() if key not in head}}
+    ordered: Obj = _order(obj, kind)
+    return ordered
 
 
 def _order(value: Any, kind: Type) -> Any:
     if kind.shape == "object" and isinstance(value, dict):
         fields = _schema().fields_of(kind.name)
-        return {
+        # What is an object by itself, or one of a list, says first what it is.
+        first = ("kind", "apiVersion") if "metadata" in fields else ()
+        return {key: value[key] for key in first if key in value} | {
             key: _order(value[key], fields[key])
             for key in sorted(value, key=lambda key: _rank(kind.name, key))
-            if key in fields
+            if key in fields and key not in first
         }
     if kind.shape == "list" and isinstance(value, list) and kind.element is not None:
         return [_order(item, kind.element) for item in value]

@@ -97,7 +97,7 @@ def _refer(session: Session, values: Values) -> list[Obj]:
 def _choose(values: Values, spec: Obj) -> list[Obj]:
     from fnmatch import fnmatchcase
 
-    containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     pattern = values.text("containers")
     return [
         container for container in containers if fnmatchcase(str(container.get("name")), pattern)
@@ -162,4 +162,6 @@ def _line(session: Session, values: Values, entry: Obj) -> str:
         return f"# {entry['name']} from {kind} {reference['name']}, key {reference['key']}"
     if source.get("fieldRef"):
         return f"# {entry['name']} from field path {source['fieldRef']['fieldPath']}"
+    if source.get("resourceFieldRef"):
+        return f"# {entry['name']} from resource field {source['resourceFieldRef']['resource']}"
     return f"# {entry['name']} from {next(iter(source))}"

@@ -60,7 +60,7 @@ def attachable(session: Session, words: list[str], seconds: float, doing: str = 
         return bool(found)
 
     path = target.resource.path(session.namespace, target.name)
-    if not waiting.until(session, path, is_there, seconds):
+    if not waiting.poll(session, path, is_there, seconds):
         raise CliError("timed out waiting for the condition")
     chosen = min(found, key=_rank)
     if len(found) > 1 and doing.startswith("get the logs"):
@@ -92,14 +92,17 @@ def container_of(session: Session, pod: Obj, name: str, *, quiet: bool = False) 
     return str(main[0])
 
 
-def check_container(pod: Obj, name: str) -> None:
+def container_names(pod: Obj) -> set[str]:
     spec = pod["spec"]
-    known = {
+    return {
         item["name"]
         for field in ("containers", "initContainers", "ephemeralContainers")
         for item in spec.get(field) or []
     }
-    if name not in known:
+
+
+def check_container(pod: Obj, name: str) -> None:
+    if name not in container_names(pod):
         from sampan.api.errors import BadRequest
 
         raise BadRequest(f"container {name} is not valid for pod {pod['metadata']['name']}")

@@ -94,11 +94,13 @@ def table(known: list[Revision]) -> str:
     return align(rows, minimum=0, padding=2) + "\n"
 
 
-def template_text(template: Obj) -> str:
+def template_text(revision: Revision) -> str:
+    """As its object has it, hash and all; its columns are tabs, as kubectl leaves them here."""
     from sampan.cli.describe.pod import template_lines
     from sampan.cli.describe.writer import Writer
 
+    template = (revision.obj.get("spec") or {}).get("template") or revision.template
     writer = Writer()
     writer.line(0, "Pod Template:")
     template_lines(writer, template)
-    return writer.text()
+    return writer.tabbed_text()

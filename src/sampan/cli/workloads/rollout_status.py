@@ -22,7 +22,9 @@ def sentence(obj: Obj, wanted_revision: int = 0) -> tuple[str, bool]:
         return _daemon_set(obj)
     if kind == "StatefulSet":
         return _stateful_set(obj)
-    raise CliError(f"no status viewer has been implemented for {kind}")
+    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
+    named = f"{kind}.{group}" if group else kind
+    raise CliError(f"no status viewer has been implemented for {named}")
 
 
 def _is_observed(obj: Obj) -> bool:

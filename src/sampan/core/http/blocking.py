@@ -9,6 +9,7 @@ Why beside core/http/client.py: a command must start in a tenth of a second, and
 import base64
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,14 +43,19 @@ class Stream:
     def __init__(self, link: "_Link") -> None:
         self._link = link
         self.status = link.status
+        self._deadline: float | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(self._link.warnings)
 
     def __iter__(self) -> Iterator[bytes]:
-        while chunk := self._link.next_chunk():
+        while chunk := self.next_chunk():
             yield chunk
+
+    def end_after(self, seconds: float | None) -> None:
+        """From now on; what has not come until then does not come any more. None: no end."""
+        self._deadline = None if seconds is None else time.monotonic() + seconds
 
     @property
     def socket(self) -> socket.socket:
@@ -62,7 +68,18 @@ class Stream:
 
     def next_chunk(self) -> bytes:
         """What comes next; empty at the end."""
-        return self._link.next_chunk()
+        if self._deadline is None:
+            return self._link.next_chunk()
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            return b""
+        self._link.socket.settimeout(left)
+        try:
+            return self._link.next_chunk()
+        except HttpFailure:
+            if time.monotonic() < self._deadline:
+                raise
+            return b""
 
     def rest(self) -> bytes:
         return b"".join(self)

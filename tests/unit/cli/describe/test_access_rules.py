@@ -16,3 +16,13 @@ def test_verbs_of_one_resource_are_joined_and_paths_are_not():
         ("", "[/api]", "[]", "[get]"),
         ("", "[/api]", "[]", "[get]"),
     ]
+
+
+def test_rules_are_in_the_order_of_their_text():
+    """A subresource comes before its resource: the slash is before the bracket."""
+    rules = [
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "pods/log"]},
+        {"verbs": ["*"], "nonResourceURLs": ["*"]},
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    ]
+    assert [row[0] for row in breakdown(rules)] == ["*.*", "", "pods/log", "pods"]

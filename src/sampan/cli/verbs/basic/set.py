@@ -63,7 +63,7 @@ def resources(session: Session, values: Values) -> None:
 
     def change(info: Info, obj: Obj, spec: Obj) -> None:
         hit = False
-        for container in spec.get("containers") or []:
+        for container in containers_of(spec):
             if not _is_chosen(values.text("containers"), container.get("name")):
                 continue
             hit = True

@@ -12,6 +12,7 @@ from sampan.cli.command import Command
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, documents, writing
+from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.objects.selection import Info
 from sampan.cli.output import ObjectPrinter, read_template
 from sampan.cli.session import Session
@@ -72,6 +73,7 @@ def _patch(
         path = info.path
         if values["subresource"]:
             path += f"/{values['subresource']}"
+            info = _subresource(info, session.api.json("GET", path))
         after = writing.patch(session, path, change, kind, query)
     word = (
         "patched"
@@ -79,6 +81,14 @@ def _patch(
         else "patched (no change)"
     )
     changing.show(session, printer, info, after, word, strategy)
+
+
+def _subresource(info: Info, before: Obj) -> Info:
+    """As it was; a Scale is named by its own kind."""
+    group, _, version = str(before["apiVersion"]).rpartition("/")
+    kind, plural = str(before["kind"]), info.resource.plural
+    own = ApiResource(group, version, kind, plural, kind.lower(), info.resource.namespaced)
+    return Info(own, info.namespace, info.name, before)
 
 
 def _apply(obj: Obj, change: Any, kind: str) -> Obj:

@@ -12,7 +12,7 @@ from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import changing, writing
+from sampan.cli.objects import changing, selection, writing
 from sampan.cli.objects.selection import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
@@ -22,23 +22,32 @@ REQUIRED = "required resource not specified"
 REVISION = "deployment.kubernetes.io/revision"
 
 
+def _select(session: Session, values: Values) -> "Iterator[selection.Found]":
+    """Of a type without names, all."""
+    return selection.live(session, values, values.arguments, all_objects=True, nothing=REQUIRED)
+
+
 def _find(session: Session, values: Values) -> Iterator[Info]:
     """The objects; failures are raised after the others."""
     failures: list[Exception] = []
-    for found in changing.select(session, values, values.arguments, nothing=REQUIRED):
+    count = 0
+    for found in _select(session, values):
         if isinstance(found, Exception):
             failures.append(found)
         else:
+            count += 1
             yield found
     if failures:
         raise Several(failures)
+    if not count:
+        session.complain(f"No resources found in {session.namespace} namespace.")
 
 
 def _each(session: Session, values: Values, act: object) -> None:
     assert callable(act)
     failures: list[Exception] = []
     count = 0
-    for found in changing.select(session, values, values.arguments, nothing=REQUIRED):
+    for found in _select(session, values):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -56,8 +65,10 @@ def _each(session: Session, values: Values, act: object) -> None:
 def status(session: Session, values: Values) -> None:
     from sampan.cli.workloads import rollout_status
 
-    for found in _find(session, values):
-        rollout_status.follow(session, values, found)
+    def act(info: Info) -> None:
+        rollout_status.follow(session, values, info)
+
+    _each(session, values, act)
 
 
 def history(session: Session, values: Values) -> None:
@@ -69,17 +80,21 @@ def history(session: Session, values: Values) -> None:
             _history_objects(session, values, found, known)
             continue
         wanted = values["revision"]
+        text = _history_text(known, wanted)
         head = f"{found.label} with revision #{wanted}" if wanted else f"{found.label} "
         session.print(head)
-        if not known:
-            session.print("No rollout history found.")
-        elif wanted:
-            revision = next((item for item in known if item.number == wanted), None)
-            if revision is None:
-                raise CliError("unable to find the specified revision")
-            session.write(revisions.template_text(revision.template))
-        else:
-            session.write(revisions.table(known))
+        session.write(text)
+
+
+def _history_text(known: list[revisions.Revision], wanted: int) -> str:
+    if not known:
+        return "No rollout history found.\n"
+    if not wanted:
+        return revisions.table(known)
+    revision = next((item for item in known if item.number == wanted), None)
+    if revision is None:
+        raise CliError("unable to find the specified revision")
+    return revisions.template_text(revision) + "\n"
 
 
 def _history_objects(
@@ -104,10 +119,7 @@ def undo(session: Session, values: Values) -> None:
             )
         revision = revisions.to_roll_back_to(session, info, values["to-revision"])
         if strategy == "client" and not printer.format:
-            session.print(
-                f"{info.label} Pod Template:\n"
-                + revisions.template_text(revision.template).rstrip()
-            )
+            session.print(f"{info.label} {revisions.template_text(revision)} (dry run)")
             return
         if info.obj["spec"].get("paused"):
             raise CliError(

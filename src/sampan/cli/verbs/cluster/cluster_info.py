@@ -6,6 +6,7 @@ Job: print the server's address and the cluster services that say they are some.
 from sampan.cli.command import Command
 from sampan.cli.flags import Values
 from sampan.cli.session import Session
+from sampan.cli.verbs.cluster.cluster_dump import DUMP
 
 
 def _show(session: Session, name: str, where: str) -> None:
@@ -30,17 +31,7 @@ def run(session: Session, values: Values) -> None:
     )
 
 
-def dump(session: Session, values: Values) -> None:
-    import json
-
-    for plural in ("nodes", "events", "replicationcontrollers", "services", "pods"):
-        answer = session.api.json("GET", f"/api/v1/{plural}")
-        session.print(json.dumps(answer, indent=4, sort_keys=True))
-
-
 CLUSTER_INFO = Command(
     "cluster-info", "cluster-info [flags] [options]", "Display addresses of the control plane.", run,
-    (),
-    (Command("dump", "cluster-info dump [flags] [options]",
-             "Dump relevant information for debugging and diagnosis", dump),),
+    (), (DUMP,),
 )  # fmt: skip

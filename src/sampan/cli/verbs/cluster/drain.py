@@ -6,11 +6,11 @@ Job: mark nodes; evict their pods with respect for disruption budgets, and wait 
 import time
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, controller_of
+from sampan.api.objects import Obj, controller_of, seconds_of
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several, UsageError
+from sampan.cli.errors import CliError, Plain, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import selection, waiting, writing
 from sampan.cli.objects.selection import Info, Target
@@ -72,15 +72,43 @@ def drain(session: Session, values: Values) -> None:
     nodes = _nodes(session, values)
     for info in nodes:
         _mark(session, info, True, strategy)
+    pending: list[str] = []
+    lines: list[str] = []
     for info in nodes:
-        pods, warnings = _choose(session, values, info)
-        for warning in warnings:
-            session.warn(warning)
-        for pod in pods:
-            _evict(session, values, pod, strategy)
-        if strategy == "none":
-            _wait(session, values, pods)
-        session.print(f"{info.label} drained{common_flags.suffix(strategy)}")
+        try:
+            _drain_node(session, values, info, strategy)
+        except Refused as error:
+            why = ", ".join(error.lines)
+            why = why if len(error.lines) == 1 else f"[{why}]"
+            session.complain(f'error: unable to drain node "{info.name}" due to error: {why}, '
+                             "continuing command...")  # fmt: skip
+            pending.append(info.name)
+            lines += error.lines
+    if pending:
+        names = "".join(f"\n {name}" for name in pending)
+        session.complain(f"There are pending nodes to be drained:{names}")
+        raise Several([Plain(line) for line in lines])
+
+
+class Refused(CliError):
+    """Pods that only a flag lets go; a line for each reason."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(", ".join(lines))
+        self.lines = lines
+
+
+def _drain_node(
+    session: Session, values: Values, info: Info, strategy: common_flags.DryRun
+) -> None:
+    pods, warnings = _choose(session, values, info)
+    if warnings:
+        session.warn("; ".join(warnings))
+    for pod in pods:
+        _evict(session, values, pod, strategy)
+    if strategy == "none":
+        _wait(session, values, pods)
+    session.print(f"{info.label} drained{common_flags.suffix(strategy)}")
 
 
 def _choose(session: Session, values: Values, info: Info) -> tuple[list[Obj], list[str]]:
@@ -92,6 +120,8 @@ def _choose(session: Session, values: Values, info: Info) -> tuple[list[Obj], li
     refused: dict[str, list[str]] = {}
     warned: dict[str, list[str]] = {}
     for pod in pods:
+        if _is_long_gone(session, values, pod):
+            continue
         complaint, is_fatal, skip = _verdict(values, pod)
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         if complaint:
@@ -100,11 +130,17 @@ def _choose(session: Session, values: Values, info: Info) -> tuple[list[Obj], li
             chosen.append(pod)
     if refused:
         lines = [f"cannot delete {why}: {', '.join(names)}" for why, names in refused.items()]
-        session.complain(f'error: unable to drain node "{info.name}" due to error: '
-                         f"[{', '.join(lines)}], continuing command...")  # fmt: skip
-        session.complain(f"There are pending nodes to be drained:\n {info.name}")
-        raise Several([CliError(line) for line in lines])
+        raise Refused(lines)
     return chosen, [f"{why}: {', '.join(names)}" for why, names in warned.items()]
+
+
+def _is_long_gone(session: Session, values: Values, pod: Obj) -> bool:
+    """Deleted so long ago that nobody waits for it any more."""
+    seconds, moment = (
+        values["skip-wait-for-delete-timeout"],
+        pod["metadata"].get("deletionTimestamp"),
+    )
+    return bool(seconds > 0 and moment and session.clock.now() - seconds_of(moment) > seconds)
 
 
 def _verdict(values: Values, pod: Obj) -> tuple[str, bool, bool]:
@@ -118,10 +154,8 @@ def _verdict(values: Values, pod: Obj) -> tuple[str, bool, bool]:
             return "ignoring DaemonSet-managed Pods", False, True
         return "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)", True, True
     has_local = any("emptyDir" in volume for volume in pod["spec"].get("volumes") or [])
-    if has_local and not is_over:
-        if not values["delete-emptydir-data"]:
-            return "Pods with local storage (use --delete-emptydir-data to override)", True, True
-        return "deleting Pods with local storage", False, False
+    if has_local and not is_over and not values["delete-emptydir-data"]:
+        return "Pods with local storage (use --delete-emptydir-data to override)", True, True
     if not owner and not is_over:
         if not values["force"]:
             return (
@@ -192,6 +226,7 @@ DRAIN = Command(
      Flag("grace-period", "int", -1, "Seconds that each pod gets to end by itself."),
      switch("ignore-daemonsets", "Ignore pods that DaemonSets manage."),
      Flag("pod-selector", usage="Label selector to filter pods on the node."),
-     Flag("skip-wait-for-delete-timeout", "int", 0, "Accepted; deleted pods are waited for."),
+     Flag("skip-wait-for-delete-timeout", "int", 0,
+          "Skip pods that were deleted longer ago than this, in seconds; 0: none."),
      Flag("timeout", "duration", 0.0, "How long to wait before giving up; 0: forever.")),
 )  # fmt: skip

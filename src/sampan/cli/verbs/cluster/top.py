@@ -5,7 +5,8 @@ Job: ask the metrics API, show the figures, sorted where asked.
 
 from sampan.api import quantity
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, seconds_of
+from sampan.api.rules.durations import human_duration
 from sampan.cli.command import Command
 from sampan.cli.common_flags import ALL_NAMESPACES, FIELD_SELECTOR, SELECTOR, switch
 from sampan.cli.errors import CliError, UsageError
@@ -15,6 +16,7 @@ from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
+MEASURED_AFTER_SECONDS = 120.0  # a pod older than that should have figures
 
 
 def _check(session: Session, values: Values) -> None:
@@ -62,23 +64,27 @@ def node(session: Session, values: Values) -> None:
     if len(values.arguments) > 1:
         raise UsageError("node [NAME | -l label]")
     items = _ask(session, values, f"{METRICS}/nodes")
+    field = "capacity" if values["show-capacity"] else "allocatable"
+    nodes = session.api.json("GET", "/api/v1/nodes", selection.query_of(values)).get("items") or []
     sizes = {
-        entry["metadata"]["name"]: (entry.get("status") or {}).get("allocatable") or {}
-        for entry in session.api.json("GET", "/api/v1/nodes").get("items") or []
+        entry["metadata"]["name"]: (entry.get("status") or {}).get(field) or {}
+        for entry in nodes
+        if not values.arguments or entry["metadata"]["name"] == values.arguments[0]
     }
     rows = []
     for item in items:
         name, cpu, memory = item["metadata"]["name"], _cpu(item["usage"]), _memory(item["usage"])
-        whole = sizes.get(name) or {}
+        whole = sizes.pop(name, {})
         cells = [
             name, f"{cpu}m", _share(cpu, quantity.value_of(whole.get("cpu") or "0").milli()),
             f"{memory // 2**20}Mi", _share(memory, _memory(whole)),
         ]  # fmt: skip
         rows.append((name, cpu, memory, cells))
     table = _in_order(rows, values)
+    table += [[name, *["<unknown>"] * 4] for name in sizes]  # what nobody has measured
     if not values["no-headers"]:
         table.insert(0, ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"])
-    session.write(align(table))
+    _write(session, table)
 
 
 def _share(part: int, whole: int) -> str:
@@ -90,46 +96,76 @@ def pod(session: Session, values: Values) -> None:
     if len(values.arguments) > 1:
         raise UsageError("pod [NAME | -l label]")
     everywhere = bool(values["all-namespaces"])
-    path = f"{METRICS}/pods" if everywhere else f"{METRICS}/namespaces/{session.namespace}/pods"
-    items = _ask(session, values, path)
+    where = "" if everywhere else f"/namespaces/{session.namespace}"
+    items = _ask(session, values, f"{METRICS}{where}/pods")
     if not items:
-        where = "" if everywhere else f" in {session.namespace} namespace."
-        session.complain(f"No resources found{where}")
+        _check_unmeasured(session, values, f"/api/v1{where}/pods")
         return
-    rows = []
-    for item in items:
-        containers = item.get("containers") or []
-        cpu = sum(_cpu(container["usage"]) for container in containers)
-        memory = sum(_memory(container["usage"]) for container in containers)
-        name = item["metadata"]["name"]
-        lead = [item["metadata"]["namespace"]] if everywhere else []
-        key = "/".join([*lead, name])
-        if values["containers"]:
-            for container in containers:
-                own_cpu, own_memory = _cpu(container["usage"]), _memory(container["usage"])
-                cells = [*lead, name, container["name"], f"{own_cpu}m", f"{own_memory // 2**20}Mi"]
-                rows.append((f"{key}/{container['name']}", own_cpu, own_memory, cells))
-        else:
-            rows.append((key, cpu, memory, [*lead, name, f"{cpu}m", f"{memory // 2**20}Mi"]))
+    rows = [row for item in items for row in _pod_rows(item, values)]
     table = _in_order(rows, values)
+    lead = (1 if everywhere else 0) + (1 if values["containers"] else 0)
     if not values["no-headers"]:
         titles = ["NAMESPACE"] if everywhere else []
         titles += ["POD", "NAME"] if values["containers"] else ["NAME"]
         table.insert(0, [*titles, "CPU(cores)", "MEMORY(bytes)"])
-    session.write(align(table))
+    if values["sum"]:
+        cpu, memory = sum(row[1] for row in rows), sum(row[2] for row in rows)
+        table.append([*[""] * (lead + 1), "________", "________"])
+        table.append([*[""] * (lead + 1), f"{cpu}m", f"{memory // 2**20}Mi"])
+    _write(session, table)
+
+
+def _pod_rows(item: Obj, values: Values) -> list[tuple[str, int, int, list[str]]]:
+    meta, containers = item["metadata"], item.get("containers") or []
+    lead = [meta["namespace"]] if values["all-namespaces"] else []
+    key = "/".join([*lead, meta["name"]])
+    rows = []
+    for container in containers if values["containers"] else []:
+        cpu, memory = _cpu(container["usage"]), _memory(container["usage"])
+        cells = [*lead, meta["name"], container["name"], f"{cpu}m", f"{memory // 2**20}Mi"]
+        rows.append((f"{key}/{container['name']}", cpu, memory, cells))
+    if values["containers"]:
+        return rows
+    cpu = sum(_cpu(container["usage"]) for container in containers)
+    memory = sum(_memory(container["usage"]) for container in containers)
+    return [(key, cpu, memory, [*lead, meta["name"], f"{cpu}m", f"{memory // 2**20}Mi"])]
+
+
+def _check_unmeasured(session: Session, values: Values, path: str) -> None:
+    """Nothing was measured: is there nothing, is it too young, or does something not work?"""
+    pods = session.api.json("GET", path, selection.query_of(values)).get("items") or []
+    if not pods:
+        where = "" if values["all-namespaces"] else f" in {session.namespace} namespace."
+        session.complain(f"No resources found{where}")
+        return
+    for entry in pods:
+        meta = entry["metadata"]
+        age = session.clock.now() - seconds_of(meta["creationTimestamp"])
+        if age > MEASURED_AFTER_SECONDS:
+            raise CliError(
+                f"Metrics not available for pod {meta['namespace']}/{meta['name']}, "
+                f"age: {human_duration(age)}"
+            )
+    raise CliError("metrics not available yet")
+
+
+def _write(session: Session, table: list[list[str]]) -> None:
+    """As kubectl: every cell ends in a tab, the last one too."""
+    session.write(align([[*row, ""] for row in table]))
 
 
 _FLAGS = (
     SELECTOR, switch("no-headers", "Don't print headers."),
     Flag("sort-by", usage="Sort by cpu or memory."),
     switch("use-protocol-buffers", "Accepted: answers are always JSON.", default=True),
-    switch("show-capacity", "Node use in relation to its capacity."),
 )  # fmt: skip
 TOP = Command(
     "top", "top [flags] [options]", "Display resource (CPU/memory) usage.",
     children=(
         Command("node", "top node [NAME | -l label] [options]",
-                "Display resource (CPU/memory) usage of nodes", node, _FLAGS, aliases=("nodes", "no")),
+                "Display resource (CPU/memory) usage of nodes", node,
+                (*_FLAGS, switch("show-capacity", "Node use in relation to its capacity.")),
+                aliases=("nodes", "no")),
         Command("pod", "top pod [NAME | -l label] [options]",
                 "Display resource (CPU/memory) usage of pods", pod,
                 (*_FLAGS, ALL_NAMESPACES, FIELD_SELECTOR, switch("containers", "Usage of each container."),

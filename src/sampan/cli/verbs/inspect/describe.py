@@ -10,7 +10,7 @@ from sampan.api.objects import Obj, controller_of, uid_of
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.describe import cluster, generic, network, pod, workloads
+from sampan.cli.describe import autoscaler, cluster, generic, network, node, pod, storage, workloads
 from sampan.cli.describe.events import event_lines
 from sampan.cli.describe.writer import Writer
 from sampan.cli.errors import CliError, Several
@@ -22,18 +22,21 @@ from sampan.cli.session import Session
 Plain = Callable[[Writer, Obj, float], None]
 PLAIN: dict[tuple[str, str], Plain] = {
     ("", "Pod"): pod.pod,
-    ("apps", "Deployment"): workloads.deployment,
     ("batch", "Job"): workloads.job,
     ("batch", "CronJob"): workloads.cron_job,
-    ("autoscaling", "HorizontalPodAutoscaler"): workloads.autoscaler,
+    ("autoscaling", "HorizontalPodAutoscaler"): autoscaler.autoscaler,
     ("", "Endpoints"): network.endpoints,
     ("discovery.k8s.io", "EndpointSlice"): network.endpoint_slice,
     ("networking.k8s.io", "NetworkPolicy"): network.network_policy,
     ("networking.k8s.io", "IngressClass"): network.ingress_class,
+    ("networking.k8s.io", "ServiceCIDR"): network.service_cidr,
+    ("networking.k8s.io", "IPAddress"): network.ip_address,
     ("", "ConfigMap"): cluster.config_map,
     ("", "Secret"): cluster.secret,
-    ("", "PersistentVolume"): cluster.volume,
-    ("storage.k8s.io", "StorageClass"): cluster.storage_class,
+    ("", "PersistentVolume"): storage.volume,
+    ("storage.k8s.io", "StorageClass"): storage.storage_class,
+    ("storage.k8s.io", "VolumeAttributesClass"): storage.attributes_class,
+    ("storage.k8s.io", "CSINode"): storage.csi_node,
     ("scheduling.k8s.io", "PriorityClass"): cluster.priority_class,
     ("", "ServiceAccount"): cluster.service_account,
     ("policy", "PodDisruptionBudget"): cluster.disruption_budget,
@@ -61,7 +64,7 @@ def run(session: Session, values: Values) -> None:
             continue
         is_guess = found.source == BY_PREFIX
         if count and not is_guess:
-            session.print()
+            session.write("\n\n")
         count += 1
         session.write(description(session, found, events=bool(values["show-events"])))
         if is_guess:
@@ -138,25 +141,54 @@ def _owner(session: Session, writer: Writer, info: Info) -> None:
 
 
 def _special(session: Session, writer: Writer, info: Info, now: float) -> bool:
-    obj, kind, group = info.obj, info.resource.kind, info.resource.group
-    if (group, kind) == ("", "Service"):
-        network.service(writer, obj, _slices(session, info.namespace, info.name))
-    elif (group, kind) == ("networking.k8s.io", "Ingress"):
-        network.ingress(writer, obj, _backends(session, info))
-    elif (group, kind) == ("", "PersistentVolumeClaim"):
-        cluster.claim(writer, obj, _claim_users(session, info))
-    elif (group, kind) == ("", "Namespace"):
-        cluster.namespace(
-            writer, obj, _items(session, f"/api/v1/namespaces/{info.name}/resourcequotas"),
-            _items(session, f"/api/v1/namespaces/{info.name}/limitranges"),
-        )  # fmt: skip
-    elif (group, kind) == ("", "Node"):
-        query = {"fieldSelector": f"spec.nodeName={info.name}"}
-        pods = session.api.json("GET", "/api/v1/pods", query).get("items") or []
-        cluster.node(writer, obj, pods, _lease(session, info.name), now)
-    else:
-        return False
+    obj = info.obj
+    match (info.resource.group, info.resource.kind):
+        case ("", "Service"):
+            network.service(writer, obj, _slices(session, info.namespace, info.name))
+        case ("networking.k8s.io", "Ingress"):
+            network.ingress(writer, obj, _backends(session, info))
+        case ("apps", "Deployment"):
+            workloads.deployment(writer, obj, _replica_sets(session, info))
+        case ("", "PersistentVolumeClaim"):
+            storage.claim(writer, obj, _claim_users(session, info), now)
+        case ("", "Namespace"):
+            path = f"/api/v1/namespaces/{info.name}"
+            quotas = _items(session, f"{path}/resourcequotas")
+            cluster.namespace(writer, obj, quotas, _items(session, f"{path}/limitranges"))
+        case ("", "Node"):
+            pods, lease = _node_pods(session, info.name), _lease(session, info.name)
+            node.node(writer, obj, pods, lease, now)
+        case ("certificates.k8s.io", "CertificateSigningRequest"):
+            from sampan.cli.describe import certificates
+
+            certificates.signing_request(writer, obj, now)
+        case _:
+            return False
     return True
+
+
+def _node_pods(session: Session, name: str) -> list[Obj] | None:
+    """None where the user may not see them."""
+    try:
+        query = {"fieldSelector": f"spec.nodeName={name}"}
+        pods: list[Obj] = session.api.json("GET", "/api/v1/pods", query).get("items") or []
+    except ApiError as error:
+        if error.reason != "Forbidden":
+            raise
+        return None
+    return pods
+
+
+def _replica_sets(session: Session, info: Info) -> list[Obj]:
+    """The deployment's own, oldest first."""
+    found = [
+        item
+        for item in _items(session, f"/apis/apps/v1/namespaces/{info.namespace}/replicasets")
+        if (controller_of(item) or {}).get("uid") == uid_of(info.obj)
+    ]
+    return sorted(
+        found, key=lambda item: (item["metadata"]["creationTimestamp"], item["metadata"]["name"])
+    )
 
 
 def _items(session: Session, path: str) -> list[Obj]:
@@ -164,12 +196,13 @@ def _items(session: Session, path: str) -> list[Obj]:
     return items
 
 
-def _lease(session: Session, name: str) -> Obj | None:
+def _lease(session: Session, name: str) -> Obj | str:
+    """Or why it cannot be had."""
     try:
         path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
         return session.api.json("GET", path)
-    except ApiError:
-        return None
+    except ApiError as error:
+        return error.message
 
 
 def _slices(session: Session, namespace: str, name: str) -> list[Obj]:
@@ -198,8 +231,9 @@ def _backends(session: Session, info: Info) -> dict[str, str]:
         for path in (rule.get("http") or {}).get("paths") or []
     ]
     for backend in [*backends, *([spec["defaultBackend"]] if spec.get("defaultBackend") else [])]:
-        name, port = network.backend_key(backend)
-        found[f"{name}:{port}"] = _backend_endpoints(session, info.namespace, name, port)
+        name, port = network.service_of(backend)
+        if name:
+            found[f"{name}:{port}"] = _backend_endpoints(session, info.namespace, name, port)
     return found
 
 

@@ -18,7 +18,7 @@ TITLES = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
 
 
 def run(session: Session, values: Values) -> None:
-    printer = ObjectPrinter(values)
+    printer = ObjectPrinter(values, typed=True)
     chosen = _object(session, values.text("for")) if values["for"] else None
     for kind in values["types"]:
         if kind.lower() not in ("normal", "warning"):
@@ -34,6 +34,7 @@ def run(session: Session, values: Values) -> None:
             session.complain(f"No events found in {namespace} namespace.")
         return
     if printer.format:
+        items = [{"kind": "Event", "apiVersion": "v1", **item} for item in items]
         whole = {"apiVersion": "v1", "items": items, "kind": "EventList", "metadata": {}}
         session.write(printer.text(whole))
         return

@@ -122,17 +122,18 @@ def _pods(session: Session, values: Values) -> list[Obj]:
     if values["selector"]:
         pods = session.discovery.find("pods")
         query = {"labelSelector": values.text("selector")}
-        return selection.list_objects(session, pods, namespace, query)
+        found = selection.list_objects(session, pods, namespace, query)
+        if not found:
+            session.complain(f"No resources found in {namespace} namespace.")
+        return found
     word = values.arguments[0]
-    if "/" in word:
+    try:
+        if "/" not in word:
+            return [session.api.json("GET", pods_of.pod_path(namespace, word))]
         if values["all-pods"]:
             return _all_pods(session, word)
-        pod = pods_of.attachable(
-            session, [word], values["pod-running-timeout"], "get the logs from"
-        )
-        return [pod]
-    try:
-        return [session.api.json("GET", pods_of.pod_path(namespace, word))]
+        seconds = values["pod-running-timeout"]
+        return [pods_of.attachable(session, [word], seconds, "get the logs from")]
     except ApiError as error:
         if error.reason != "NotFound":
             raise
@@ -158,7 +159,10 @@ def _containers(session: Session, values: Values, pod: Obj) -> list[str]:
             for field in ("initContainers", "containers", "ephemeralContainers")
             for item in spec.get(field) or []
         ]
-    return [pods_of.container_of(session, pod, values.text("container"))]
+    name = pods_of.container_of(session, pod, values.text("container"))
+    if name not in pods_of.container_names(pod):
+        raise CliError(f"container {name} is not valid for pod {pod['metadata']['name']}")
+    return [name]
 
 
 def _prefix(session: Session, pod: Obj, name: str, index: int) -> bytes:

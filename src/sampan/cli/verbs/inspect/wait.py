@@ -89,15 +89,23 @@ def run(session: Session, values: Values) -> None:
     seconds = values["timeout"]
     seconds = 7 * 24 * 3600.0 if seconds < 0 else seconds
     targets = _targets(session, values, mode)
-    if not targets:
+    if not targets and mode != "delete":  # what is not there is deleted
         raise CliError("no matching resources found")
     deadline = session.clock.monotonic() + seconds
+    failures: list[Exception] = []
     for info in targets:
-        _wait(session, info, check, mode, max(deadline - session.clock.monotonic(), 0.0), seconds)
+        left = max(deadline - session.clock.monotonic(), 0.0)
+        try:
+            _wait(session, info, check, mode, left, seconds)
+        except CliError as error:
+            failures.append(error)
+            continue
         if printer.format:
             session.write(printer.text(info.obj, info.label))
         else:
             session.print(f"{info.label} condition met")
+    if failures:
+        raise Several(failures)
 
 
 def _wait(
