@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from sampan.kubelet.native.mapped_mounts import is_possible as maps_users
+from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.native_runtime import why_not
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess
@@ -107,8 +108,9 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def node(workspace, archive):
-    process = SampanProcess(workspace / "native", "--runtime", "native")
+def node(workspace, archive, registry):
+    mirror = ("--registry-mirror", f"registry.test=http://{registry.address}")
+    process = SampanProcess(workspace / "native", "--runtime", "native", *mirror)
     process.up()
     process.run("image", "import", str(archive))
     yield process
@@ -252,7 +254,23 @@ def test_an_image_is_pulled_and_containers_outlive_the_agent(
     assert f"imported {registry_image}" in node.run("image", "import", str(saved))
     node.run("image", "import", str(archive))  # which is the same image by another name
     assert "came now" in node.run("image", "pull", registry_image)
+    mirrored = registry_image.replace(registry_image.split("/")[0], "registry.test")
+    assert f"pulled {mirrored}" in node.run("image", "pull", mirrored)
     kubectl("delete", "pod", "pulled", "ends", "--wait")
+
+
+def test_a_containerd_runs_what_was_saved_here(node, cluster, tmp_path):
+    """And the other way round, which every test does that imports an archive."""
+    name, saved = "registry.test/test/saved:1", tmp_path / "saved.tar"
+    node.run("image", "import", str(busybox_archive(tmp_path / "named.tar", name)))
+    node.run("image", "save", name, "-f", str(saved))
+    assert f"imported {name}" in cluster.run("image", "import", str(saved))
+    kubectl, words = cluster.kubectl, ("--image-pull-policy=Never", "--restart=Never", "--")
+    kubectl("run", "saved", f"--image={name}", *words, "echo", "from a file")
+    kubectl.wait_phase("saved", "Succeeded")
+    assert kubectl("logs", "saved") == "from a file\n"
+    kubectl("delete", "pod", "saved")
+    cluster.run("image", "rm", name)
 
 
 def test_a_container_goes_with_its_monitor(node):

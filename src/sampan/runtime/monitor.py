@@ -16,11 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.runtime.abandoned import is_abandoned
 from sampan.runtime.programs import Programs
-from sampan.runtime.spawn import Child, Launch, line_from, spawn
+from sampan.runtime.spawn import Child, Launch, line_from, readable, spawn
 
 START_SECONDS = 120.0
 _CALL_SECONDS = 120.0
+_LOOK_SECONDS = 1.0  # so long without an answer, and it is looked who is still there
 _MOST_MESSAGE = 1 << 16
 _REOPEN_LOG = b"2 0 0\n"  # what conmon takes at its control pipe
 LOST = 255  # the exit code where nobody saw it
@@ -108,7 +110,7 @@ async def create(programs: Programs, container: str, files: ConmonFiles, stdio: 
         tell = go_read = -1
         os.write(go, b"\0")
         async with asyncio.timeout(START_SECONDS):
-            said = await line_from(told)
+            said = await _answer(told, programs, container)
             await process.wait()
     except TimeoutError:
         raise ContainerFailure("the container runtime did not answer in time") from None
@@ -121,6 +123,19 @@ async def create(programs: Programs, container: str, files: ConmonFiles, stdio: 
         if process is not None:
             await process.end()
     return _pid_in(said)
+
+
+async def _answer(told: int, programs: Programs, container: str) -> bytes:
+    """Of conmon, which waits for a container that a killed runtime has left; we do not."""
+    while True:
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await readable(told)
+            return await line_from(told)
+        except TimeoutError:
+            if await asyncio.to_thread(is_abandoned, container, programs.conmon):
+                text = f"{programs.name} was killed before it said that the container is there"
+                raise ContainerFailure(text) from None
 
 
 def _pid_in(said: bytes) -> int:

@@ -42,7 +42,7 @@ from sampan.kubelet.native import mapped_mounts
 from sampan.kubelet.native.containers import Containers
 from sampan.kubelet.native.failures import translated_failures
 from sampan.kubelet.native.image_mounts import ContainerImages, UnpackedImage
-from sampan.kubelet.native.node_images import NodeImages, Registries
+from sampan.kubelet.native.node_images import NodeImages
 from sampan.kubelet.native.records import layers_in
 from sampan.kubelet.native.sandboxes import (
     OnAddresses,
@@ -73,7 +73,7 @@ class NativeRuntime:
         programs, self._sealed = sealed(programs)
         self._programs, self._network = programs, network
         root.mkdir(parents=True, exist_ok=True)
-        self._images = images or NodeImages(image_store(root), Registries(), clock)
+        self._images = images or NodeImages(image_store(root), (), clock)
         self.store = self._images.store
         self._sandboxes = Sandboxes(root / "sandboxes", programs, network, clock)
         self._containers = Containers(root / "containers", programs, self._sandboxes, clock)

@@ -5,13 +5,11 @@ Owner: the node's runtime; `sampan image` has one of its own over the same files
 """
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
-from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.images.reference import parse
 from sampan.runtime.images.hosts import hosts_of
 from sampan.runtime.images.image_store import ImageStore, StoredImage
@@ -19,24 +17,17 @@ from sampan.runtime.images.registry import Progress, Puller, Wanted
 from sampan.runtime.images.registry_client import Login
 
 
-@dataclass(frozen=True, slots=True)
-class Registries:
-    """Whom to ask for images."""
-
-    mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by registry: URLs
-    directories: tuple[Path, ...] = ()  # as containerd's certs.d
-
-
 class NodeImages:
-    def __init__(self, store: ImageStore, registries: Registries, clock: Clock) -> None:
-        self.store, self._registries, self._clock = store, registries, clock
+    def __init__(self, store: ImageStore, directories: Sequence[Path], clock: Clock) -> None:
+        """`directories`: as containerd's certs.d, they say whom to ask."""
+        self.store, self._directories, self._clock = store, tuple(directories), clock
 
     async def pull(self, reference: str, login: Login | None, progress: Progress) -> StoredImage:
         """Raises InvalidReference, ImageError."""
         name = parse(reference)
         tag = name.digest or name.tag or "latest"
         wanted = Wanted(reference, name.registry, name.path, tag)
-        hosts = hosts_of(name.registry, self._registries.mirrors, self._registries.directories)
+        hosts = hosts_of(name.registry, self._directories)
         with self.store.claims.claiming() as claim:
             machine = architecture(platform.machine())
             puller = Puller(self.store, machine, claim, self._clock, progress)

@@ -56,17 +56,14 @@ class Host:
         return urlsplit(self.api).netloc != own
 
 
-def hosts_of(
-    registry: str, mirrors: Mapping[str, Sequence[str]], directories: Sequence[Path]
-) -> list[Host]:
-    """`mirrors` first, then what the first of `directories` says that knows the registry; the
-    registry itself comes last. Raises ImageError."""
-    first = [_host(url, {}, Path("/")) for url in mirrors.get(registry, ())]
+def hosts_of(registry: str, directories: Sequence[Path]) -> list[Host]:
+    """What the first of `directories` says that knows the registry; the registry itself comes last.
+    Raises ImageError."""
     for root in directories:
         for name in (_with_port(registry), registry, "_default"):
             if (root / name).is_dir():
-                return [*first, *_hosts_in(root / name, registry)]
-    return [*first, Host(_api_of(registry))]
+                return _hosts_in(root / name, registry)
+    return [Host(_api_of(registry))]
 
 
 def _with_port(registry: str) -> str:

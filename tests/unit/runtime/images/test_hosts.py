@@ -20,7 +20,7 @@ def written(root, registry, text):
 
 
 def apis(registry, *roots):
-    return [host.api for host in hosts_of(registry, {}, roots)]
+    return [host.api for host in hosts_of(registry, roots)]
 
 
 def test_only_this_machine_is_asked_without_encryption():
@@ -30,9 +30,10 @@ def test_only_this_machine_is_asked_without_encryption():
     assert apis("docker.io") == ["https://registry-1.docker.io/v2"]
 
 
-def test_mirrors_of_the_flag_come_first_and_the_registry_last(tmp_path):
-    written(tmp_path, "docker.io", '[host."https://second.example"]\n')
-    found = hosts_of("docker.io", {"docker.io": ["http://first.example/"]}, (tmp_path,))
+def test_mirrors_come_in_their_order_and_the_registry_last(tmp_path):
+    lines = '[host."http://first.example/"]\n[host."https://second.example"]\n'
+    written(tmp_path, "docker.io", lines)
+    found = hosts_of("docker.io", (tmp_path,))
     assert [host.api for host in found] == [
         "http://first.example/v2", "https://second.example/v2", "https://registry-1.docker.io/v2",
     ]  # fmt: skip
@@ -54,7 +55,7 @@ ca = "own.pem"
     X-Team = ["a", "b"]
 [host."http://plain.example/v2"]
 """)  # fmt: skip
-    first, second, last = hosts_of("example.com", {}, (tmp_path,))
+    first, second, last = hosts_of("example.com", (tmp_path,))
     here = tmp_path / "example.com"
     assert first == Host(
         "https://mirror.example/images",
@@ -85,13 +86,13 @@ def test_certificates_alone_are_those_of_the_registry(tmp_path):
     place.mkdir()
     for name in ("ca.crt", "me.cert", "me.key"):
         (place / name).touch()
-    (found,) = hosts_of("example.com", {}, (tmp_path,))
+    (found,) = hosts_of("example.com", (tmp_path,))
     assert found.encryption == Encryption(
         (f"{place}/ca.crt",), ((f"{place}/me.cert", f"{place}/me.key"),)
     )
     (place / "me.key").unlink()
     with pytest.raises(ImageError, match="lacks its key"):
-        hosts_of("example.com", {}, (tmp_path,))
+        hosts_of("example.com", (tmp_path,))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_certificates_alone_are_those_of_the_registry(tmp_path):
 def test_a_file_that_cannot_be_understood_stops_the_pull(tmp_path, text, sentence):
     written(tmp_path, "example.com", text)
     with pytest.raises(ImageError, match=sentence):
-        hosts_of("example.com", {}, (tmp_path,))
+        hosts_of("example.com", (tmp_path,))
 
 
 def test_a_registry_with_certificates_of_its_own(tmp_path):

@@ -8,8 +8,6 @@ import asyncio
 import contextlib
 import os
 import platform
-import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +60,6 @@ def sandbox_network(
 async def started_runtime(
     data_dir: Path,
     network: "SandboxNetwork",
-    mirrors: Mapping[str, Sequence[str]],
     clock: Clock,
     *,
     limits: bool = True,
@@ -77,7 +74,7 @@ async def started_runtime(
     try:
         search_path = os.environ.get("PATH", os.defpath)
         programs = find_programs(home(data_dir) / "state", search_path, limits=limits)
-        images = node_images(data_dir, mirrors, clock)
+        images = node_images(data_dir, clock)
         runtime = NativeRuntime(home(data_dir), programs, network, clock, images)
         await runtime.start()
         await asyncio.to_thread(_import_hello, runtime.store)
@@ -91,10 +88,11 @@ def _import_hello(store: "ImageStore") -> None:
 
     if store.find(HELLO_IMAGE) is not None:
         return
-    with tempfile.NamedTemporaryFile() as file:
+    # In memory: whoever is killed meanwhile leaves no file.
+    with open(os.memfd_create("hello"), "wb") as file:
         file.write(hello_archive())
         file.flush()
-        import_file(store, Path(file.name))
+        import_file(store, Path(f"/proc/self/fd/{file.fileno()}"))
 
 
 def import_file(store: "ImageStore", file: Path, name: str = "") -> list[str]:
@@ -106,17 +104,22 @@ def import_file(store: "ImageStore", file: Path, name: str = "") -> list[str]:
     return import_archive(store, file, lambda given: parse(given).full_name(), machine, name)
 
 
-def node_images(data_dir: Path, mirrors: Mapping[str, Sequence[str]], clock: Clock) -> "NodeImages":
+def certs_directory(data_dir: Path) -> Path:
+    """Where --registry-mirror is written, and what a person writes: as containerd reads it."""
+    return home(data_dir) / "certs.d"
+
+
+def node_images(data_dir: Path, clock: Clock) -> "NodeImages":
     """Named clusters of a user have their blobs and layers in common; one with a directory of its
     own keeps everything there."""
     from sampan.kubelet.native.native_runtime import image_store
-    from sampan.kubelet.native.node_images import NodeImages, Registries
+    from sampan.kubelet.native.node_images import NodeImages
 
     named = name_of_directory(data_dir, os.environ)
     shared = data_directory(os.environ) / "images" if named else None
-    directories = (home(data_dir) / "certs.d", *CERTS_DIRECTORIES)
+    directories = (certs_directory(data_dir), *CERTS_DIRECTORIES)
     store = image_store(home(data_dir), shared)
-    return NodeImages(store, Registries(mirrors, directories), clock)
+    return NodeImages(store, directories, clock)
 
 
 async def reset(data_dir: Path, clock: Clock) -> None:
@@ -128,7 +131,7 @@ async def reset(data_dir: Path, clock: Clock) -> None:
 
     try:
         programs = find_programs(home(data_dir) / "state", os.environ.get("PATH", os.defpath))
-        images = node_images(data_dir, {}, clock)
+        images = node_images(data_dir, clock)
         # Sampan's own bridge goes as a whole; what plugins made, they take back.
         network = sandbox_network(data_dir, None, Path("/nonexistent"), Path("/nonexistent"))
         runtime = NativeRuntime(home(data_dir), programs, network, clock, images)

@@ -21,7 +21,7 @@ def is_native(data_dir: Path) -> bool:
 
 class NativeImages:
     def __init__(self, data_dir: Path) -> None:
-        self._images = native.node_images(data_dir, {}, SystemClock())
+        self._images = native.node_images(data_dir, SystemClock())
         self._store: ImageStore = self._images.store
 
     def import_file(self, file: Path) -> list[str]:

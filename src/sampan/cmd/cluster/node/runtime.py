@@ -39,10 +39,10 @@ class NodeRuntime:
         self, conf_dir: Path, bin_dir: Path, interfaces: "PodInterfaces | None"
     ) -> str:
         """Its socket. `interfaces`: who makes pods' interfaces, where sampan does."""
-        from sampan.kubelet.containerd.config import ContainerdError
+        from sampan.kubelet.containerd.config import ContainerdError, layout
         from sampan.kubelet.containerd.process import PrivateContainerd
 
-        self._write_mirrors()
+        self._write_mirrors(layout(self._data.root).home / "certs.d")
         self._interfaces = interfaces
         containerd = self.containerd = PrivateContainerd(
             self._data.root,
@@ -65,12 +65,12 @@ class NodeRuntime:
             mirrors.setdefault(registry, []).append(url)
         return mirrors
 
-    def _write_mirrors(self) -> None:
-        from sampan.kubelet.containerd.config import ContainerdError, layout
+    def _write_mirrors(self, directory: Path) -> None:
+        from sampan.kubelet.containerd.config import ContainerdError
         from sampan.kubelet.containerd.registry_mirrors import write_mirrors
 
         try:
-            write_mirrors(layout(self._data.root).home / "certs.d", self._mirrors())
+            write_mirrors(directory, self._mirrors())
         except ContainerdError as error:
             raise CannotStart(str(error)) from error
 
@@ -84,10 +84,10 @@ class NodeRuntime:
         if self._settings.network != "none":  # any pod may have host ports
             conf_dir = conf_dir / HOST_PORTS
         network = native.sandbox_network(self._data.root, interfaces, conf_dir, bin_dir)
+        self._write_mirrors(native.certs_directory(self._data.root))
         runtime = await native.started_runtime(
             self._data.root,
             network,
-            self._mirrors(),
             self._clock,
             limits=not self._settings.rootless,
         )
