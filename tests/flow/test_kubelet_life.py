@@ -490,6 +490,7 @@ def test_an_agent_that_no_longer_looks_at_its_runtime_says_that_it_is_ill():
             assert node.kubelet.healthy() == ""
             await asyncio.sleep(100)
             assert node.kubelet.healthy().startswith("pleg was last seen active")
+            assert node.kubelet.healthy().endswith("threshold is 3m0s")
 
     virtual_time.run(story())
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from sampan.api.objects import Obj, uid_of
+from sampan.api.rules.durations import duration_text
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.context import NodeContext
@@ -51,6 +52,8 @@ from sampan.kubelet.stats.summary import StatsSummary
 from sampan.kubelet.status.recorder import ROUTINE, PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+
+RELIST_THRESHOLD_SECONDS = 180.0  # after which an agent counts as stuck, as upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +359,11 @@ class Kubelet:
     def healthy(self) -> str:
         """Empty, or what is wrong with the agent itself."""
         silent = self._clock.monotonic() - self._relist.last_look
-        if self._health.ready and silent > 180.0:  # as upstream's relist threshold
-            return f"pleg was last seen active {silent:.0f}s ago; threshold is 3m0s"
+        # As upstream; longer only where we look less often than that.
+        threshold = max(RELIST_THRESHOLD_SECONDS, 2 * self._settings.relist_seconds)
+        if self._health.ready and silent > threshold:
+            limit = duration_text(int(threshold * 1e9))
+            return f"pleg was last seen active {silent:.0f}s ago; threshold is {limit}"
         return ""
 
     def last_seen(self, uid: str) -> ObservedPod | None:

@@ -62,7 +62,8 @@ MANY_HEARTBEAT_SECONDS, MANY_REPORT_SECONDS = 20.0, 300.0
 # Where time is virtual no renewal is ever late: one within a lease is enough; and weeks pass, so
 # that a status that has not changed need not be written every five minutes.
 VIRTUAL_HEARTBEAT_SECONDS, VIRTUAL_REPORT_SECONDS = 36.0, 3600.0
-MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
+# Less than what makes an agent count as stuck; where time is virtual, that is counted in hours.
+MANY_RELIST_SECONDS, VIRTUAL_RELIST_SECONDS = 120.0, 3600.0
 DAY_SECONDS = 86400.0
 BOOTED_AT_ONCE = 20
 # With more nodes than this nobody reads that a pretended image was pulled: three events for each
@@ -328,6 +329,11 @@ class SimulatedNodes:
         virtual = self._settings.clock == "virtual"
         return VIRTUAL_REPORT_SECONDS if virtual else MANY_REPORT_SECONDS
 
+    @property
+    def _relist_seconds(self) -> float:
+        virtual = self._settings.clock == "virtual"
+        return VIRTUAL_RELIST_SECONDS if virtual else MANY_RELIST_SECONDS
+
     def _shared_leases(self) -> "SharedLeases | None":
         from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
 
@@ -364,7 +370,7 @@ class SimulatedNodes:
             simulated=True,
             heartbeat_seconds=self._heartbeat_seconds,
             status_report_seconds=self._report_seconds,
-            relist_seconds=MANY_RELIST_SECONDS,
+            relist_seconds=self._relist_seconds,
             routine_events=len(self._shapes) <= MANY_NODES,
             scenario=scenario,
             **{
