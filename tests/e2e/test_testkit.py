@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import unittest
+from base64 import b64decode, b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -14,8 +15,14 @@ from pathlib import Path
 import kubernetes.client
 import kubernetes.watch
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-from sampan.api.errors import ApiError, NotFound
+from sampan.api.errors import ApiError, NotFound, Unauthorized
+from sampan.client.blocking import BlockingClient
+from sampan.client.kubeconfig import Connection, load
 from sampan.cmd.snapshot.snapshot_file import Snapshot, write
 from sampan.testing import chaos, cluster
 from sampan.testing.kit.chaos import Chaos
@@ -230,6 +237,75 @@ def watched_lease(c, node):
 def ready_of(c, node) -> str:
     conditions = c.get(f"node/{node}")["status"]["conditions"]
     return next(item["status"] for item in conditions if item["type"] == "Ready")
+
+
+def test_certificates_live_by_the_machines_time_and_tokens_by_the_clusters():
+    """What TLS judges asks the machine, at both ends; what the API server judges, its own clock."""
+    with cluster(nodes=0, clock="virtual") as c:
+        key, request = certificate_request("jane")
+        csr = {
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "jane"},
+            "spec": {
+                "request": b64encode(request).decode(), "usages": ["client auth"],
+                "signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": 3600,
+            },
+        }  # fmt: skip
+        c.create(csr)
+        approved = {"type": "Approved", "status": "True", "reason": "R", "message": "m"}
+        path = "/apis/certificates.k8s.io/v1/certificatesigningrequests/jane/approval"
+        shown = c.get("csr/jane")
+        c.api.json("PUT", path, body={**shown, "status": {"conditions": [approved]}})
+        c.settle()
+        certificate = b64decode(c.get("csr/jane")["status"]["certificate"])
+        asked = {"spec": {"expirationSeconds": 3600}}
+        path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+        answer = c.api.json("POST", path, body=asked)
+        assert answer["status"]["expirationTimestamp"] == "2026-01-01T01:00:00Z"
+        c.create(
+            {
+                "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+                "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+                "stringData": {
+                    "token-id": "abcdef", "token-secret": "0123456789abcdef",
+                    "usage-bootstrap-authentication": "true", "expiration": "2026-01-02T00:00:00Z",
+                },
+            }
+        )  # fmt: skip
+        jane = {"certificate": certificate, "key": key}
+        tokens = [{"token": answer["status"]["token"]}, {"token": "abcdef.0123456789abcdef"}]
+        names = ["system:serviceaccount:default:default", "system:bootstrap:abcdef"]
+        assert [who_is(c, **item) for item in (jane, *tokens)] == ["jane", *names]
+        c.clock.advance("2h")
+        assert [who_is(c, **item) for item in (jane, *tokens)] == ["jane", "", names[1]]
+        c.clock.advance("30d")
+        assert [who_is(c, **item) for item in (jane, *tokens)] == ["jane", "", ""]
+
+
+def certificate_request(name) -> tuple[bytes, bytes]:
+    """A key, and the request for a certificate of it; PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    pem = serialization.Encoding.PEM
+    written = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return written, request.sign(key, hashes.SHA256()).public_bytes(pem)
+
+
+def who_is(c, **identity) -> str:
+    """As whom the API server knows who shows this; empty: as nobody."""
+    ca = load(str(c.kubeconfig), {}, "").connection().ca
+    client = BlockingClient(Connection(c.url, ca=ca, **identity), timeout_seconds=60.0)
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    try:
+        return client.json("POST", path, body=review)["status"]["userInfo"]["username"]
+    except Unauthorized:
+        return ""
+    finally:
+        client.close()
 
 
 def test_a_drained_node_is_empty():

@@ -2,10 +2,13 @@
 
 Job: a certificate for each approved request of the built-in signers, or the reason why not.
 Invariant: nothing is signed that is not approved, is denied, or breaks its signer's rules.
+Invariant: a certificate's dates are the machine's, whatever time it is in the cluster: TLS judges
+    by no other, at both ends.
 """
 
 import datetime
 from base64 import b64encode
+from dataclasses import field
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,6 +20,7 @@ from sampan.api.rules.conditions import condition_of
 from sampan.controllers.access import csr_requests as requests
 from sampan.controllers.actions import NOTHING, Plan, Update
 from sampan.controllers.controller import Controller, View, own_key
+from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
 
 LONGEST_SECONDS = 365 * 24 * 3600
@@ -30,6 +34,11 @@ _EXTENDED = {
     "ocsp signing": ExtendedKeyUsageOID.OCSP_SIGNING,
     "any": ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE,
 }
+# As `_key_usage` knows them; two more only qualify an agreement.
+KEY_USAGES = frozenset(
+    {"digital signature", "signing", "content commitment", "key encipherment",
+     "data encipherment", "key agreement"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,7 @@ class Ca:
 
     certificate: bytes
     key: bytes
+    clock: Clock = field(default_factory=SystemClock)  # of those who are shown what it signs
 
 
 def csr_signing_controller(ca: Ca) -> Controller:
@@ -74,7 +84,7 @@ def plan(csr: Obj, ca: Ca, now: float) -> Plan:
             csr, "Failed", "SignerValidationFailure", why_not, time_text(now)
         )
         return Plan([Update(requests.REQUESTS, failed, "status")])
-    pem = sign(request, usages, spec.get("expirationSeconds"), ca, now)
+    pem = sign(request, usages, spec.get("expirationSeconds"), ca)
     status = {**(csr.get("status") or {}), "certificate": b64encode(pem).decode()}
     return Plan([Update(requests.REQUESTS, {**csr, "status": status}, "status")])
 
@@ -84,13 +94,12 @@ def sign(
     usages: frozenset[str],
     seconds: int | None,
     ca: Ca,
-    now: float,
 ) -> bytes:
     """PEM."""
     issuer = x509.load_pem_x509_certificate(ca.certificate)
     key = serialization.load_pem_private_key(ca.key, password=None)
     assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey), "the CA is ours"
-    start = datetime.datetime.fromtimestamp(now, datetime.UTC)
+    start = datetime.datetime.fromtimestamp(ca.clock.now(), datetime.UTC)
     lives = min(seconds or LONGEST_SECONDS, LONGEST_SECONDS)
     end = min(start + datetime.timedelta(seconds=lives), issuer.not_valid_after_utc)
     builder = (
@@ -102,11 +111,12 @@ def sign(
         .not_valid_before(start - datetime.timedelta(seconds=BACKDATED_SECONDS))
         .not_valid_after(end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(usages), critical=True)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
         )
     )
+    if usages & KEY_USAGES:  # the extension must name one: TLS libraries refuse one that does not
+        builder = builder.add_extension(_key_usage(usages), critical=True)
     extended = [_EXTENDED[usage] for usage in sorted(usages) if usage in _EXTENDED]
     if extended:
         builder = builder.add_extension(x509.ExtendedKeyUsage(extended), critical=False)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, name_of
+from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, name_of, uid_of
 from sampan.core.fast_dataclass import dataclass
 
 SEEN_ANNOTATION = "kubernetes.io/config.seen"
@@ -87,8 +87,7 @@ def merge(old: Wanted, new: Iterable[Obj], seen: str) -> Merged:
     pods: dict[str, Known] = {}
     known_pods = old.pods
     for raw in new:
-        # Once for each pod of the node, at each change of one: without calls.
-        uid = str((raw.get("metadata") or {}).get("uid") or "")
+        uid = uid_of(raw)
         before = known_pods.get(uid)
         if before is not None and before.raw is raw and uid not in pods:
             pods[uid] = before  # nearly always: a delivery has every pod of the node
