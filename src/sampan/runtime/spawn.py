@@ -9,11 +9,12 @@ import asyncio
 import ctypes
 import os
 import subprocess
-import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import IO
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.runtime.own_thread import in_own_thread
 
 NOTHING, PIPE = subprocess.DEVNULL, subprocess.PIPE
 CGROUPS = "/sys/fs/cgroup"
@@ -92,7 +93,11 @@ class Child:
 
 async def spawn(launch: Launch) -> Child:
     """Raises OSError."""
-    process = await _from_a_thread(launch) if launch.hides_unified else _popen(launch)
+    if launch.hides_unified:
+        hidden = partial(_start_hidden, launch)
+        process = await in_own_thread("spawn", hidden, _end_unwanted)
+    else:
+        process = _popen(launch)
     child = Child(process)
     opened = False
     try:
@@ -112,32 +117,15 @@ def _popen(launch: Launch) -> "subprocess.Popen[bytes]":
     )  # fmt: skip
 
 
-async def _from_a_thread(launch: Launch) -> "subprocess.Popen[bytes]":
+def _start_hidden(launch: Launch) -> "subprocess.Popen[bytes]":
     """What a thread sees of the file system can be its own, and its children inherit it."""
-    loop = asyncio.get_running_loop()
-    started: asyncio.Future[subprocess.Popen[bytes]] = loop.create_future()
-
-    def start() -> None:
-        try:
-            _hide_unified()
-            process = _popen(launch)
-        except OSError as error:
-            loop.call_soon_threadsafe(started.set_exception, error)
-        else:
-            loop.call_soon_threadsafe(started.set_result, process)
-
-    threading.Thread(target=start, name="spawn").start()
-    try:
-        return await asyncio.shield(started)
-    except asyncio.CancelledError:
-        started.add_done_callback(_end_unwanted)
-        raise
+    _hide_unified()
+    return _popen(launch)
 
 
-def _end_unwanted(started: "asyncio.Future[subprocess.Popen[bytes]]") -> None:
-    if started.exception() is None:
-        with started.result() as process:
-            process.kill()
+def _end_unwanted(process: "subprocess.Popen[bytes]") -> None:
+    with process:
+        process.kill()
 
 
 def _hide_unified() -> None:

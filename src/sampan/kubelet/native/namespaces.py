@@ -10,7 +10,6 @@ import ctypes
 import errno
 import os
 import subprocess
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,26 +29,19 @@ def make_namespaces(
     sysctls: Mapping[str, str],
     users: IdRange | None = None,
 ) -> None:
-    """`users`: the others belong to a namespace of these. Blocking. Raises OSError; then nothing is
-    left mounted."""
-    failures: list[OSError] = []
-
-    def make() -> None:
-        try:
-            if users is None:
-                _make(directory, kinds, hostname, sysctls)
-            else:
-                _make_owned(directory, kinds, users)
-                _configure_owned(directory, kinds, hostname, sysctls)
-        except OSError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=make, name="pod-namespaces")
-    thread.start()
-    thread.join()
-    if failures:
-        release_namespaces(directory)
-        raise failures[0]
+    """`users`: the others belong to a namespace of these. The thread is in them afterwards. Blocking.
+    Raises OSError; then nothing is left mounted."""
+    made = False
+    try:
+        if users is None:
+            _make(directory, kinds, hostname, sysctls)
+        else:
+            _make_owned(directory, kinds, users)
+            _configure_owned(directory, kinds, hostname, sysctls)
+        made = True
+    finally:
+        if not made:
+            release_namespaces(directory)
 
 
 def _make(

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +39,7 @@ from sampan.kubelet.native.namespaces import (
 )
 from sampan.kubelet.native.records import Records, SandboxRecord
 from sampan.kubelet.volumes.mounts import mount, unmount_all
+from sampan.runtime.own_thread import in_own_thread
 from sampan.runtime.programs import Programs
 
 _SHARED_MEMORY_BYTES = 64 << 20  # as containerd
@@ -114,7 +116,8 @@ class Sandboxes:
         made = False
         try:
             with translated_failures("the pod's sandbox"):
-                await asyncio.to_thread(self._make, record, spec)
+                # The thread is in the pod's namespaces then, and must not be used for others.
+                await in_own_thread("pod-namespaces", partial(self._make, record, spec))
                 if record.shares_processes:
                     cgroup = f"{spec.cgroup_parent or '/sampan'}/{record.id}"
                     await start_first_process(
