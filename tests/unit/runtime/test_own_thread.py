@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from sampan.core.tasks import Tasks
 from sampan.runtime.own_thread import in_own_thread
 
 
@@ -40,7 +41,7 @@ def test_what_nobody_waited_for_is_given_away():
             given.append(value)
             came.set()
 
-        waiting = asyncio.create_task(in_own_thread("own", work, take))
+        waiting = Tasks("test").start("wait", in_own_thread("own", work, take))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

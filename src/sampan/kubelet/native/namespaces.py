@@ -1,7 +1,7 @@
 """The namespaces that the containers of a pod share, held by files instead of a process.
 
 Job: make network, IPC and host name namespaces and pin each to a file; let them go again.
-Invariant: the thread that makes them is never used for anything else.
+Invariant: the thread that makes them is in them afterwards, and used for no other pod.
 Invariant: a file without a mount is a namespace of before the last boot: gone.
 """
 
@@ -29,8 +29,8 @@ def make_namespaces(
     sysctls: Mapping[str, str],
     users: IdRange | None = None,
 ) -> None:
-    """`users`: the others belong to a namespace of these. The thread is in them afterwards. Blocking.
-    Raises OSError; then nothing is left mounted."""
+    """`users`: the others belong to a namespace of these. The thread is in them afterwards.
+    Blocking. Raises OSError; then nothing is left mounted."""
     made = False
     try:
         if users is None:

@@ -280,6 +280,7 @@ class NativeRuntime:
     async def close(self) -> None:
         """Containers go on: conmon has them."""
         self._containers.close()
+        await self._sandboxes.close()
         if self._sealed >= 0:
             os.close(self._sealed)
             self._sealed = -1

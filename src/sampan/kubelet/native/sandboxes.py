@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
-from sampan.core.tasks import finish
+from sampan.core.tasks import Tasks, finish
 from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
     SandboxSpec,
@@ -68,8 +68,14 @@ class Sandboxes:
         self._programs, self._network, self._clock = programs, network, clock
         self._records = Records(directory, SandboxRecord)
         self._all: dict[str, SandboxRecord] = {}
-        self._stopped: set[str] = set()  # of these nothing is left but the record
+        self._stopped: set[str] = set()  # of these nothing is left but the record, or soon will be
+        self._tasks = Tasks("sandboxes")
+        self._releasing: dict[str, asyncio.Task[None]] = {}
         self.on_addresses: OnAddresses | None = None
+
+    async def close(self) -> None:
+        """What is being released is gone then."""
+        await self._tasks.stop()
 
     async def find_again(self) -> None:
         """What an earlier process made; what it left halfway goes."""
@@ -182,11 +188,22 @@ class Sandboxes:
             if not record.host_network:
                 await self._detach(sandbox_id)
             await self._end_first(record)
-            await asyncio.to_thread(self._release, sandbox_id)
             if sandbox_id in self._all:
                 self._all[sandbox_id] = stopped = replace(record, ready=False)
                 self._records.put(stopped)
                 self._stopped.add(sandbox_id)
+                # Nobody is in its namespaces any more: nobody has to wait until they are gone.
+                released = self._tasks.start("release", finish(self._release_later(sandbox_id)))
+                self._releasing[sandbox_id] = released
+
+    async def _release_later(self, sandbox_id: str) -> None:
+        try:
+            await asyncio.to_thread(self._release, sandbox_id)
+        except OSError as error:
+            # Its removal tries again.
+            log.warning("a sandbox's namespaces cannot be released", id=sandbox_id, error=error)
+        finally:
+            self._releasing.pop(sandbox_id, None)
 
     def _release(self, sandbox_id: str) -> None:
         place = self._records.place(sandbox_id)
@@ -199,6 +216,9 @@ class Sandboxes:
 
     async def remove(self, sandbox_id: str) -> None:
         """It is stopped, and its containers are gone."""
+        released = self._releasing.get(sandbox_id)
+        if released is not None:
+            await asyncio.wait([released])
         with translated_failures("the pod's sandbox"):
             await asyncio.to_thread(self._forget, sandbox_id)
         self._all.pop(sandbox_id, None)
