@@ -1,6 +1,7 @@
-"""The same pods on a node without containerd, in the same run."""
+"""The same pods on a node without containerd, in the same run, beside the runtime's own calls."""
 
 import asyncio
+import os
 import statistics
 import time
 from pathlib import Path
@@ -9,10 +10,11 @@ from sampan.client import kubeconfig, rest
 from sampan.client.contract import Client
 from sampan.core.clock import Clock, SystemClock
 from sampan.kubelet.containerd.pause_image import pause_archive
-from sampan.testing.parts.native_runtime import why_not
+from sampan.testing.parts.native_runtime import import_image, native_runtime, why_not
 from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.node_streams import MANY, many_at_once
-from tests.bench.pod_life import api_life
+from tests.bench.pod_life import ApiLife, api_life
+from tests.bench.raw_cri import PodLife, median, pod_life
 
 FULL = 110  # as many pods as a node takes
 STARTS = 3
@@ -49,18 +51,46 @@ async def _pods(cluster: SampanProcess, rounds: int) -> dict[str, float]:
     client = rest.connect(connection, clock=clock)
     try:
         await api_life(client, "native-first", clock)
-        lives = [await api_life(client, f"native-{number}", clock) for number in range(rounds)]
+        lives, floor, cpu = await _turn_by_turn(cluster, client, clock, rounds)
         many = [await many_at_once(client, clock) for _ in range(2)]
         full = await _full_node(cluster, client, clock)
     finally:
         await client.close()
     return {
         "native: create→Running p50, ms": 1000 * statistics.median(one.to_running for one in lives),
+        "native: create→Running floor p50, ms": 1000 * floor.to_running,
         "native: delete→gone p50, ms": 1000 * statistics.median(one.to_gone for one in lives),
+        "native: stop floor p50, ms": 1000 * (floor.stop + floor.stop_sandbox),
+        "native: CPU of sampan per pod, ms": 1000 * cpu / rounds,
         f"native: {MANY} at once create→Running, s": min(took for took, _ in many),
         f"native: {MANY} at once delete→gone, s": min(took for _, took in many),
         **full,
     }
+
+
+async def _turn_by_turn(
+    cluster: SampanProcess, client: Client, clock: Clock, rounds: int
+) -> tuple[list[ApiLife], PodLife, float]:
+    """Through the API, by the runtime's calls alone, and how many seconds of processor time all
+    lives through the API took. Both meet the same minute of the machine."""
+    directory = cluster.root / "floor"
+    directory.mkdir()
+    lives, raw, cpu = [], [], 0.0
+    async with native_runtime(directory) as runtime:
+        import_image(runtime, cluster.root / "pause.tar")
+        for number in range(rounds):
+            raw.append(await pod_life(runtime, directory, clock, number))
+            before = _cpu_seconds(cluster)
+            lives.append(await api_life(client, f"native-{number}", clock))
+            cpu += _cpu_seconds(cluster) - before
+    return lives, median(raw), cpu
+
+
+def _cpu_seconds(cluster: SampanProcess) -> float:
+    """Of its own, without conmon and crun."""
+    fields = Path(f"/proc/{cluster.pid}/stat").read_text().rpartition(")")[2].split()
+    user, system = (int(field) for field in fields[11:13])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 async def _full_node(cluster: SampanProcess, client: Client, clock: Clock) -> dict[str, float]:
