@@ -313,7 +313,7 @@ class PodSync:
         tells = job.known and not job.verdict and not is_terminal(pod)
         if observed is not None:
             if tells:
-                self._report(job, observed, job.waiting, passing=True)
+                self._report(job, observed, job.waiting)
                 report = partial(self._report, job, observed, job.waiting)
                 self._probes.end(uid, report)
             else:
@@ -396,10 +396,8 @@ class PodSync:
         waiting: Mapping[str, Waiting],
         *,
         ending: bool = False,
-        passing: bool = False,
     ) -> Obj:
-        """The status as it is; shown is a pod's end only when it has ended. `passing`: it is about
-        to be otherwise."""
+        """The status as it is; shown is a pod's end only when it has ended."""
         uid = uid_of(job.pod)
         pod = {**job.pod, "status": self._newest_status(job.pod)}
         facts = Facts(
@@ -419,8 +417,10 @@ class PodSync:
         if before not in ("Running", status["phase"]) and status["phase"] == "Running":
             self._start_seconds.observe(max(0.0, facts.now - job.first_seen))
         shown = status if ending else held_back(status, pod["status"])
-        # A pod that starts at once is told of once: as Running. So is one that ends.
-        passing |= shown is not status or (observed is None and status["phase"] == "Pending")
+        # A simulated pod that starts at once is told of once: as Running. So is one that ends. Of a
+        # real one every status is told, however short: the lives on record show them.
+        fleeting = shown is not status or (observed is None and status["phase"] == "Pending")
+        passing = self._settings.simulated and fleeting
         (self._reporter.set_passing if passing else self._reporter.set)(job.pod, shown)
         return status
 
