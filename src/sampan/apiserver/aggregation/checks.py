@@ -15,7 +15,6 @@ from sampan.apiserver.aggregation.asking import TooLarge, ask
 from sampan.apiserver.aggregation.availability import PASSED, missing_backend, unavailable
 from sampan.apiserver.aggregation.foreign_documents import ForeignDocuments
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
-from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.apiserver.registry.api_services import LOCAL
 from sampan.apiserver.registry.generic import PLAIN, Stale
@@ -23,6 +22,7 @@ from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.write.parts import Parts
 from sampan.core.backoff import Backoff
 from sampan.core.http.errors import HttpError
+from sampan.core.http.failure_words import failure_words
 from sampan.core.http.origin import Origin, Target
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics

@@ -16,10 +16,10 @@ from sampan.api.objects import Obj
 from sampan.apiserver.aggregation.asking import LIST_BYTES, OPENAPI_BYTES, ask
 from sampan.apiserver.aggregation.foreign_resources import Unreadable, discovered_resources
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers, GroupVersion
-from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.errors import HttpError
+from sampan.core.http.failure_words import failure_words
 from sampan.core.http.origin import Target
 from sampan.core.log import get_logger
 

@@ -14,10 +14,10 @@ from sampan.api.errors import Unserved
 from sampan.apiserver.aggregation.identity_headers import identity_headers, public_headers
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.http.client import ClientStream, HttpClient
 from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout
+from sampan.core.http.failure_words import failure_words
 from sampan.core.http.messages import Headers, Reply, Request, Response, Stream
 from sampan.core.http.origin import Target
 from sampan.core.http.relay import end_to_end, pass_upgrade, wants_upgrade

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import orjson
 
 from sampan.api.objects import Obj
-from sampan.apiserver.outside.failure_words import failure_words, refusal_words
+from sampan.apiserver.outside.refusal_words import refusal_words
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError
+from sampan.core.http.failure_words import failure_words
 from sampan.core.telemetry.trace_context import HEADER, current_header
 
 SHOWN_BYTES = 2048  # of a refusal that is no Status

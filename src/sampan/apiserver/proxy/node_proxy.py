@@ -24,7 +24,7 @@ from sampan.api.errors import (
 )
 from sampan.api.log_options import is_true, options_from_query, to_query
 from sampan.api.objects import Obj, name_of, namespace_of
-from sampan.apiserver.outside.failure_words import refusal_words
+from sampan.apiserver.outside.refusal_words import refusal_words
 from sampan.apiserver.proxy.links import link_through, pages_through
 from sampan.apiserver.proxy.log_messages import chosen_protocol, log_messages
 from sampan.apiserver.proxy.port_translation import port_channels

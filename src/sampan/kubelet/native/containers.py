@@ -42,6 +42,7 @@ from sampan.kubelet.native.root_filesystem import unmount_root, written_above
 from sampan.kubelet.native.sandboxes import Sandboxes
 from sampan.kubelet.runtime.container_process import hears_sigterm, prepare_host, signal_number
 from sampan.runtime import monitor
+from sampan.runtime.complaints import creation_failure, process_words
 from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
@@ -241,11 +242,18 @@ class Containers:
             self._put(container, replace(record, started_at=self._clock.now()))
             await monitor.start(self._programs, container_id)
         except (ContainerFailure, ProcessLookupError) as error:
-            failure = str(error) or "its monitor ended"
+            failure = self._failure_of(container_id, str(error) or "its monitor ended")
             self._put(container, replace(record, failure=failure, failed_at=self._clock.now()))
-            raise RuntimeFailure(f"failed to start container: {failure}") from error
+            raise RuntimeFailure(failure) from error
         except OSError as error:
             raise RuntimeFailure(f"failed to start container: {error}") from error
+
+    def _failure_of(self, container_id: str, said: str) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            text = (self._records.place(container_id) / "config.json").read_text()
+            program = json.loads(text)["process"]["args"][0]
+            said = creation_failure(self._programs.name, said, program)
+        return said
 
     def _put(self, container: Container, record: ContainerRecord) -> None:
         self._records.put(record)
@@ -364,7 +372,8 @@ class Containers:
                 await running.end()
             output, complaint = said
             if not pid_file.exists():
-                why = complaint.decode(errors="replace").strip()
+                text = complaint.decode(errors="replace").strip()
+                why = process_words(text, command[0]) or text
                 raise RuntimeFailure(f"failed to exec in container: {why}")
             return ExecResult(code, output, complaint)
         except OSError as error:

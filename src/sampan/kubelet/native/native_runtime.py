@@ -52,6 +52,7 @@ from sampan.kubelet.native.sandboxes import (
 )
 from sampan.kubelet.native.streams.answers import NativeStreams
 from sampan.runtime.images.claims import Claim
+from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.image_store import ImageStore, StoredImage
 from sampan.runtime.images.registry_client import ImageMissing, Login
 from sampan.runtime.programs import Programs, sealed
@@ -214,12 +215,15 @@ class NativeRuntime:
             came += size
 
         try:
-            with translated_failures("the image"):
-                return (await self._images.pull(reference, _login(credentials), count)).id
+            return (await self._images.pull(reference, _login(credentials), count)).id
+        except OSError as error:
+            raise RuntimeFailure(f"the image: {error}") from error
         except InvalidReference as error:
             raise RuntimeFailure(str(error)) from error
         except ImageMissing as error:
             raise ImageNotFound(str(error)) from error
+        except ImageError as error:
+            raise RuntimeFailure(str(error)) from error
         finally:
             note("downloaded", str(came))
 

@@ -15,6 +15,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import ClientStream
 from sampan.core.http.errors import HttpError
+from sampan.core.http.failure_words import failure_words
 from sampan.core.tasks import all_of, finish
 from sampan.runtime.images import manifests
 from sampan.runtime.images.claims import Claim
@@ -84,9 +85,9 @@ class Puller:
             )
         except ImageError as error:
             kind = ImageMissing if isinstance(error, ImageMissing) else ImageError
-            raise kind(f'failed to pull image "{wanted.name}": {error}') from error
+            raise kind(f'failed to pull and unpack image "{wanted.name}": {error}') from error
         except OSError as error:
-            raise ImageError(f'failed to pull image "{wanted.name}": {error}') from error
+            raise ImageError(f'failed to pull and unpack image "{wanted.name}": {error}') from error
         finally:
             for client in clients:
                 await client.close()
@@ -101,9 +102,13 @@ class Puller:
             for client in clients
             if client.host.may(RESOLVE) or (by_digest and client.host.may(PULL))
         ]
-        return await self._first_of(
-            asked, lambda client: self._manifest(client, wanted.reference, wanted.name)
-        )
+        try:
+            return await self._first_of(
+                asked, lambda client: self._manifest(client, wanted.reference, wanted.name)
+            )
+        except ImageError as error:
+            text = f'failed to resolve reference "{wanted.name}": {error}'
+            raise (ImageMissing if isinstance(error, ImageMissing) else ImageError)(text) from error
 
     async def _first_of(
         self,
@@ -116,7 +121,7 @@ class Puller:
             try:
                 return await ask(client)
             except HttpError as error:
-                last = ImageError(f'failed to do request to "{client.host.api}": {error}')
+                last = ImageError(f"failed to do request: {failure_words(error)}")
             except ImageError as error:
                 last = error
         raise last
@@ -139,7 +144,12 @@ class Puller:
     async def _manifest(
         self, client: RegistryClient, reference: str, name: str
     ) -> tuple[Descriptor, bytes]:
-        answer = await client.get(f"manifests/{quote(reference, safe=':')}", _ACCEPT)
+        path = f"manifests/{quote(reference, safe=':')}"
+        try:
+            answer = await client.get(path, _ACCEPT)
+        except HttpError as error:
+            why = f'Get "{client.url(path)}": {failure_words(error)}'
+            raise ImageError(f"failed to do request: {why}") from error
         if answer.status != 200:
             raise refusal_of(answer.status, answer.headers, answer.body, name)
         if len(answer.body) > manifests.MOST_JSON_BYTES:

@@ -64,6 +64,10 @@ class RegistryClient:
     async def close(self) -> None:
         await self._http.close()
 
+    def url(self, path: str) -> str:
+        """`path`: below the repository."""
+        return f"{self.host.api}/{self._repository}/{path}{self._question}"
+
     async def get(self, path: str, accept: str) -> ClientResponse:
         """A small answer, whole. Raises HttpError, ImageError."""
         answer = await self.stream(path, (("accept", accept),))
@@ -72,7 +76,7 @@ class RegistryClient:
 
     async def stream(self, path: str, headers: Sequence[tuple[str, str]] = ()) -> ClientStream:
         """`path`: below the repository. Redirects are followed; a challenge is answered once."""
-        url = f"{self.host.api}/{self._repository}/{path}{self._question}"
+        url = self.url(path)
         challenged = False
         for _ in range(_MOST_REDIRECTS + 1):
             own = self._own_headers() if _origin(url) == _origin(self.host.api) else []

@@ -1,12 +1,12 @@
-"""apiserver/outside/failure_words.py: what operators read in conditions and events."""
+"""core/http/failure_words.py: what operators read in conditions and events."""
 
 import errno
 import ssl
 
 import pytest
 
-from sampan.apiserver.outside.failure_words import failure_words
 from sampan.core.http.errors import HttpError, HttpTimeout
+from sampan.core.http.failure_words import failure_words
 
 
 def because(error, cause):

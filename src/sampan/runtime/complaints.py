@@ -1,0 +1,34 @@
+"""Why a program could not be started in a container, in the words that operators know. Pure.
+
+Job: what crun says → what runc says of the same mistake, as it stands in pods' events everywhere.
+Invariant: what is not known is passed on as it is.
+"""
+
+import re
+
+_NOT_FOUND = re.compile(r"executable file `(?P<name>.*?)` not found in \$PATH(: [^:]*)?")
+_NOT_OPENED = re.compile(r"open executable: (?P<why>.+)")
+_NO_DIRECTORY = re.compile(r"chdir(?: to)? `?(?P<place>/[^`:]*)`?: (?P<why>.+)")
+
+
+def process_words(said: str, program: str) -> str:
+    """`program`: what was to be run."""
+    if found := _NOT_FOUND.search(said):
+        name = found["name"]
+        why = "executable file not found in $PATH"
+        if "/" in name:
+            why = f"stat {name}: no such file or directory"
+        return f'exec: "{name}": {why}'
+    if found := _NOT_OPENED.search(said):
+        return f'exec: "{program}": {found["why"].lower()}'
+    if found := _NO_DIRECTORY.search(said):
+        place, why = found["place"], found["why"].lower()
+        return f'chdir to cwd ("{place}") set in config.json failed: {why}'
+    return ""
+
+
+def creation_failure(runtime: str, said: str, program: str) -> str:
+    """`runtime`: crun or runc."""
+    words = process_words(said, program)
+    why = f"unable to start container process: {words}" if words else said
+    return f"OCI runtime create failed: {runtime} create failed: {why}"
