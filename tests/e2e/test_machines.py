@@ -47,7 +47,7 @@ class Joined:
     def start(self):
         self._ready.unlink(missing_ok=True)
         self.program = Program(self._command, self._output, environment())
-        self.program.wait_until(self._ready.exists, 60)
+        self.program.wait_until(self._ready.exists)
 
     def run(self, verb, *arguments):
         command = [*self.machine.where, *sampan_command(verb), *arguments]

@@ -93,7 +93,7 @@ class Registry:
         if self.login is not None:
             headers["Authorization"] = self.login.header()
         request = urllib.request.Request(url, data=body, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return dict(answer.headers.items())
 
     def _answers(self) -> bool:
