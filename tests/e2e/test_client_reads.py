@@ -9,7 +9,11 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -42,7 +46,7 @@ COMMANDS = (
     "wait pod -l app=nope --for=delete", "wait pod web --for=condition=Ready --timeout=0",
     "wait pod,deploy --all --for=condition=Nope --timeout=0",
     "logs -l app=nope", "logs deploy/nope", "logs web -c nope", "auth can-i --list",
-    "get pods -w --request-timeout=1", "drain node --dry-run=client --force",
+    "drain node --dry-run=client --force",
 )  # fmt: skip
 MASKS = (
     (r"\b(\d+[smhdy])+\b", "AGE"),
@@ -124,3 +128,93 @@ def test_the_same_is_shown_of_the_same_objects(environment, command):
     words = command.split()
     wanted, found = shown(theirs(environment, *words)), shown(ours(environment, *words))
     assert found == wanted, "\n".join(difflib.unified_diff(wanted, found, lineterm=""))
+
+
+def debug_pods(environment, run, words):
+    """The pods that came of a command, and what was put into one; without what chance chose."""
+    before = pods(environment)
+    code, out, err = run(environment, "debug", *words, "--image=busybox", "--", "sleep", "1")
+    assert code == 0, out + err
+    found = pods(environment)
+    new = [found[name] for name in found if name not in before]
+    for pod in new:
+        name = pod["metadata"]["name"]
+        assert ours(environment, "delete", "pod", name, "--now", "--wait=false")[0] == 0
+    meta = [pod["metadata"] for pod in new]
+    return [
+        {"labels": one.get("labels"), "annotations": one.get("annotations"), "spec": pod["spec"]}
+        for one, pod in zip(meta, new, strict=True)
+    ]
+
+
+def pods(environment):
+    items = json.loads(ours(environment, "get", "pods", "-o", "json")[1])["items"]
+    return {item["metadata"]["name"]: item for item in items}
+
+
+@pytest.mark.parametrize("profile", ["legacy", "general", "baseline", "netadmin", "restricted"])
+def test_debug_makes_the_same_pod(environment, profile):
+    for words in (("web", "--copy-to=copy", "-c=d"), ("node/node", "-c=d")):
+        chosen = (*words, f"--profile={profile}")
+        made = debug_pods(environment, ours, chosen)
+        assert len(made) == 1
+        assert made == debug_pods(environment, theirs, chosen)
+
+
+@pytest.fixture
+def programs(environment, tmp_path):
+    """A PATH with sampan, and with it under kubectl's name."""
+    script = (
+        f"#!{sys.executable}\nimport sys\nfrom sampan.cmd.entry import main\nsys.exit(main())\n"
+    )
+    for name in ("sampan", "kubectl"):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    return {**environment, "PATH": f"{tmp_path}:{environment['PATH']}"}
+
+
+def test_proxy_passes_answers_on_as_they_come(environment, programs, tmp_path):
+    (tmp_path / "file.txt").write_text("static")
+    command = ["sampan", "proxy", "-p", "0", "--www", str(tmp_path)]
+    with subprocess.Popen(command, env=programs, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            where = process.stdout.readline().split()[-1]
+
+            def ask(path):
+                return urllib.request.urlopen(f"http://{where}{path}", timeout=60)
+
+            with ask("/api/v1/namespaces/default/pods/web") as answer:
+                assert json.load(answer)["metadata"]["name"] == "web"
+            with ask("/static/file.txt") as answer:
+                assert answer.read() == b"static"
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                ask("/api/v1/namespaces/default/pods/web/exec")
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                ask("/apis/nope")
+            with ask("/api/v1/namespaces/default/configmaps?watch=true") as answer:
+                assert ours(environment, "create", "cm", "seen")[0] == 0
+                names = (json.loads(line)["object"]["metadata"]["name"] for line in answer)
+                assert "seen" in names  # while the watch goes on
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+
+
+@pytest.mark.parametrize("program", ["sampan", "kubectl"])
+def test_bash_completes_verbs_kinds_names_and_flags(programs, program):
+    for typed, wanted in (
+        (f"{program} desc", "describe"),
+        (f"{program} get persistentvolumecl", "persistentvolumeclaims"),
+        (f"{program} get pvc cl", "claim"),
+        (f"{program} logs we", "web"),
+        (f"{program} rollout rest", "restart"),
+        (f"{program} get --all-n", "--all-namespaces"),
+    ):
+        script = (
+            f"source <({program} completion bash); COMP_WORDS=({typed}); "
+            f"COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); __start_{program}; echo ${{COMPREPLY[*]}}"
+        )
+        done = subprocess.run(
+            ["bash", "-c", script], env=programs, capture_output=True, text=True, timeout=60
+        )
+        assert wanted in done.stdout.split(), (typed, done.stdout, done.stderr)

@@ -252,10 +252,13 @@ class Session:
         return dict(config.contexts.get(name) or {})
 
     def _connect(self) -> "Connection":
+        from sampan.client.environment_proxy import proxy_of
         from sampan.client.kubeconfig import KubeconfigError, connection_of
 
         try:
             cluster, user, namespace = self._entries()
+            if not cluster.get("proxy-url"):
+                cluster["proxy-url"] = proxy_of(self.io.environment, cluster["server"])
             config = self.kubeconfig
             return connection_of(cluster, config._identified(user, cluster), namespace)
         except KubeconfigError as error:

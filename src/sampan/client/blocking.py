@@ -124,6 +124,15 @@ class BlockingClient:
             raise NoAnswer(self.server, str(error), refused=error.refused) from error
         raise failure_of(stream.status, body)
 
+    def pass_on(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+    ) -> Stream:
+        """Somebody else's request, in our name: whatever the answer, it is theirs to read."""
+        try:
+            return self._http.stream(method, target, [*headers, *self.identity()], body)
+        except HttpFailure as error:
+            raise self._no_answer(error) from error
+
     def watch(
         self, path: str, query: dict[str, str], *, accept: str = JSON, seconds: float | None = None
     ) -> Iterator[tuple[str, Obj]]:

@@ -16,12 +16,23 @@ class Server(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
+        if self.path.startswith("/watch"):
+            self._hold()
+            return
         body = b'{"kind":"Status","message":"no","reason":"NotFound","code":404}'
         self.send_response(404)
         self.send_header("content-length", str(len(body)))
         self.send_header("warning", '299 - "old \\"thing\\""')
         self.end_headers()
         self.wfile.write(body)
+
+    def _hold(self):
+        """The beginning of an answer; the rest comes when the client has gone."""
+        self.send_response(200)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+        self.rfile.read(1)
 
     def log_message(self, *arguments):
         return
@@ -60,3 +71,12 @@ def test_nobody_there_is_said_so():
     with pytest.raises(NoAnswer) as failure:
         BlockingClient(Connection("http://127.0.0.1:1")).json("GET", "/x")
     assert failure.value.refused
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 0.01}, {}])
+def test_a_watch_ends_when_its_time_is_over(server, limits):
+    """By its own limit, or by that of the whole client (`--request-timeout`)."""
+    client = BlockingClient(Connection(server), timeout_seconds=None if limits else 60.0)
+    client._timeout_seconds = None if limits else 0.01
+    assert list(client.watch("/watch", {}, **limits)) == []
+    client.close()

@@ -49,6 +49,10 @@ class Stream:
     def warnings(self) -> tuple[str, ...]:
         return tuple(self._link.warnings)
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._link.headers
+
     def __iter__(self) -> Iterator[bytes]:
         while chunk := self.next_chunk():
             yield chunk

@@ -9,11 +9,11 @@ from sampan.cli.flags import Values
 from sampan.cli.session import Session
 
 BASH = """\
-_{name}_complete() {{
+__start_{name}() {{
     local IFS=$'\\n'
     COMPREPLY=($(compgen -W "$({program} __complete "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
-complete -o default -F _{name}_complete {program}
+complete -o default -F __start_{name} {program}
 """
 ZSH = """\
 #compdef {program}
