@@ -7,6 +7,7 @@ What remains is asked of the server itself (aggregation/checks.py).
 from collections.abc import Iterable
 
 from sampan.api.objects import Obj, spec_of
+from sampan.api.rules.endpoint_slices import ready_endpoints
 
 PASSED: Obj = {
     "type": "Available",
@@ -49,11 +50,8 @@ def missing_backend(reference: Obj, service: Obj | None, slices: Iterable[Obj]) 
 
 
 def _has_endpoint(part: Obj, port_name: str) -> bool:
-    ready = any(
-        (endpoint.get("conditions") or {}).get("ready") is not False
-        for endpoint in part.get("endpoints") or ()
-    )
     ports = part.get("ports") or ()
-    return ready and any(
+    ready = next(ready_endpoints(part), None)
+    return ready is not None and any(
         (port.get("name") or "") == port_name and port.get("port") for port in ports
     )

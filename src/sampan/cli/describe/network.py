@@ -4,6 +4,7 @@ Job: addresses, ports and who may talk to whom.
 """
 
 from sampan.api.objects import Obj, labels_of
+from sampan.api.rules.endpoint_slices import ready_endpoints
 from sampan.cli.describe.cluster import dated_conditions
 from sampan.cli.describe.writer import Writer, pairs_text, selector_text
 
@@ -77,9 +78,8 @@ def endpoints_text(slices: list[Obj], name: str) -> str:
         for port in slice_.get("ports") or []:
             if (port.get("name") or "") != name:
                 continue
-            for endpoint in slice_.get("endpoints") or []:
-                if (endpoint.get("conditions") or {}).get("ready") is not False:
-                    found += [f"{address}:{port.get('port')}" for address in endpoint["addresses"]]
+            for endpoint in ready_endpoints(slice_):
+                found += [f"{address}:{port.get('port')}" for address in endpoint["addresses"]]
     if len(found) > 3:
         return ",".join(found[:3]) + f" + {len(found) - 3} more..."
     return ",".join(found)

@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sampan.api.objects import Obj, name_of
+from sampan.api.rules.endpoint_slices import ready_endpoints
 from sampan.cmd.errors import CannotStart
 from sampan.core.fast_dataclass import dataclass
 from sampan.network.policies.compiled import EGRESS, CompiledPolicy, Labels
@@ -95,9 +96,8 @@ def _ready_behind(piece: Obj, port_name: str) -> Iterator[Endpoint]:
         for each in piece.get("ports") or ()
         if (each.get("name") or "") == port_name and each.get("port")
     ]
-    for entry in piece.get("endpoints") or () if numbers else ():
-        if (entry.get("conditions") or {}).get("ready") is not False:
-            yield from _endpoint(entry, numbers[0])
+    for entry in ready_endpoints(piece) if numbers else ():
+        yield from _endpoint(entry, numbers[0])
 
 
 def _endpoint(entry: Obj, port: int) -> Iterator[Endpoint]:

@@ -5,8 +5,9 @@ Job: a Service, its EndpointSlices and the pods of its namespace → what to loo
 
 from collections.abc import Sequence
 
-from sampan.api.objects import Obj, labels_of, name_of, namespace_of
+from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of
 from sampan.api.rules import conditions
+from sampan.api.rules.endpoint_slices import ready_endpoints, services_of_slice
 from sampan.api.rules.selectors import match_labels
 from sampan.network.dns import wire
 from sampan.network.dns.zone import ClusterZone
@@ -55,8 +56,7 @@ def _nodes(slices: Sequence[Obj]) -> list[str]:
     return sorted({
         entry.get("nodeName") or "no node"
         for piece in slices
-        for entry in piece.get("endpoints") or ()
-        if (entry.get("conditions") or {}).get("ready") is not False
+        for entry in ready_endpoints(piece)
     })  # fmt: skip
 
 
@@ -157,17 +157,11 @@ def _elsewhere(name: str, services: Sequence[Obj]) -> list[str]:
 
 
 def _is_of(piece: Obj, service: Obj) -> bool:
-    label = labels_of(piece).get("kubernetes.io/service-name")
-    return label == name_of(service) and namespace_of(piece) == namespace_of(service)
+    return key_of(service) in services_of_slice(piece)
 
 
 def ready_addresses(slices: Sequence[Obj]) -> list[str]:
-    found = {
-        entry["addresses"][0]
-        for piece in slices
-        for entry in piece.get("endpoints") or ()
-        if (entry.get("conditions") or {}).get("ready") is not False
-    }
+    found = {entry["addresses"][0] for piece in slices for entry in ready_endpoints(piece)}
     return sorted(found)
 
 

@@ -18,6 +18,7 @@ from sampan.api.resources import (
     SERVICES,
     by_kind,
 )
+from sampan.api.rules.endpoint_slices import SERVICE_NAME
 from sampan.client.contract import Client
 from sampan.cmd.diagnosis import ingress_diagnosis, service_diagnosis
 from sampan.cmd.diagnosis.connection_diagnosis import (
@@ -41,7 +42,7 @@ MOST_ENDPOINTS = 5  # of a Service are looked at
 
 async def service(client: Client, namespace: str, name: str) -> list[str]:
     found = await client.get(SERVICES, namespace, name)
-    selector = f"kubernetes.io/service-name={name}"
+    selector = f"{SERVICE_NAME}={name}"
     slices = await client.list(ENDPOINT_SLICES, namespace, label_selector=selector)
     pods = await client.list(PODS, namespace)
     return service_diagnosis.service_lines(found, slices.items, pods.items, CLUSTER_DOMAIN)
@@ -53,7 +54,7 @@ async def ingress(client: Client, namespace: str, name: str) -> list[str]:
     services = {name_of(item): item for item in (await client.list(SERVICES, namespace)).items}
     ready: Counter[str] = Counter()
     for piece in (await client.list(ENDPOINT_SLICES, namespace)).items:
-        owner = labels_of(piece).get("kubernetes.io/service-name", "")
+        owner = labels_of(piece).get(SERVICE_NAME, "")
         ready[owner] += len(service_diagnosis.ready_addresses([piece]))
     return ingress_diagnosis.ingress_lines(found, classes.items, services, ready)
 
@@ -81,7 +82,7 @@ async def connection(client: Client, namespace: str, name: str, target: str) -> 
         asked = Connection(source, view_of(await client.get(PODS, *there)), protocol, port)
         return judged_lines(title, asked, rules)
     found = await client.get(SERVICES, *there)
-    selector = f"kubernetes.io/service-name={other}"
+    selector = f"{SERVICE_NAME}={other}"
     slices = await client.list(ENDPOINT_SLICES, there[0], label_selector=selector)
     behind = endpoints_of(found, slices.items, port, protocol)
     if not behind:

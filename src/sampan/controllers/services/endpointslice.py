@@ -22,6 +22,7 @@ from sampan.api.objects import (
 from sampan.api.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.conditions import is_true
+from sampan.api.rules.endpoint_slices import SERVICE_NAME, services_of_slice
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import NOTHING, Action, Create, Plan, Record, Update, deletion
 from sampan.controllers.controller import Caches, Controller, View, own_key
@@ -45,7 +46,6 @@ from sampan.controllers.workloads.pod_control import controller_reference
 from sampan.core.fast_dataclass import dataclass
 
 MOST = 100
-SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 _RESERVED = (SERVICE_NAME, MANAGED_BY, HEADLESS)
@@ -317,9 +317,7 @@ def _weight(node: Obj) -> tuple[object, ...]:
 
 
 def _by_service(slice_: Obj) -> Iterable[str]:
-    labels = labels_of(slice_)
-    if labels.get(MANAGED_BY) == MANAGER and labels.get(SERVICE_NAME):
-        yield f"{namespace_of(slice_)}/{labels[SERVICE_NAME]}"
+    return services_of_slice(slice_) if labels_of(slice_).get(MANAGED_BY) == MANAGER else ()
 
 
 def _service_of_slice(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -18,9 +18,10 @@ from sampan.api.objects import (
     namespace_of,
 )
 from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
+from sampan.api.rules.endpoint_slices import SERVICE_NAME, services_of_slice
 from sampan.controllers.actions import NOTHING, Action, Create, Plan, Update, deletion
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.services.endpointslice import MANAGED_BY, SERVICE_NAME
+from sampan.controllers.services.endpointslice import MANAGED_BY
 from sampan.controllers.workloads.pod_control import controller_reference
 
 MANAGER = "endpointslicemirroring-controller.k8s.io"
@@ -146,9 +147,7 @@ async def _plan_key(view: View, key: str) -> Plan:
 
 
 def _by_service(slice_: Obj) -> Iterable[str]:
-    labels = labels_of(slice_)
-    if labels.get(MANAGED_BY) == MANAGER and labels.get(SERVICE_NAME):
-        yield f"{namespace_of(slice_)}/{labels[SERVICE_NAME]}"
+    return services_of_slice(slice_) if labels_of(slice_).get(MANAGED_BY) == MANAGER else ()
 
 
 def _service_of_slice(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

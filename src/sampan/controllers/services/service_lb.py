@@ -9,16 +9,16 @@ Invariant: a port of the nodes' addresses is one Service's: the oldest has it, o
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, namespace_of
+from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of
 from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICES
 from sampan.api.rules.conditions import is_true
+from sampan.api.rules.endpoint_slices import ready_endpoints, services_of_slice
 from sampan.client.events import reference
 from sampan.controllers.actions import NOTHING, Plan, Record, status_patch
 from sampan.controllers.controller import Caches, Controller, View
 
 NAME = "service-lb-controller"
 EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
-SERVICE_NAME = "kubernetes.io/service-name"
 
 
 def service_lb_controller() -> Controller:
@@ -45,7 +45,10 @@ def service_lb_controller() -> Controller:
         aliases=("service-lb",),
         wakes={SERVICES: _rivals, NODES: _balanced_services, ENDPOINT_SLICES: _service_of_slice},
         planned=planned,
-        indices={ENDPOINT_SLICES: {"balanced": _by_service}, SERVICES: {"ports": balanced_ports}},
+        indices={
+            ENDPOINT_SLICES: {"balanced": services_of_slice},
+            SERVICES: {"ports": balanced_ports},
+        },
         workers=1,
     )
 
@@ -158,12 +161,7 @@ def _is_of(text: str, family: str) -> bool:
 
 
 def _nodes_with_endpoints(slices: Sequence[Obj]) -> set[str]:
-    return {
-        entry.get("nodeName") or ""
-        for piece in slices
-        for entry in piece.get("endpoints") or ()
-        if (entry.get("conditions") or {}).get("ready") is not False
-    }
+    return {entry.get("nodeName") or "" for piece in slices for entry in ready_endpoints(piece)}
 
 
 def _balanced_services(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[str]:
@@ -175,9 +173,4 @@ def _balanced_services(caches: Caches, _old: Obj | None, _new: Obj | None) -> It
 
 
 def _service_of_slice(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    return {key for obj in (old, new) if obj is not None for key in _by_service(obj)}
-
-
-def _by_service(obj: Obj) -> Iterable[str]:
-    name = labels_of(obj).get(SERVICE_NAME)
-    return (f"{namespace_of(obj)}/{name}",) if name else ()
+    return {key for obj in (old, new) if obj is not None for key in services_of_slice(obj)}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES
+from sampan.api.rules.endpoint_slices import SERVICE_NAME
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -54,7 +55,7 @@ def endpoint_slice(node_name: str, endpoint: tuple[str, int]) -> Obj:
             "name": f"{NAME}-{node_name}{more}",
             "namespace": NAMESPACE,
             "labels": {
-                "kubernetes.io/service-name": NAME,
+                SERVICE_NAME: NAME,
                 "endpointslice.kubernetes.io/managed-by": "sampan",
             },
         },

@@ -11,11 +11,12 @@ import functools
 import random
 import socket
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import cast
 
-from sampan.api.objects import Obj, key_of, labels_of, namespace_of
+from sampan.api.objects import Obj, key_of
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES
+from sampan.api.rules.endpoint_slices import services_of_slice
 from sampan.client.informer import Informers
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -37,7 +38,6 @@ from sampan.network.dns.wire import Answer, BadMessage, Question, Record
 from sampan.network.dns.zone import ClusterZone
 from sampan.network.socket_buffers import widen_receiving
 
-SERVICE_NAME = "kubernetes.io/service-name"
 MOST_ANSWERS = 20_000
 MOST_CHASES = 8
 TCP_IDLE_SECONDS = 10.0
@@ -67,7 +67,7 @@ class ClusterDns:
         self._settings = settings
         self.zone = ClusterZone(settings.domain, settings.service_addresses or settings.addresses)
         self._services = informers.of(SERVICES)
-        self._slices = informers.of(ENDPOINT_SLICES, indices={"named": _by_service})
+        self._slices = informers.of(ENDPOINT_SLICES, indices={"named": services_of_slice})
         self._clock, self._measures = clock, DnsMeasures(metrics)
         self._forwarder = Forwarder(settings.forward, clock, rng, self._measures)
         self._tasks = Tasks("dns")
@@ -219,7 +219,7 @@ class ClusterDns:
         self._put(key_of(new or old or {}))
 
     def _slice_changed(self, old: Obj | None, new: Obj | None) -> None:
-        services = {key for obj in (old, new) if obj for key in _by_service(obj)}
+        services = {key for obj in (old, new) if obj for key in services_of_slice(obj)}
         for key in services:
             self._put(key)
 
@@ -330,8 +330,3 @@ def _forward(question: Question, message: bytes, limit: int) -> bytes:
         more = struct.unpack_from(">H", head, 10)[0] + 1
         struct.pack_into(">H", head, 10, more)
     return bytes(head) + question.raw + rest + opt
-
-
-def _by_service(obj: Obj) -> Iterable[str]:
-    name = labels_of(obj).get(SERVICE_NAME)
-    return (f"{namespace_of(obj)}/{name}",) if name else ()

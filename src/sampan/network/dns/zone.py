@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.api.rules.endpoint_slices import ready_endpoints
 from sampan.network.dns.wire import (
     AAAA,
     ANY,
@@ -169,9 +170,7 @@ def _headless(name: str, slices: Sequence[Obj]) -> list[Record]:
     """Each endpoint under the Service's name and under its own."""
     records: dict[Record, None] = {}
     for piece in slices:
-        for entry in piece.get("endpoints") or ():
-            if (entry.get("conditions") or {}).get("ready") is False:
-                continue
+        for entry in ready_endpoints(piece):
             for address in entry.get("addresses") or ():
                 hostname = entry.get("hostname") or re.sub(r"[.:]+", "-", address)
                 own = f"{hostname}.{name}".lower()

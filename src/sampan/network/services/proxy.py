@@ -12,8 +12,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from sampan.api.objects import Obj, key_of, labels_of, namespace_of
+from sampan.api.objects import Obj, key_of, labels_of
 from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICES
+from sampan.api.rules.endpoint_slices import ready_endpoints, services_of_slice
 from sampan.client.informer import Informers
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -31,7 +32,6 @@ from sampan.network.services.ruleset import ProxyPlace
 from sampan.network.services.stale import Stale, stale_affinity, stale_clients, stale_udp
 from sampan.network.services.table import ServiceTable
 
-SERVICE_NAME = "kubernetes.io/service-name"
 ZONE = "topology.kubernetes.io/zone"
 RETRY_SECONDS = 1.0
 # Whoever changes our rules again and again may have us write them for a quarter of the time.
@@ -64,7 +64,7 @@ class ServiceProxy:
     ) -> None:
         self._settings, self._clock = settings, clock
         self._services = informers.of(SERVICES)
-        self._slices = informers.of(ENDPOINT_SLICES, indices={"proxied": _by_service})
+        self._slices = informers.of(ENDPOINT_SLICES, indices={"proxied": services_of_slice})
         self._node = informers.of(NODES, field_selector=f"metadata.name={settings.node_name}")
         self._families: list[_Family] = []
         self._dirty: set[str] = set()
@@ -121,7 +121,7 @@ class ServiceProxy:
 
     def _slice_changed(self, old: Obj | None, new: Obj | None) -> None:
         for obj in (old, new):
-            for service in _by_service(obj) if obj else ():
+            for service in services_of_slice(obj) if obj else ():
                 self._touch(service)
 
     def _node_changed(self, _old: Obj | None, new: Obj | None) -> None:
@@ -224,9 +224,8 @@ class ServiceProxy:
         """Different addresses that are ready here, of the family that has most of them."""
         ready: dict[str, set[tuple[str, ...]]] = {}
         for piece in self._slices.cache.by("proxied", key):
-            for entry in piece.get("endpoints") or ():
-                here = entry.get("nodeName") == self._settings.node_name
-                if here and (entry.get("conditions") or {}).get("ready") is not False:
+            for entry in ready_endpoints(piece):
+                if entry.get("nodeName") == self._settings.node_name:
                     of_family = ready.setdefault(piece.get("addressType") or "", set())
                     of_family.add(tuple(entry.get("addresses") or ()))
         return max(map(len, ready.values()), default=0)
@@ -248,8 +247,3 @@ def _forget(family: _Family, udp: Sequence[Stale], affinity: Sequence[Stale]) ->
         count = conntrack.forget(family.name, each.service, each.endpoints)
         if count:
             log.info("connections to gone endpoints forgotten", service=each.service, count=count)
-
-
-def _by_service(obj: Obj) -> Iterable[str]:
-    name = labels_of(obj).get(SERVICE_NAME)
-    return (f"{namespace_of(obj)}/{name}",) if name else ()
