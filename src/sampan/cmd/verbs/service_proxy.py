@@ -14,7 +14,7 @@ from sampan.client import kubeconfig
 from sampan.client.informer import Informers
 from sampan.client.rest import RestClient, connect
 from sampan.cmd.cluster import machine
-from sampan.cmd.cluster.node.cluster_configuration import read_configuration
+from sampan.cmd.cluster.node.cluster_configuration import read_configuration, service_cidr
 from sampan.cmd.cluster.process import run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
@@ -87,7 +87,7 @@ class ProxyProcess:
         if known is not None:
             pods = pods or values.names(known.cluster_cidr)
             services = services or values.names(known.service_cidr)
-        return pods, services
+        return pods, services or values.names(await service_cidr(client))
 
     async def stop(self) -> None:
         await self._tasks.stop()

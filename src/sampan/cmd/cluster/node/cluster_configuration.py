@@ -99,15 +99,21 @@ async def publish(client: Client, known: ClusterConfiguration) -> None:
     try:
         if not known.service_cidr:
             known = ClusterConfiguration(
-                known.cluster_cidr, await _service_cidr(client), known.network
+                known.cluster_cidr, await service_cidr(client), known.network
             )
         await _put(client, config_map(known))
     except ApiError as error:
         log.warning("nodes that join are not told the cluster's ranges", error=error)
 
 
-async def _service_cidr(client: Client) -> str:
-    for found in (await client.list(SERVICE_CIDRS)).items:
+async def service_cidr(client: Client) -> str:
+    """As the API itself says it, in any cluster since v1.33; empty: not known."""
+    try:
+        listed = (await client.list(SERVICE_CIDRS)).items
+    except ApiError as error:
+        log.warning("the API does not say which range Services have", error=error)
+        return ""
+    for found in listed:
         if name_of(found) == _DEFAULT_SERVICE_CIDR:
             return ",".join(found["spec"]["cidrs"])
     return ""

@@ -8,6 +8,7 @@ from sampan.cmd.cluster.node.cluster_configuration import (
     configuration_in,
     publish,
     read_configuration,
+    service_cidr,
 )
 from sampan.testing.virtual_time import run
 from sampan.testing.worlds.control_plane import ControlPlane
@@ -85,3 +86,11 @@ async def test_a_cluster_of_kubeadm_is_understood(plane):
 async def test_who_may_not_publish_starts_all_the_same(plane):
     await publish(plane.as_component("system:kube-scheduler"), WHOLE)
     assert await read_configuration(plane.client) is None
+
+
+@story
+async def test_the_api_s_own_range_is_known_where_nobody_has_published_any(plane):
+    """A proxy that starts before the ConfigMap is there, or in another's cluster."""
+    assert await read_configuration(plane.client) is None
+    assert await service_cidr(plane.client) == "10.96.0.0/12"
+    assert await service_cidr(plane.as_component("nobody")) == ""
