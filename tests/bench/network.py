@@ -43,6 +43,7 @@ from .record import append, print_row
 
 NODE = NodeView("n1")
 INSIDE = "SAMPAN_BENCH_INSIDE"
+HERE = "198.18.0.1"  # of those for benchmarks (RFC 2544), as are the pods'
 
 
 def service(number):
@@ -342,9 +343,10 @@ async def first_packets(kubeconfig_file, rounds=25):
     spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
     found = await client.create(SERVICES, {"metadata": {"name": "web"}, "spec": spec}, "default")
     target, times = (found["spec"]["clusterIP"], 80), []
-    _ip("route", "add", f"{target[0]}/32", "dev", "lo")
+    _ip("addr", "add", f"{HERE}/32", "dev", "lo")
+    _ip("route", "add", f"{target[0]}/32", "dev", "lo", "src", HERE)
     for number in range(1, rounds + 1):
-        name, address = f"p{number}", f"10.99.0.{number}"
+        name, address = f"p{number}", f"198.18.1.{number}"
         _ip("addr", "add", f"{address}/32", "dev", "lo")
         containers = [{"name": "c", "image": "i"}]
         meta = {"name": name, "labels": {"app": "web"}}
