@@ -62,7 +62,7 @@ flow: setup-test ## in-process clusters, virtual time
 e2e: setup-test ## kubectl and containerd as judges (RUNTIME=native: without containerd)
 	SAMPAN_TEST_RUNTIME=$(or $(RUNTIME),cri) $(PYTEST) -q tests/e2e -n 2
 
-pages: setup-test ## every command of README.md and docs/guide, pasted
+pages: setup-test ## every command of README.md, docs/testkit.md and docs/guide, pasted
 	$(PYTEST) -q tests/pages -n 2
 
 robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it

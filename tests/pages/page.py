@@ -163,4 +163,5 @@ def is_reading(command: Command) -> bool:
 
 
 def pages(root: Path) -> list[Path]:
-    return [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]
+    guide = sorted((root / "docs" / "guide").glob("*.md"))
+    return [root / "README.md", root / "docs" / "testkit.md", *guide]
