@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sampan.cmd.snapshot.snapshot_file import Snapshot, write
 from sampan.testing import cluster
-from sampan.testing.kit.launcher import launcher
+from sampan.testing.parts.kit_remains import remains
 from sampan.testing.parts.sampan_process import environment, sampan_command
 from sampan.testing.worlds.repeated_story import digest, story
 
@@ -195,27 +195,17 @@ def forks_by_command():
 
 
 def left():
-    """After a thousand clusters: files, descriptors, processes."""
-    base = launcher().base
-
-    def there():
-        mine = [path for path in Path("/proc").glob("[0-9]*/cmdline") if is_of(path, base)]
-        return len(mine), len(os.listdir("/proc/self/fd")), len(list(base.iterdir()))
-
+    """After a thousand clusters: threads, descriptors, files, processes."""
     with cluster():
         pass
-    before = there()
+    before = remains()
     for _ in range(CLUSTERS):
         with cluster() as c:
             c.get("cm/kube-root-ca.crt")
-    return {f"left after {CLUSTERS} test clusters": sum(there()) - sum(before)}
-
-
-def is_of(path, base):
-    try:
-        return str(base).encode() in path.read_bytes()
-    except OSError:
-        return False
+    until = time.monotonic() + 60
+    while (found := remains() - before) and time.monotonic() < until:
+        time.sleep(0.1)  # the last process may still be ending
+    return {f"left after {CLUSTERS} test clusters": found.total()}
 
 
 def main():

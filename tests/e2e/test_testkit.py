@@ -29,6 +29,7 @@ from sampan.testing.kit.chaos import Chaos
 from sampan.testing.kit.expectations import NotAsExpected
 from sampan.testing.kit.launcher import ClusterGone, Refused, launcher
 from sampan.testing.kit.spec import CannotStart
+from sampan.testing.parts.kit_remains import remains
 from sampan.testing.parts.sampan_process import environment
 from sampan.testing.worlds.repeated_story import digest, story
 
@@ -102,6 +103,18 @@ def test_clusters_hear_nothing_of_each_other_and_leave_nothing():
     eventually(lambda: not any(map(is_running, pids)))
     with pytest.raises(ClusterGone):
         one.clock.now()
+
+
+def test_many_clusters_leave_no_thread_descriptor_file_or_process():
+    """`make bench-testkit` asks the same of a thousand."""
+    with cluster() as c:
+        c.get("cm/kube-root-ca.crt")
+    eventually(lambda: not is_running(c.pid))
+    before = remains()
+    for _ in range(30):
+        with cluster() as c:
+            c.get("cm/kube-root-ca.crt")
+    eventually(lambda: remains() == before)
 
 
 def is_running(pid: int) -> bool:

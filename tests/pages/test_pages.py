@@ -1,4 +1,4 @@
-"""README.md, docs/testkit.md and docs/guide/: every command, pasted in order, prints what the page shows."""
+"""README.md, docs/testkit.md, docs/guide/: every command, pasted in order, prints what is shown."""
 
 import shlex
 import time
