@@ -21,6 +21,7 @@ from sampan.store.sqlite_file import SqliteFile
 READ_CHANGES = 500  # at most so many per list for a watcher that reads the log
 SWEEP_REVISIONS = 1000  # per transaction, so that writers wait milliseconds at most
 SHRINK_PAGES = 500
+LISTS_REMEMBERED = 256  # of which a page is still to be read
 
 INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)"
 _VALUE = "SELECT value FROM log WHERE revision = ?"
@@ -30,10 +31,11 @@ _NEWEST_PER_KEY = """
     SELECT key, max(revision) AS newest, create_revision, deleted, expires FROM log
     WHERE key >= :start AND (:end IS NULL OR key < :end) AND revision <= :revision GROUP BY key
 """
+# The index has the keys in order: what lies behind the page is not looked at, nor anything sorted.
 PAGE = f"""
     SELECT found.key, log.value, found.create_revision, found.newest
-    FROM ({_NEWEST_PER_KEY}) AS found CROSS JOIN log ON log.revision = found.newest
-    WHERE NOT found.deleted ORDER BY found.key LIMIT :limit
+    FROM (SELECT * FROM ({_NEWEST_PER_KEY} ORDER BY key) WHERE NOT deleted LIMIT :limit) AS found
+    CROSS JOIN log ON log.revision = found.newest
 """
 _COUNT = f"SELECT count(*) FROM ({_NEWEST_PER_KEY}) WHERE NOT deleted"
 _LIVING = f"""
@@ -102,6 +104,8 @@ class SqliteLog:
         self._writer = self._file.connect()
         self._reader = self._file.connect()
         self._inline = self._file.connect()
+        # (prefix, revision, start of the next page) → how many there are from there on.
+        self._ahead: dict[tuple[str, int, str], int] = {}
 
     def state(self) -> tuple[int, int, list[Living]]:
         """The newest revision, the compacted one, and every living key; at opening."""
@@ -153,8 +157,19 @@ class SqliteLog:
             entries = [Entry(*row) for row in self._reader.execute(PAGE, where)]
             total = len(entries)
             if limit and total == limit:
-                total = self._reader.execute(_COUNT, where).fetchone()[0]
-        return Page(entries, revision, total - len(entries))
+                total = self._ahead.get((prefix, revision, start), 0)
+                total = total or self._reader.execute(_COUNT, where).fetchone()[0]
+        left = total - len(entries)
+        if left:
+            self._remember(prefix, revision, entries[-1].key + "\0", left)
+        return Page(entries, revision, left)
+
+    def _remember(self, prefix: str, revision: int, start: str, left: int) -> None:
+        """To count what is behind each page of a list anew takes as long as all of it. At one
+        revision there is always as much."""
+        if len(self._ahead) >= LISTS_REMEMBERED:
+            del self._ahead[next(iter(self._ahead))]
+        self._ahead[prefix, revision, start] = left
 
     def changes(self, prefix: str, after: int, upto: int) -> tuple[list[Change], int]:
         where = {

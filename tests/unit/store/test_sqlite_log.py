@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from sampan.store.sqlite_log import Broken, Committed, Refused, Row, SqliteLog
+from sampan.store.sqlite_log import PAGE, Broken, Committed, Refused, Row, SqliteLog
 
 
 @pytest.fixture
@@ -129,3 +129,46 @@ def test_deleting_nearly_everything_gives_the_space_back(log):
     while log.shrink():
         pass
     assert log._writer.execute("PRAGMA page_count").fetchone()[0] < full / 10
+
+
+def test_what_is_behind_the_pages_of_one_list_is_counted_once(log):
+    log.commit([created(number + 2, f"/a/{number:03d}") for number in range(100)])
+    counts = []
+    log._reader.set_trace_callback(lambda text: "count(*)" in text and counts.append(text))
+
+    def read(revision):
+        start, found, left = "", [], []
+        while True:
+            page = log.page("/a/", start, 7, revision)
+            found += [entry.key for entry in page.entries]
+            left.append(page.remaining)
+            if not page.remaining:
+                return found, left
+            start = page.entries[-1].key + "\0"
+
+    found, left = read(101)
+    assert found == [f"/a/{number:03d}" for number in range(100)]
+    assert left == [93 - 7 * number for number in range(14)] + [0]
+    assert len(counts) == 1
+    log.commit([created(102, "/a/0305")])
+    assert read(101) == (found, left), "at an old revision there is still as much"
+    assert len(counts) == 2
+    assert len(read(102)[0]) == 101
+
+
+def test_a_page_is_read_in_order_without_sorting_what_lies_behind_it(log):
+    where = {"start": "/a/", "end": "/a0", "revision": 9, "limit": 2}
+    plan = [row[3] for row in log._reader.execute(f"EXPLAIN QUERY PLAN {PAGE}", where)]
+    assert not [step for step in plan if "TEMP B-TREE" in step or "MATERIALIZE" in step], plan
+    log.commit([created(number + 2, f"/a/{9 - number}") for number in range(8)])
+    log.commit([deleted(10, "/a/2", 9, 9)])
+    page = log.page("/a/", "", 3, 10)
+    assert [entry.key for entry in page.entries] == ["/a/3", "/a/4", "/a/5"]
+    assert page.remaining == 4
+
+
+def test_lists_that_nobody_reads_to_their_end_are_forgotten(log):
+    log.commit([created(number + 2, f"/a/{number:04d}") for number in range(600)])
+    for number in range(550):
+        log.page("/a/", f"/a/{number:04d}", 3, 601)
+    assert len(log._ahead) <= 256

@@ -384,8 +384,10 @@ class WatchCache:
             for entry in page.entries:
                 prefix, key = split_key(entry.key)
                 item = item_from(key, entry.value, entry.revision, None)
-                share_parts(item, None, self._sharing)
-                found.setdefault(prefix, []).append(item)
+                others = found.setdefault(prefix, [])
+                # Neighbours are often of one template.
+                share_parts(item, others[-1] if others else None, self._sharing)
+                others.append(item)
             revision, read = page.revision, read + len(page.entries)
             if told is not None:
                 told(read, read + page.remaining)
