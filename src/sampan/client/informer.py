@@ -23,6 +23,7 @@ from sampan.core.tasks import Tasks
 
 Listener = Callable[[Obj | None, Obj | None], None]
 PART = 64  # of a list, that the listeners hear of in one go
+FILL = 256  # of the first list, that come into the cache in one go
 
 
 class Informer:
@@ -40,6 +41,7 @@ class Informer:
         self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
         self._listeners: list[Listener] = []
         self._untold: list[Difference] = []  # of the last list
+        self._first: list[Obj] | None = None  # the first list, while the cache is filled with it
         self._relisted: list[Callable[[], None]] = []
         self._synced, self._answered = asyncio.Event(), asyncio.Event()
 
@@ -59,6 +61,8 @@ class Informer:
     def on_change(self, listener: Listener) -> None:
         """`listener(old, new)`, called synchronously; it must be quick and must not fail."""
         self._listeners.append(listener)
+        if self._first is not None:
+            return  # it hears of the first list with the others
         for obj in list(self.cache.all()):
             listener(None, obj)
 
@@ -85,6 +89,8 @@ class Informer:
 
     def _apply(self, change: Change) -> None:
         match change:
+            case Replace(items) if not self._synced.is_set() and not len(self.cache):
+                self._first = list(items)  # nobody counts on the cache yet: it is filled in parts
             case Replace(items):
                 # The listeners of one change must not see the cache halfway through the list.
                 self._untold = self.cache.replace(items)
@@ -96,6 +102,7 @@ class Informer:
     async def _tell_list(self) -> None:
         """In parts, where it is long: others have the loop in between. Who comes meanwhile was told
         of everything when it came."""
+        await self._fill()
         differences, self._untold = self._untold, []
         listeners = list(self._listeners)
         for first in range(0, len(differences), PART):
@@ -110,6 +117,15 @@ class Informer:
         self._answered.set()
         for relisted in self._relisted if again else ():
             relisted()
+
+    async def _fill(self) -> None:
+        items = self._first or []
+        for first in range(0, len(items), FILL):
+            if first:
+                await asyncio.sleep(0)
+            for obj in items[first : first + FILL]:
+                self._untold += self.cache.put(obj)
+        self._first = None
 
     def _tell(self, differences: list[Difference]) -> None:
         for old, new in differences:

@@ -3,7 +3,7 @@ import asyncio
 from sampan.api.errors import Expired
 from sampan.api.resources import NODES, PODS
 from sampan.client.indexer import by_namespace
-from sampan.client.informer import Informers
+from sampan.client.informer import FILL, Informers
 from sampan.testing import virtual_time
 from sampan.testing.worlds.faulty_client import Faults, FaultyClient
 from sampan.testing.worlds.small_api import SmallApi
@@ -131,5 +131,33 @@ def test_a_shared_informer_goes_on_until_its_last_user_has_released_it():
         api.put(PODS, pod("b"))
         await asyncio.sleep(10)
         assert heard == [("staying", None, "a")], "nobody is left to be told"
+
+    told(story)
+
+
+def test_a_long_first_list_leaves_the_loop_to_others_and_each_hears_of_it_once():
+    """Also who comes while the cache is being filled; nobody is told before it is full."""
+
+    async def story(api, informers, _faults):
+        count = 10 * FILL
+        for number in range(count):
+            api.put(PODS, pod(f"p{number:05d}"))
+        informer, early, late, sizes = informers.of(PODS), [], [], []
+        informer.on_change(lambda old, new: early.append(names(old, new)))
+        informers.start()
+        while not informer.is_synced():
+            if len(informer.cache) and not late and len(sizes) == 2:
+                informer.on_change(lambda old, new: late.append(names(old, new)))
+                assert not late
+            if len(informer.cache) < count:
+                assert not early
+                sizes.append(len(informer.cache))
+            await asyncio.sleep(0)
+        assert len({size for size in sizes if size}) >= 5, "others ran in between"
+        assert early == [(None, f"p{number:05d}") for number in range(count)]
+        assert late == early
+        api.put(PODS, pod("new"))
+        await asyncio.sleep(0.01)
+        assert early[-1] == late[-1] == (None, "new")
 
     told(story)
