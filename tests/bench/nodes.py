@@ -1,7 +1,8 @@
 """`make bench-nodes`: many simulated nodes and pods in one process, through its HTTPS API.
 
-Job: start `sampan up --runtime simulated`, create every pod, wait until all run, look at memory and
-    idle CPU, delete every pod; print a table, and what each figure is against its target.
+Job: start `sampan up --runtime simulated`, create every pod, wait until all run, look at memory,
+    lists, watchers and idle CPU, delete every pod; print a table, and what each figure is against
+    its target. With --seeded the pods are put into the store, and it begins with a start again.
 """
 
 import argparse
@@ -17,16 +18,20 @@ from sampan.api.objects import Obj
 from sampan.client import kubeconfig
 from sampan.core.clock import SystemClock
 from sampan.core.http.client import HttpClient
+from sampan.core.http.errors import HttpError
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
 from sampan.testing.parts.sampan_process import SampanProcess
+from tests.bench.seeded_pods import seed
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
+from tests.bench.watchers import Watchers
 
 AT_ONCE = 32
 APPS = 100
 IDLE_SECONDS = 20.0
 LONGEST_SECONDS = 1800.0
-PODS = "/api/v1/namespaces/default/pods"
+EVENTS = 10
+PODS, CONFIG_MAPS = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps"
 TARGETS = {"pods to Running": 300.0, "memory": 1536.0, "idle CPU": 5.0}
 
 
@@ -133,6 +138,46 @@ async def measure(process: SampanProcess, pods: int) -> None:
     await api.close()
 
 
+async def measure_lists(process: SampanProcess) -> None:
+    clock, api = SystemClock(), Api(process.kubeconfig)
+    pids = our_processes(process.pid)
+    used, token, longest = cpu_seconds(pids), "", 0.0
+    while True:
+        began = clock.monotonic()
+        page = await api.ask("GET", f"{PODS}?limit=500{token}")
+        longest = max(longest, clock.monotonic() - began)
+        if not page["metadata"].get("continue"):
+            break
+        token = f"&continue={page['metadata']['continue']}"
+    say("CPU of a list by 500", cpu_seconds(pids) - used, "s")
+    say("longest of its pages", longest * 1000, "ms")
+    used = cpu_seconds(pids)
+    await api.ask("GET", f"{PODS}?labelSelector=app%3D{app(7)}")
+    say("CPU of one by label", (cpu_seconds(pids) - used) * 1000, "ms")
+    await api.close()
+
+
+async def measure_watchers(process: SampanProcess, count: int) -> None:
+    api, watchers = Api(process.kubeconfig), Watchers(process.kubeconfig)
+    pids = our_processes(process.pid)
+    empty, used = pss_mib(pids), cpu_seconds(pids)
+    await watchers.open(count)
+    say("CPU to open a watcher", (cpu_seconds(pids) - used) / count * 1000, "ms")
+    say("memory of a watcher", (pss_mib(pids) - empty) * 1024 / count, "KiB")
+    used = cpu_seconds(pids)
+    for number in range(EVENTS):
+        name = f"told-{number}"
+        meta = {"name": name}
+        await api.ask(
+            "POST", CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+        )
+        await watchers.heard(name.encode())
+    told = (cpu_seconds(pids) - used) / EVENTS / count
+    say("CPU to tell one", told * 1e6, "µs")
+    await watchers.close()
+    await api.close()
+
+
 async def measure_deletion(process: SampanProcess, pods: int) -> None:
     clock, api = SystemClock(), Api(process.kubeconfig)
     pids = our_processes(process.pid)
@@ -141,6 +186,40 @@ async def measure_deletion(process: SampanProcess, pods: int) -> None:
     await until_empty(api, f"{PODS}?limit=1", clock)
     say("pods deleted", pods / (clock.monotonic() - began), "/s")
     say("CPU per deleted pod", (cpu_seconds(pids) - used) / pods * 1000, "ms")
+    await api.close()
+
+
+async def start_again(process: SampanProcess) -> None:
+    """Until it serves reads, and until all nodes are ready."""
+    clock, began = SystemClock(), SystemClock().monotonic()
+    process.program = None
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(process.up, seconds=LONGEST_SECONDS))
+        while not await serves(process):
+            await clock.sleep(0.1)
+        say("serves reads again", clock.monotonic() - began, "s")
+        say("CPU of that", cpu_seconds(our_processes(process.pid)), "s")
+    say("start again with all pods", clock.monotonic() - began, "s")
+    say("CPU of that", cpu_seconds(our_processes(process.pid)), "s")
+
+
+async def serves(process: SampanProcess) -> bool:
+    if process.program is None:
+        return False
+    api = Api(process.kubeconfig)
+    try:
+        await api.ask("GET", f"{PODS}?limit=1")
+    except (HttpError, OSError):
+        return False
+    finally:
+        await api.close()
+    return True
+
+
+async def first_pod(process: SampanProcess) -> None:
+    api = Api(process.kubeconfig)
+    await api.ask("POST", PODS, pod(999_999))
+    await until_empty(api, f"{PODS}?fieldSelector=status.phase!=Running&limit=1", SystemClock())
     await api.close()
 
 
@@ -161,7 +240,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--processes", action="store_true", help="each part its own process")
+    parser.add_argument("--seeded", action="store_true", help="put the pods into the store")
     given = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
@@ -172,7 +253,18 @@ def main() -> None:
         process = SampanProcess(Path(folder), *flags)
         try:
             start(process, "start")
-            asyncio.run(measure(process, given.pods))
+            if given.seeded:
+                asyncio.run(first_pod(process))
+                stop(process, "stop with one pod")
+                seed(process.data_dir / "store.db", given.pods, given.nodes, APPS)
+            else:
+                asyncio.run(measure(process, given.pods))
+                print(process.run("status"))
+                stop(process, "stop with all pods")
+            asyncio.run(start_again(process))
+            asyncio.run(measure_lists(process))
+            asyncio.run(measure_watchers(process, given.watchers))
+            print(process.run("status"))
             stop(process, "stop with all pods")
             start(process, "start again with all pods")
             asyncio.run(measure_deletion(process, given.pods))
