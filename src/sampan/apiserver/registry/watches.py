@@ -6,7 +6,7 @@ Invariant: nothing between the initial state and the first live event is lost or
 
 import random
 
-from sampan.api.calls import Call, Event
+from sampan.api.calls import Call
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.reads import wait_for
@@ -36,8 +36,7 @@ async def open_watch(
     after = cache.revision if from_state else revision_number(revision)
     watcher = Watcher(call.namespace, selection.matches, after, settings.watcher_buffer_events)
     if from_state:
-        found = kind.select(call.namespace, selection.matches)
-        watcher.put([Event("ADDED", item) for item in found])
+        watcher.begin_with(kind.select(call.namespace, selection.matches))
         if options.send_initial_events and options.allow_bookmarks:
             watcher.put([bookmark(call, cache.revision, initial_end=True)])
     else:

@@ -34,6 +34,7 @@ ROOT = "/registry/"
 WINDOW_LEAST = 128  # records kept however old they are
 WINDOW_MOST = 8192
 LOAD_PAGE = 2000
+STATE_PAGE = 1000  # of the initial state, that a watcher's reader takes in one go
 LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
 
@@ -98,6 +99,7 @@ class Watcher:
         self.matches = matches
         self._after = after
         self._bound = bound
+        self._state: deque[Item] = deque()  # what there was in the beginning, still to be taken
         self._events: list[Event] = []
         self._initial = 0  # of these, that were put before anything live
         self._waiter: asyncio.Future[None] | None = None
@@ -122,13 +124,24 @@ class Watcher:
         self._initial = len(self._events)
         self.wake()
 
+    def begin_with(self, items: Iterable[Item]) -> None:
+        """The initial state, before everything that is put or offered. Its events, with the bytes
+        that are sent, are made as they are taken: all at once would be as much as the kind again.
+        """
+        self._state.extend(items)
+        self.wake()
+
     def take(self) -> list[Event]:
+        """A part of the initial state, or all that has come since."""
+        if self._state:
+            some = range(min(STATE_PAGE, len(self._state)))
+            return [Event("ADDED", self._state.popleft()) for _ in some]
         events, self._events, self._initial = self._events, [], 0
         return events
 
     async def wait(self) -> None:
         """Until there is something to look at: an event, a wake-up, the end."""
-        if self._events or self.closed:
+        if self._events or self._state or self.closed:
             return
         self._waiter = asyncio.get_running_loop().create_future()
         try:

@@ -7,6 +7,7 @@ from sampan.api.errors import Expired, ServiceUnavailable
 from sampan.apiserver.storage.stored_form import canonical, stored_bytes
 from sampan.apiserver.watch.watch_cache import (
     LINES_KEPT,
+    STATE_PAGE,
     WINDOW_LEAST,
     KindCache,
     Record,
@@ -208,3 +209,18 @@ def test_old_changes_keep_no_lines_and_are_told_all_the_same():
     events = watcher.take()
     assert [one._line == b"" for one in events] == [True] * 2 + [False] * LINES_KEPT
     assert b'"type":"ADDED"' in events[0].line
+
+
+def test_the_initial_state_is_taken_in_parts_and_comes_before_all_else():
+    kind, count = KindCache(1), 2 * STATE_PAGE + 5
+    kind.load([item(f"ns/{number:05d}", number) for number in range(1, count + 1)], count)
+    watcher = Watcher("ns", None, count, 10)
+    watcher.begin_with(kind.select("ns", None))
+    kind.watch(watcher, None, name_getter)
+    kind.change("ns/new", count + 1, item("ns/new", count + 1), 0.0)
+    virtual_time.run(watcher.wait())
+    parts = [watcher.take() for _ in range(4)]
+    assert [len(part) for part in parts] == [STATE_PAGE, STATE_PAGE, 5, 1]
+    keys = [event.item.key for part in parts for event in part]
+    assert keys == [f"ns/{number:05d}" for number in range(1, count + 1)] + ["ns/new"]
+    assert watcher.take() == []
