@@ -17,6 +17,7 @@ HEAVY = (
     "sampan.apiserver",
     "sampan.kubelet",
     "sampan.store",
+    "http.server",
 )
 
 
@@ -48,7 +49,7 @@ def test_completion_knows_the_verbs_of_both(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["get", "run", "apply", "logs"])
+@pytest.mark.parametrize("verb", ["get", "run", "apply", "logs", "debug", "proxy"])
 def test_a_client_verb_imports_nothing_of_the_cluster(verb):
     code = (
         f"import sys; from sampan.cmd.entry import main; main([{verb!r}, '--help']); "

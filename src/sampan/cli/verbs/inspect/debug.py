@@ -12,7 +12,6 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import documents, manifests, selection, writing
-from sampan.cli.objects.overrides import overridden_data
 from sampan.cli.session import Session
 
 PROFILES = ("legacy", "general", "baseline", "netadmin", "restricted", "sysadmin", "auto")
@@ -114,6 +113,8 @@ def _customised(container: Obj, path: str) -> Obj:
     """With what a file says of it; the name and the image stay those of the flags."""
     if not path:
         return container
+    from sampan.cli.objects.overrides import overridden_data
+
     with open(path, "rb") as file:
         found = documents.documents(file.read(), path)
     custom = found[0] if found else {}
