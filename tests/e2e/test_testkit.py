@@ -597,6 +597,10 @@ while True:
 """
 
 
+def operate(kubeconfig):
+    exec(OPERATOR.replace("load_kube_config()", f"load_kube_config({kubeconfig!r})"), {})
+
+
 def test_an_operator_in_chaos():
     wanted = [
         {**CONFIG, "metadata": {"name": f"n{number}", "labels": {"wanted": ""}}}
@@ -614,6 +618,8 @@ def test_an_operator_in_chaos():
         assert (
             chaos(c, [sys.executable, "-c", OPERATOR], {"all done": all_done}, seed=5, how=how) == 5
         )
+        c.patch("cm/n1", {"data": None})
+        chaos(c, operate, {"all done": all_done}, seed=7, how=how)
         lazy = ["sh", "-c", "echo asleep; exec sleep 1000"]
         c.apply(wanted[:1])
         c.patch("cm/n0", {"data": None})
@@ -622,6 +628,8 @@ def test_an_operator_in_chaos():
             chaos(c, lazy, {"all done": all_done}, seed=6, how=brief)
         with pytest.raises(NotAsExpected, match="it ended with 3"):
             chaos(c, ["sh", "-c", "exit 3"], {}, seed=6, how=brief)
+        with pytest.raises(NotAsExpected, match=r"it ended with 1:(.|\n)*ZeroDivisionError"):
+            chaos(c, lambda _kubeconfig: 1 / 0, {}, seed=6, how=brief)
 
 
 class ATestCase(unittest.TestCase):

@@ -24,7 +24,7 @@ def cluster(*, seed: int | None = None, **chosen: Any) -> "Cluster":
 
 def chaos(
     cluster: "Cluster",
-    operator: "Sequence[str]",
+    operator: "Sequence[str] | Callable[[str], object]",
     invariants: "Mapping[str, Callable[[], object]]",
     *,
     seed: int | None = None,

@@ -16,6 +16,7 @@ from typing import IO
 from sampan.core.fast_dataclass import dataclass
 from sampan.testing.kit.cluster import Cluster
 from sampan.testing.kit.expectations import NotAsExpected
+from sampan.testing.kit.forked_function import ForkedFunction
 
 STEP_SECONDS = 0.5
 END_SECONDS = 10.0
@@ -35,14 +36,15 @@ class Chaos:
 
 def chaos(
     cluster: Cluster,
-    operator: Sequence[str],
+    operator: Sequence[str] | Callable[[str], object],
     invariants: Mapping[str, Callable[[], object]],
     *,
     seed: int | None = None,
     how: Chaos | None = None,
 ) -> int:
-    """`operator` is a command; it finds the cluster in $KUBECONFIG. `invariants` are questions by
-    what they are about. Raises NotAsExpected with the seed; returns it."""
+    """`operator` is a command, which finds the cluster in $KUBECONFIG, or a function, which runs in
+    a process of its own and gets the kubeconfig's path. `invariants` are questions by what they are
+    about. Raises NotAsExpected with the seed; returns it."""
     how = how or Chaos()
     used = random.SystemRandom().randrange(10_000) if seed is None else seed
     with (cluster.directory / "operator.log").open("w+b") as output:
@@ -57,8 +59,10 @@ def chaos(
 
 
 class _Operator:
-    def __init__(self, command: Sequence[str], kubeconfig: str, output: IO[bytes]) -> None:
-        self._command, self._output = command, output
+    def __init__(
+        self, work: Sequence[str] | Callable[[str], object], kubeconfig: str, output: IO[bytes]
+    ) -> None:
+        self._work, self._output = work, output
         self._environment = {**os.environ, "KUBECONFIG": kubeconfig}
         self._process = self._started()
 
@@ -84,9 +88,11 @@ class _Operator:
         except subprocess.TimeoutExpired:
             self.kill()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> "subprocess.Popen[bytes] | ForkedFunction":
+        if callable(self._work):
+            return ForkedFunction(self._work, self._environment["KUBECONFIG"], self._output)
         return subprocess.Popen(
-            self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=self._output,
+            self._work, env=self._environment, stdin=subprocess.DEVNULL, stdout=self._output,
             stderr=subprocess.STDOUT,
         )  # fmt: skip
 
