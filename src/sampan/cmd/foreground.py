@@ -29,6 +29,7 @@ from sampan.cmd.cluster.process import (
 )
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.loading import all_is_loaded
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
@@ -131,7 +132,7 @@ async def _serve(
             parts.listen_by(outside)
         if not settings.manifests_to_apply:  # whose pods want a scheduler
             parts.waits = "for the API" if audience.only_for_api else "for nodes"
-            start_rest = parts.start_rest
+            start_rest = partial(_start_rest, parts)
     if settings.manifests_to_apply:
         from sampan.cmd.cluster.start_manifests import StartManifests
 
@@ -140,6 +141,11 @@ async def _serve(
         cluster = _Furnished(cluster, manifests, data.kubeconfig)
     announce = partial(_announce, settings, data, audience)
     await run_until_signal(cluster, progress, announce, start_rest)
+
+
+async def _start_rest(parts: AllInOne) -> None:
+    await parts.start_rest()
+    await asyncio.to_thread(all_is_loaded)
 
 
 def _loop_factory(settings: UpSettings) -> "Callable[[], asyncio.AbstractEventLoop] | None":

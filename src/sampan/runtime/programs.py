@@ -4,6 +4,7 @@ Job: find them, and say what is missing; the command line of each call.
 """
 
 import fcntl
+import functools
 import os
 import shutil
 import subprocess
@@ -90,6 +91,7 @@ def find_programs(state: Path, search_path: str, *, limits: bool = True) -> Prog
     return Programs(runtime, conmon, str(state), name, _version(runtime), hides_unified, limits)
 
 
+@functools.cache
 def _version(program: str) -> str:
     try:
         said = subprocess.run(

@@ -1,0 +1,168 @@
+"""The code of all our modules in one file, beside the package: a start opens that, not 700 files.
+
+Job: find and load the modules of a package from the file; write it anew when something was missing.
+Invariant: the rule of __pycache__: a module whose source is not as it was (time, size) is not taken
+    from here, nor is anything of another Python or another place; Python imports it as ever.
+Invariant: whatever is wrong with the file, a start only takes longer. It is not kept open (who goes
+    to the background closes what he does not know), and its contents only until `let_go`.
+"""
+
+import contextlib
+import marshal
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import ModuleType
+from typing import TypeAlias
+
+# Where its code begins and ends, the time and size of its source, whether it is a package.
+Entry: TypeAlias = tuple[int, int, int, int, bool]
+Index: TypeAlias = dict[str, Entry]
+_PYC_HEADER = 16  # magic, flags, time and size of the source
+_LENGTH_BYTES = 8
+_BROKEN = (ValueError, EOFError, TypeError, OSError)
+
+
+class CompiledModules:
+    """A finder for `sys.meta_path`."""
+
+    def __init__(self, package: str, directory: str) -> None:
+        """`directory`: of the package."""
+        self._package, self._directory = package, directory
+        self._index: Index = {}
+        self._codes: memoryview | None = None
+        tag = sys.implementation.cache_tag
+        self._file = os.path.join(directory, "__pycache__", f"{package}-modules.{tag}")
+
+    def open(self) -> bool:
+        """Whether there is a file that is of use here."""
+        try:
+            with open(self._file, "rb") as file:
+                whole = memoryview(file.read())
+            begin = _LENGTH_BYTES + int.from_bytes(whole[:_LENGTH_BYTES], "big")
+            made_for, index = marshal.loads(whole[_LENGTH_BYTES:begin])
+        except _BROKEN:
+            return False
+        if made_for != self._made_for():
+            return False
+        self._index, self._codes = index, whole[begin:]
+        return True
+
+    def let_go(self) -> None:
+        """What is imported from now on is not taken from the file."""
+        self._index, self._codes = {}, None
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        entry = self._index.get(name)
+        if entry is None:
+            return None
+        begin, end, modified, size, is_package = entry
+        file = self._source(name, is_package)
+        if _state_of(file) != (modified, size) or self._codes is None:
+            return None
+        loader = _Loader(name, file, self._codes[begin:end])
+        spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
+        spec.has_location = True
+        spec.cached = _pyc_path(file)
+        if is_package:
+            spec.submodule_search_locations = [os.path.dirname(file)]
+        return spec
+
+    def write_if_incomplete(self) -> bool:
+        """What this process has loaded of the package is in the file the next time."""
+        if sys.dont_write_bytecode or sys.flags.optimize:
+            return False
+        known = {name: entry for name, entry in self._index.items() if self._is_good(name, entry)}
+        missing = [name for name in self._loaded() if name not in known]
+        if not missing:
+            return False
+        codes = {name: self._code_of(name, known.get(name)) for name in (*known, *missing)}
+        with contextlib.suppress(OSError):  # a directory that may only be read
+            self._write({name: code for name, code in codes.items() if code is not None})
+        return True
+
+    def _write(self, codes: "dict[str, tuple[bytes, Entry]]") -> None:
+        index: Index = {}
+        at = 0
+        for name, (code, (_, _, modified, size, is_package)) in codes.items():
+            index[name] = (at, at + len(code), modified, size, is_package)
+            at += len(code)
+        head = marshal.dumps((self._made_for(), index))
+        temporary = f"{self._file}.{os.getpid()}"
+        with open(temporary, "wb") as file:
+            file.write(len(head).to_bytes(_LENGTH_BYTES, "big") + head)
+            file.writelines(code for code, _ in codes.values())
+        os.replace(temporary, self._file)
+
+    def _code_of(self, name: str, known: Entry | None) -> "tuple[bytes, Entry] | None":
+        if known is not None and self._codes is not None:
+            return bytes(self._codes[known[0] : known[1]]), known
+        is_package = hasattr(sys.modules[name], "__path__")
+        source = self._source(name, is_package)
+        state = _state_of(source)
+        try:
+            with open(_pyc_path(source), "rb") as file:
+                compiled = file.read()
+        except OSError:
+            return None
+        if state is None or compiled[:_PYC_HEADER] != _pyc_header(*state):
+            return None  # not of this source, or checked by its hash
+        return compiled[_PYC_HEADER:], (0, 0, *state, is_package)
+
+    def _loaded(self) -> list[str]:
+        prefix = f"{self._package}."
+        return [name for name in list(sys.modules) if name.startswith(prefix)]
+
+    def _is_good(self, name: str, entry: Entry) -> bool:
+        return _state_of(self._source(name, entry[4])) == entry[2:4]
+
+    def _source(self, name: str, is_package: bool) -> str:
+        below = name[len(self._package) + 1 :].replace(".", "/")
+        return f"{self._directory}/{below}{'/__init__.py' if is_package else '.py'}"
+
+    def _made_for(self) -> tuple[str, str, str]:
+        return self._package, self._directory, sys.version
+
+
+class _Loader(SourceFileLoader):
+    """As Python's own, but for where the code comes from."""
+
+    def __init__(self, name: str, path: str, code: memoryview) -> None:
+        super().__init__(name, path)
+        self._code: memoryview | None = code
+
+    def exec_module(self, module: ModuleType) -> None:
+        code, self._code = self._code, None
+        if code is None:  # somebody loads it again
+            return super().exec_module(module)
+        try:
+            body = marshal.loads(code)
+        except _BROKEN:
+            return super().exec_module(module)
+        exec(body, module.__dict__)
+        return None
+
+
+def _state_of(file: str) -> tuple[int, int] | None:
+    """Its time and size; None where there is none."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _pyc_path(file: str) -> str:
+    directory, name = os.path.split(file)
+    return f"{directory}/__pycache__/{name[:-3]}.{sys.implementation.cache_tag}.pyc"
+
+
+def _pyc_header(modified: int, size: int) -> bytes:
+    from importlib.util import MAGIC_NUMBER
+
+    seconds = modified // 1_000_000_000
+    fields = (0, seconds & 0xFFFFFFFF, size & 0xFFFFFFFF)
+    return MAGIC_NUMBER + b"".join(field.to_bytes(4, "little") for field in fields)
