@@ -76,13 +76,13 @@ class CompiledModules:
         if sys.dont_write_bytecode or sys.flags.optimize:
             return False
         known = {name: entry for name, entry in self._index.items() if self._is_good(name, entry)}
-        missing = [name for name in self._loaded() if name not in known]
-        if not missing:
-            return False
-        codes = {name: self._code_of(name, known.get(name)) for name in (*known, *missing)}
-        with contextlib.suppress(OSError):  # a directory that may only be read
-            self._write({name: code for name, code in codes.items() if code is not None})
-        return True
+        found = {name: self._new(name) for name in self._loaded() if name not in known}
+        new = {name: code for name, code in found.items() if code is not None}
+        if new:
+            kept = {name: (self._kept(entry), entry) for name, entry in known.items()}
+            with contextlib.suppress(OSError):  # a directory that may only be read
+                self._write(kept | new)
+        return bool(new)
 
     def _write(self, codes: "dict[str, tuple[bytes, Entry]]") -> None:
         index: Index = {}
@@ -97,20 +97,16 @@ class CompiledModules:
             file.writelines(code for code, _ in codes.values())
         os.replace(temporary, self._file)
 
-    def _code_of(self, name: str, known: Entry | None) -> "tuple[bytes, Entry] | None":
-        if known is not None and self._codes is not None:
-            return bytes(self._codes[known[0] : known[1]]), known
+    def _kept(self, entry: Entry) -> bytes:
+        assert self._codes is not None, "there is an index"
+        return bytes(self._codes[entry[0] : entry[1]])
+
+    def _new(self, name: str) -> "tuple[bytes, Entry] | None":
         is_package = hasattr(sys.modules[name], "__path__")
         source = self._source(name, is_package)
         state = _state_of(source)
-        try:
-            with open(_pyc_path(source), "rb") as file:
-                compiled = file.read()
-        except OSError:
-            return None
-        if state is None or compiled[:_PYC_HEADER] != _pyc_header(*state):
-            return None  # not of this source, or checked by its hash
-        return compiled[_PYC_HEADER:], (0, 0, *state, is_package)
+        code = None if state is None else _compiled(source, *state)
+        return None if state is None or code is None else (code, (0, 0, *state, is_package))
 
     def _loaded(self) -> list[str]:
         prefix = f"{self._package}."
@@ -158,6 +154,23 @@ def _state_of(file: str) -> tuple[int, int] | None:
 def _pyc_path(file: str) -> str:
     directory, name = os.path.split(file)
     return f"{directory}/__pycache__/{name[:-3]}.{sys.implementation.cache_tag}.pyc"
+
+
+def _compiled(source: str, modified: int, size: int) -> bytes | None:
+    """What Python has compiled of this source, under this name; None where that is another one, or
+    checked by its hash."""
+    try:
+        with open(_pyc_path(source), "rb") as file:
+            compiled = file.read()
+        body = marshal.loads(compiled[_PYC_HEADER:])
+    except _BROKEN:
+        return None
+    if compiled[:_PYC_HEADER] != _pyc_header(modified, size):
+        return None
+    if body.co_filename != source:  # compiled by another way to it, which errors would show
+        with open(source, "rb") as text:
+            body = compile(text.read(), source, "exec", dont_inherit=True)
+    return marshal.dumps(body)
 
 
 def _pyc_header(modified: int, size: int) -> bytes:

@@ -152,3 +152,18 @@ def test_a_compiled_file_of_another_source_is_left_out(boat):
     assert modules.open()
     assert modules.find_spec("boat.deck.two") is None
     assert modules.find_spec("boat.one") is not None
+
+
+def test_errors_show_the_file_however_it_was_compiled(boat, tmp_path, monkeypatch):
+    path = boat / "deck" / "two.py"
+    path.write_text("def where():\n    return where.__code__.co_filename\nvalue = where()\n")
+    monkeypatch.chdir(tmp_path)
+    py_compile.compile("boat/deck/two.py")
+    written(boat)
+    found = CompiledModules("boat", str(boat))
+    assert found.open()
+    monkeypatch.setattr(sys, "meta_path", [found, *sys.meta_path])
+    assert (importlib.import_module("boat.one").value, loader_of("boat.deck.two")) == (
+        str(path),
+        "_Loader",
+    )

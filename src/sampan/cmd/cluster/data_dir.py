@@ -6,9 +6,11 @@ Invariant: a process works in a data directory only while it holds the lock; the
 Invariant: the directory is 0700; nothing of the cluster is readable by others.
 """
 
+import contextlib
 import fcntl
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -173,15 +175,33 @@ def _owner(path: Path) -> str:
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace the file in one step, readable by its owner only."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)  # of a process that ended in the middle, or somebody's trap
+    write_all_private({path: content})
+
+
+def write_all_private(contents: Mapping[Path, bytes]) -> None:
+    """Each file as `write_private` does. All of them are durable when it returns, in far less time
+    than one after the other takes: the disk is told to write when everything is there."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_directory(path.parent)
+    with contextlib.ExitStack() as opened:
+        files = []
+        for path, content in contents.items():
+            temporary = _temporary(path)
+            temporary.unlink(missing_ok=True)  # of a process that ended in the middle, or a trap
+            descriptor = os.open(temporary, flags, 0o600)
+            file = opened.enter_context(os.fdopen(descriptor, "wb"))
+            file.write(content)
+            file.flush()
+            files.append(file)
+        for file in files:
+            os.fsync(file.fileno())
+    for path in contents:
+        os.replace(_temporary(path), path)
+    for directory in {path.parent for path in contents}:
+        _sync_directory(directory)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def _sync_directory(path: Path) -> None:

@@ -7,11 +7,10 @@ Invariant: any other byte, file or wish, or a time at which something is old, an
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-
-from sampan.cmd.cluster.data_dir import write_private
 
 FILE = ".known-good.json"
 
@@ -26,9 +25,10 @@ def is_noted(root: Path, wanted: Sequence[object], now: float) -> bool:
 
 def note(root: Path, wanted: Sequence[object], until: float) -> None:
     """They are good, until then. A directory that may only be read is looked at each time."""
-    with suppress(OSError):
-        said = {"digest": _digest(root, wanted), "until": until}
-        write_private(root / FILE, json.dumps(said).encode())
+    said = {"digest": _digest(root, wanted), "until": until}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(OSError), os.fdopen(os.open(root / FILE, flags, 0o600), "wb") as file:
+        file.write(json.dumps(said).encode())  # half of it would be as good as none
 
 
 def _digest(root: Path, wanted: Sequence[object]) -> str:

@@ -20,32 +20,41 @@ from cryptography.hazmat.primitives.asymmetric.types import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from sampan.cmd.cluster.data_dir import write_private
+from sampan.cmd.cluster.data_dir import write_all_private
 from sampan.cmd.cluster.pki import AUTHORITIES, CA_DAYS, LEAF_DAYS, RENEW_DAYS, Leaf, Pki
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
+
+Files = dict[Path, bytes]  # to be written
 
 
 def put_right(pki: Pki, wanted: Sequence[Leaf], seconds: float) -> int:
     """Make what is missing, outdated or for other names; returns how many were made."""
     now = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    made = 0
+    made: Files = {}
     for authority in dict.fromkeys(("ca", *(leaf.authority for leaf in wanted))):
         if not pki.certificate(authority).exists():
-            _make_ca(pki, authority, now)
-            made += 1
+            made |= _new_authority(pki, authority, now)
         else:
             _check(pki.certificate(authority), x509.load_pem_x509_certificate)
             _check(pki.key(authority), _load_key)
     if not pki.token_key.exists():
-        _write_key(pki.token_key, ec.generate_private_key(ec.SECP256R1()))
-        made += 1
+        made[pki.token_key] = _private_pem(ec.generate_private_key(ec.SECP256R1()))
     else:
         _check(pki.token_key, _load_key)
+    write_all_private(made)  # before what they sign
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now)]
-    for leaf in stale:
-        _make_leaf(pki, leaf, *_authority(pki, leaf), now)
-    return made + len(stale)
+    _write_leaves(pki, stale, pki, now)
+    certificates = [path for path in made if path.suffix == ".crt"]
+    return len(certificates) + (pki.token_key in made) + len(stale)
+
+
+def _write_leaves(pki: Pki, leaves: Sequence[Leaf], by: Pki, now: datetime.datetime) -> None:
+    """`by`: where their authorities are."""
+    files: Files = {}
+    for leaf in leaves:
+        files |= _new_leaf(pki, leaf, *_authority(by, leaf), now)
+    write_all_private(files)
 
 
 def renewed_at(pki: Pki, wanted: Sequence[Leaf]) -> float:
@@ -105,8 +114,7 @@ def ensure_signed_by(authority: Pki, root: Path, wanted: Sequence[Leaf], clock: 
     now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
     ca = x509.load_pem_x509_certificate(authority.ca.read_bytes())
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now) or not _from(pki, leaf, ca)]
-    for leaf in stale:
-        _make_leaf(pki, leaf, *_authority(authority, leaf), now)
+    _write_leaves(pki, stale, authority, now)
     return len(stale)
 
 
@@ -157,7 +165,7 @@ def _good(pki: Pki, leaf: Leaf, now: datetime.datetime) -> bool:
     return set(_alternative_names(leaf)) <= set(alternative.value)
 
 
-def _make_ca(pki: Pki, file: str, now: datetime.datetime) -> None:
+def _new_authority(pki: Pki, file: str, now: datetime.datetime) -> Files:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITIES[file])])
     certificate = (
@@ -167,17 +175,16 @@ def _make_ca(pki: Pki, file: str, now: datetime.datetime) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    _write_key(pki.key(file), key)
-    write_private(pki.certificate(file), certificate.public_bytes(serialization.Encoding.PEM))
+    return _pair(pki, file, key, certificate)
 
 
-def _make_leaf(
+def _new_leaf(
     pki: Pki,
     leaf: Leaf,
     ca: x509.Certificate,
     ca_key: CertificateIssuerPrivateKeyTypes,
     now: datetime.datetime,
-) -> None:
+) -> Files:
     key = ec.generate_private_key(ec.SECP256R1())
     uses = [ExtendedKeyUsageOID.SERVER_AUTH] if leaf.serves else []
     if leaf.calls or not leaf.serves:
@@ -195,8 +202,7 @@ def _make_leaf(
         alternative = x509.SubjectAlternativeName(_alternative_names(leaf))
         builder = builder.add_extension(alternative, critical=False)
     certificate = builder.sign(ca_key, hashes.SHA256())
-    _write_key(pki.key(leaf.file), key)
-    write_private(pki.certificate(leaf.file), certificate.public_bytes(serialization.Encoding.PEM))
+    return _pair(pki, leaf.file, key, certificate)
 
 
 def _builder(
@@ -250,10 +256,16 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    pem = key.private_bytes(
+def _pair(pki: Pki, file: str, key: ec.EllipticCurvePrivateKey, made: x509.Certificate) -> Files:
+    return {
+        pki.key(file): _private_pem(key),
+        pki.certificate(file): made.public_bytes(serialization.Encoding.PEM),
+    }
+
+
+def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    write_private(path, pem)
