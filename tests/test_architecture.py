@@ -85,9 +85,9 @@ LAYERS = {
         "nodes services storage access cluster catalog"
     ),
     "cmd": (
-        "errors help_screen flags.values flags.security settings flags tour.originals tour.lesson "
-        "simulation background rootless cluster foreground diagnosis tour snapshot lab reference "
-        "verbs main entry"
+        "errors loading help_screen flags.values flags.security settings flags tour.originals "
+        "tour.lesson simulation background rootless cluster foreground diagnosis tour snapshot lab "
+        "reference verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room
