@@ -10,7 +10,6 @@ Invariant: a write is refused whole or stored whole; nothing is stored before ev
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from sampan.api.calls import Answer, Call, ListAnswer
@@ -32,6 +31,7 @@ from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
 from sampan.apiserver.write.parts import CUSTOM, Handler, Parts
 from sampan.apiserver.write.update import update
+from sampan.core.fast_dataclass import replace
 from sampan.core.telemetry.spans import NO_MARKS
 
 # Answered by the node, through the HTTP edge.

@@ -144,7 +144,7 @@ class Cache:
         index, known = self._indices[name], self._values[name]
         before = known.get(key, ())
         after: Sequence[str] = () if new is None else tuple(function(new))
-        if before != after:
+        if before is not after and before != after:
             for value in before:
                 found = index.get(value, {})
                 found.pop(key, None)

@@ -17,7 +17,7 @@ from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.client.contract import Client
 from sampan.client.indexer import Cache, Difference, IndexFunction
-from sampan.client.reflector import Change, Delete, Put, Reflector, Replace, Selection
+from sampan.client.reflector import Change, Delete, Put, Reflector, Selection
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks
 
@@ -88,16 +88,17 @@ class Informer:
         await self._answered.wait()
 
     def _apply(self, change: Change) -> None:
-        match change:
-            case Replace(items) if not self._synced.is_set() and not len(self.cache):
-                self._first = list(items)  # nobody counts on the cache yet: it is filled in parts
-            case Replace(items):
-                # The listeners of one change must not see the cache halfway through the list.
-                self._untold = self.cache.replace(items)
-            case Put(obj):
-                self._tell(self.cache.put(obj))
-            case Delete(obj):
-                self._tell(self.cache.remove(obj))
+        if isinstance(change, Put):  # nearly always
+            self._tell(self.cache.put(change.object))
+        elif isinstance(change, Delete):
+            self._tell(self.cache.remove(change.object))
+        elif not self._synced.is_set() and not len(self.cache):
+            self._first = list(
+                change.items
+            )  # nobody counts on the cache yet: it is filled in parts
+        else:
+            # The listeners of one change must not see the cache halfway through the list.
+            self._untold = self.cache.replace(change.items)
 
     async def _tell_list(self) -> None:
         """In parts, where it is long: others have the loop in between. Who comes meanwhile was told

@@ -11,17 +11,23 @@ from collections.abc import Iterable, Mapping
 
 from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
 from sampan.api.rules.selectors import LabelSelector
+from sampan.client.by_identity import ByIdentity
 from sampan.client.indexer import Cache
 
+# Labels that pods of a template share, and those that a change has left as they were.
+_KNOWN: ByIdentity[dict[str, str], tuple[str, tuple[str, ...]]] = ByIdentity(4096)
 LABELS, ORPHANS, SELECTOR = "labels", "orphans", "selector"  # names of the indices
 
 
 def by_labels(obj: Obj) -> Iterable[str]:
     """Its namespace, and each of its labels in there."""
-    namespace = namespace_of(obj)
-    # The same few texts for thousands of objects.
-    pairs = [sys.intern(_value(namespace, *label)) for label in labels_of(obj).items()]
-    return (sys.intern(f"{namespace}/"), *pairs)
+    namespace, labels = namespace_of(obj), labels_of(obj)
+    known = _KNOWN.get(labels)
+    if known is None or known[0] != namespace:
+        # The same few texts for thousands of objects.
+        pairs = [sys.intern(_value(namespace, *label)) for label in labels.items()]
+        known = _KNOWN.keep(labels, (namespace, (sys.intern(f"{namespace}/"), *pairs)))
+    return known[1]
 
 
 def by_labels_of_orphan(obj: Obj) -> Iterable[str]:

@@ -118,3 +118,14 @@ def test_a_frozen_record_survives_pickling_and_stays_frozen():
     match received:
         case Sent(name, parts):
             assert (name, parts) == ("a", (1, 2))
+
+
+def test_our_replace_is_the_library_s():
+    sent = Sent("a", (1, 2))
+    assert fast_dataclass.replace(sent, name="b") == replace(sent, name="b") == Sent("b", (1, 2))
+    assert fast_dataclass.replace(sent) is not sent
+    assert sent == Sent("a", (1, 2))
+    with pytest.raises(FrozenInstanceError):
+        fast_dataclass.replace(sent).name = "b"
+    with pytest.raises(AttributeError):
+        fast_dataclass.replace(sent, nosuch=1)

@@ -29,8 +29,8 @@ def strategic_patch(schema: Schema, api_version: str, kind: str, current: Obj, p
     if not isinstance(patch, dict):
         raise BadRequest("strategic merge patch format is not supported")
     holder = schema.type_of(api_version, kind) or ANY
-    own: Obj = copy_of(patch)
-    return _Merge(schema, _is_plain(own)).maps(copy_of(current), own, holder)
+    own, is_plain = _own_patch(patch)
+    return _Merge(schema, is_plain).maps(copy_of(current), own, holder)
 
 
 class _Merge:
@@ -265,13 +265,14 @@ def _check_order(items: list[Any], order: list[Any], key: str) -> None:
         )
 
 
-def _is_plain(patch: Obj) -> bool:
-    """A cheap look at its text. What merely looks like a directive makes it no plain one."""
+def _own_patch(patch: Obj) -> tuple[Obj, bool]:
+    """A copy, and whether it is plain, by a cheap look at its text: what merely looks like a
+    directive makes it no plain one."""
     try:
         text = orjson.dumps(patch)
+        return orjson.loads(text), b'"$' not in text and b"null" not in text
     except (TypeError, ValueError):
-        return False
-    return b'"$' not in text and b"null" not in text
+        return copy_of(patch), False
 
 
 def _without_directives(value: Any) -> Any:

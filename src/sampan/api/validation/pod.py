@@ -19,7 +19,7 @@ from sampan.api.rules.qos import qos_class
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import IMMUTABLE, MAX_INT32, validate_with
 from sampan.api.validation.metadata import validate_metadata
-from sampan.api.validation.network.addresses import address_of, validate_address
+from sampan.api.validation.network.addresses import family_of, validate_address
 from sampan.api.validation.pod_placement import put, validate_narrowing
 from sampan.api.validation.pod_spec import validate_pod_annotations, validate_pod_spec
 from sampan.api.validation.rules import Rules
@@ -288,7 +288,7 @@ def _validate_ips(status: Obj, errors: Errors) -> None:
         listed = status.get(kind) or []
         for index, item in enumerate(listed):
             validate_address(item.get("ip") or "", f"status.{kind}[{index}]", errors)
-        families = [found.version for item in listed if (found := address_of(item.get("ip") or ""))]
+        families = [found for item in listed if (found := family_of(item.get("ip") or ""))]
         if len(families) != len(set(families)):
             why = "may specify no more than one IP for each IP family"
             errors.append(invalid_value(f"status.{kind}", listed, why))

@@ -69,14 +69,15 @@ def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
         part = obj.get(name)
         if part:
             obj[name] = _shared_part(part, old.get(name) or _NOTHING, sharing)
-    metadata = obj["metadata"]
+    metadata, was = obj["metadata"], old.get("metadata") or _NOTHING
     for key in _SHARED_METADATA:
         if key in metadata:
-            metadata[key] = sharing.shared(metadata[key])
+            value = metadata[key]
+            metadata[key] = was[key] if was.get(key) == value else sharing.shared(value)
     entries = metadata.get("managedFields")
     if entries:
         # Who wrote it when, and which address it has, is its own; the fields are everybody's.
-        known = old["metadata"].get("managedFields") or () if old else ()
+        known = was.get("managedFields") or ()
         metadata["managedFields"] = [_shared_entry(entry, known, sharing) for entry in entries]
 
 

@@ -3,8 +3,6 @@
 Job: give a pod its node, once.
 """
 
-from dataclasses import replace
-
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import Failure, FieldError
 from sampan.api.objects import Obj, name_of, uid_of
@@ -17,6 +15,7 @@ from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import SUCCESS
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.update import Modification, modify
+from sampan.core.fast_dataclass import replace
 
 
 async def bind(parts: Parts, user: User, call: Call) -> Answer:

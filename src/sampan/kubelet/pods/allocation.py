@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+import orjson
+
 from sampan.api.objects import Obj, meta_of, spec_of, uid_of
 from sampan.api.quantity import ZERO, value_of
 from sampan.api.rules import pod_resources
@@ -115,9 +117,9 @@ def _in_order(container: Obj) -> Obj:
 
 
 @lru_cache(maxsize=4096)
-def _shared_allocation(text: str) -> Allocation:
+def _shared_allocation(text: bytes) -> Allocation:
     """Pods of one template were given the same; it is kept once."""
-    found: Allocation = json.loads(text)
+    found: Allocation = orjson.loads(text)
     return found
 
 
@@ -156,7 +158,7 @@ class Allocations:
 
     def give(self, pod: Obj) -> None:
         """The pod gets what its spec asks for."""
-        given = _shared_allocation(json.dumps(allocation_of(pod)))
+        given = _shared_allocation(orjson.dumps(allocation_of(pod)))
         self._agreed.pop(uid_of(pod), None)
         if given and self._given.get(uid_of(pod)) != given:
             self._given[uid_of(pod)] = given

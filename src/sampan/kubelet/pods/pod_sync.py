@@ -7,7 +7,6 @@ Owner: PodWorkers calls it, one step at a time per pod.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
+from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
@@ -112,7 +112,8 @@ class PodSync:
     async def sync(self, job: Job) -> Outcome:
         try:
             # It runs with what it was given, whatever it asks for by now.
-            return await self._sync(replace(job, pod=self._allocations.applied(job.pod)))
+            pod = self._allocations.applied(job.pod)
+            return await self._sync(job if pod is job.pod else replace(job, pod=pod))
         except (RuntimeFailure, ApiError) as error:
             return self._failed("pod was not synced, trying again", job, error)
 

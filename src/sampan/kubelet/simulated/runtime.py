@@ -13,7 +13,6 @@ containers of the last one in takeover.py.
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from sampan.api.objects import (
@@ -28,6 +27,7 @@ from sampan.api.objects import (
 )
 from sampan.api.rules.pods import containers
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import replace
 from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,

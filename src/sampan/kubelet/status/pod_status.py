@@ -269,7 +269,8 @@ def _with_transition_time(
     if generation:
         condition.setdefault("observedGeneration", generation)
     since = transition_time(old, condition["status"], now)
-    return {**condition, "lastTransitionTime": since}
+    # As the API shows it: what is written is then told from what is there by one comparison.
+    return {**condition, "lastProbeTime": None, "lastTransitionTime": since}
 
 
 def _initialized_condition(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:

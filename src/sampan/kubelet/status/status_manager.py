@@ -261,7 +261,13 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
         ours = ours or item.get("reason") == BY_KUBELET
         if ours and not _same(old, item):
             # A merge keeps what it is not told of: a reason that went must be named.
-            changed.append({**{field: None for field in old if field not in item}, **item})
+            gone_fields = {field: None for field in old if field not in item}
+            told = {
+                field: value
+                for field, value in item.items()
+                if value is not None or old.get(field) is not None
+            }
+            changed.append({**gone_fields, **told})
     there = {item["type"] for item in wanted}
     gone = [name for name in RESIZE if name in before and name not in there]
     return changed + [{"$patch": "delete", "type": name} for name in gone]

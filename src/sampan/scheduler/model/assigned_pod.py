@@ -5,7 +5,7 @@ Invariant: what is compared is what rules look at; the rest may change without a
 """
 
 import math
-from dataclasses import field, replace
+from dataclasses import field
 
 from sampan.api.objects import (
     Obj,
@@ -19,7 +19,7 @@ from sampan.api.objects import (
 from sampan.api.rules.conditions import condition_of
 from sampan.api.rules.pod_resources import resize_held
 from sampan.api.rules.pods import priority
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.scheduler.model.disks import Disk, disks_of
 from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of

@@ -216,3 +216,10 @@ def plain(value: object) -> object:
 def test_what_differs_only_in_empty_fields_is_the_same(known, wanted):
     patch = status_patch({"phase": known}, {"phase": wanted})
     assert (patch is None) == (plain(known) == plain(wanted))
+
+
+def test_a_field_of_a_condition_that_went_is_named_and_one_that_never_was_is_not():
+    known = {"conditions": [condition("Ready", "False", reason="x", message="m")]}
+    wanted = {"conditions": [condition("Ready", "False", reason=None, lastProbeTime=None)]}
+    told = condition("Ready", "False", reason=None, message=None)
+    assert status_patch(known, wanted) == {"conditions": [told]}

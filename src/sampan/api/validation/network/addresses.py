@@ -21,6 +21,8 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _strip_zeros = re.compile(r"(?<![0-9A-Fa-f:])0+(?=[0-9])").sub
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_is_plain_ipv4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}").fullmatch
 _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
@@ -48,8 +50,16 @@ def network_of(text: str) -> Network | None:
         return None
 
 
+def family_of(text: str) -> int:
+    """4 or 6; 0 where it is no address. Every pod has one of its own, written as it should be."""
+    if _is_plain_ipv4(text):
+        return 4
+    found = address_of(text)
+    return 0 if found is None else found.version
+
+
 def validate_address(text: str, path: str, errors: list[FieldError]) -> None:
-    if address_of(text) is None:
+    if not family_of(text):
         errors.append(invalid_value(path, text, _BAD_ADDRESS))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.validation.network.addresses import address_of, network_of
+from sampan.api.validation.network.addresses import address_of, family_of, network_of
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,9 @@ def test_networks_may_have_host_bits():
 def test_any_text_gets_an_answer(text):
     address_of(text)
     network_of(text)
+
+
+@given(st.ip_addresses().map(str) | st.from_regex(r"[0-9]{1,4}(\.[0-9]{0,3}){2,4}", fullmatch=True))
+def test_the_family_of_an_address_is_found_as_by_reading_it(text):
+    found = address_of(text)
+    assert family_of(text) == (0 if found is None else found.version)
