@@ -19,6 +19,7 @@ SHORT = (
     "N volumes for claims that wait",
     "N disruption budgets",
     "N custom objects",
+    "N replicas, one by one",
 )
 
 

@@ -197,6 +197,13 @@ async def roll(world: World, n: int) -> None:
     await world.until(PODS, n)
 
 
+async def replace_replicas(world: World, _n: int) -> None:
+    """One after the other, so that the set is looked at for each of them."""
+    for pod_there in (await world.client.list(PODS, "default")).items:
+        await world.client.delete(PODS, "default", name_of(pod_there), grace_seconds=0)
+        await world.clock.sleep(0.3)
+
+
 async def deployments(world: World, n: int) -> None:
     names = [f"web-{number}" for number in range(n)]
     await world.create(DEPLOYMENTS, (workload("Deployment", name, replicas=1) for name in names))
@@ -395,6 +402,9 @@ WORKLOADS = (
     Workload("list of N by pages", list_pages, create_config_maps, size=4),
     Workload("a Deployment of N", scale_up, nodes=nodes_for_pods),
     Workload("a rolling update of N", roll, scale_up, nodes=nodes_for_pods),
+    Workload(
+        "N replicas, one by one", replace_replicas, scale_up, nodes=nodes_for_pods, virtual=True
+    ),
     Workload("N Deployments", deployments, nodes=nodes_for_pods),
     Workload("N StatefulSets", stateful_sets, nodes=nodes_for_pods),
     Workload("a DaemonSet on N nodes", daemon_set, nodes=as_many_nodes),

@@ -20,7 +20,7 @@ class Replica(NamedTuple):
     labels: tuple[tuple[str, str], ...]
     is_active: bool
     is_terminating: bool
-    ready_since: float | None
+    ready_since: float | None  # -inf where it is not asked since when
 
     def available_at(self, min_ready_seconds: int) -> float | None:
         """When it counts as available, maybe in the future; None while it is not ready."""
@@ -33,9 +33,15 @@ Replicas = Mapping[Replica, int]
 
 
 def by_owner(pod: Obj) -> tuple[str, Replica] | None:
-    """For a tally: a controller's uid, and how its pod stands."""
+    """For a tally: a controller's uid, and how its pod stands. Since when it is ready is not told:
+    pods that came one by one would all look different."""
     owner = controller_of(pod)
-    return None if owner is None else (owner.get("uid", ""), replica_of(pod))
+    if owner is None:
+        return None
+    found = replica_of(pod)
+    if found.ready_since is not None:
+        found = found._replace(ready_since=-math.inf)
+    return owner.get("uid", ""), found
 
 
 def replica_of(pod: Obj) -> Replica:

@@ -199,6 +199,8 @@ async def _situation(view: View, kind: Kind, key: str) -> Situation | None:
     if adopts_any(selector, orphans) and not await lives(view, kind.resource, owner):
         orphans = []
     replicas = pods.tally(REPLICAS, uid_of(owner))
+    if _min_ready_seconds(owner):
+        replicas = Counter(map(replica_of, pods.by("controller", uid_of(owner))))
     stay = matching(replicas, selector)
     surplus = active_count(stay) + len(orphans) > _replicas(owner)
     owned: list[Obj] = []

@@ -1,5 +1,6 @@
 """Counted by what pods differ in, a set's status is the same as counted pod by pod."""
 
+import math
 from collections import Counter
 
 from hypothesis import given
@@ -62,6 +63,14 @@ def test_those_that_a_selector_matches_are_counted_apart(pods):
 
 def test_a_pod_without_a_controller_is_nobodys():
     pod = pod_of(REPLICA_SETS, OWNER, "p")
-    assert by_owner(pod) == ("o", replica_of(pod))
+    assert by_owner(pod) == ("o", replica_of(pod)._replace(ready_since=-math.inf))
     pod["metadata"]["ownerReferences"] = []
     assert by_owner(pod) is None
+
+
+@given(PODS)
+def test_without_a_minimum_nothing_depends_on_since_when_pods_are_ready(pods):
+    timed = Counter(map(replica_of, pods))
+    tallied = Counter(found[1] for pod in pods if (found := by_owner(pod)) is not None)
+    assert status_counts(tallied, LABELS, 0, NOW) == status_counts(timed, LABELS, 0, NOW)
+    assert terminating_count(tallied) == terminating_count(timed)
