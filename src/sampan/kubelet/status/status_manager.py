@@ -260,17 +260,21 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
         ours = item["type"] in OWNED or (item["type"] == _SCHEDULED and not old)
         ours = ours or item.get("reason") == BY_KUBELET
         if ours and not _same(old, item):
-            # A merge keeps what it is not told of: a reason that went must be named.
-            gone_fields = {field: None for field in old if field not in item}
-            told = {
-                field: value
-                for field, value in item.items()
-                if value is not None or old.get(field) is not None
-            }
-            changed.append({**gone_fields, **told})
+            changed.append(_condition_patch(old, item))
     there = {item["type"] for item in wanted}
     gone = [name for name in RESIZE if name in before and name not in there]
     return changed + [{"$patch": "delete", "type": name} for name in gone]
+
+
+def _condition_patch(old: Obj, item: Obj) -> Obj:
+    """A merge keeps what it is not told of: a reason that went must be named."""
+    gone = {field: None for field in old if field not in item}
+    told = {
+        field: value
+        for field, value in item.items()
+        if value is not None or old.get(field) is not None
+    }
+    return {**gone, **told}
 
 
 def _same(known: object, wanted: object) -> bool:
