@@ -1,25 +1,36 @@
 """A test event loop on which sleeping costs nothing.
 
 Job: when every task waits on a timer, jump to that timer instead of waiting.
-Invariant: virtual time moves only while no task can run and no I/O is ready.
+Invariant: virtual time moves only while no task can run, no I/O is ready and no thread works; for
+    one that does not come to its end (it may wait for a timer) PATIENCE_SECONDS are waited.
 """
 
 import asyncio
 import contextlib
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
+from sampan.core.clock import SystemClock
+
 T = TypeVar("T")
+PATIENCE_SECONDS = 2.0
+_REAL = SystemClock()
 
 
 class _JumpingSelector(selectors.DefaultSelector):
     jumped = 0.0
+    working = 0  # functions in threads
+    patient_until = 0.0  # in real time
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready: list[tuple[selectors.SelectorKey, int]] = super().select(0)
         if ready or timeout is None:
             return ready or super().select(timeout)
+        left = self.patient_until - _REAL.monotonic() if self.working and timeout > 0 else 0.0
+        if left > 0:
+            return super().select(left)
         self.jumped += max(timeout, 0.0)
         return ready
 
@@ -31,6 +42,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumps.jumped
+
+    def run_in_executor(  # type: ignore[override]  # as its parent, whose types are looser
+        self, executor: Executor | None, func: Callable[..., Any], *args: Any
+    ) -> "asyncio.Future[Any]":
+        future = super().run_in_executor(executor, func, *args)
+        self._jumps.working += 1
+        self._jumps.patient_until = _REAL.monotonic() + PATIENCE_SECONDS
+        future.add_done_callback(self._has_worked)
+        return future
+
+    def _has_worked(self, _: "asyncio.Future[Any]") -> None:
+        self._jumps.working -= 1
 
 
 class LoopClock:
