@@ -42,3 +42,22 @@ def test_timing_exits_logs_probes_and_failures_come_from_the_scenario():
             assert "no network" in failed[0]
 
     virtual_time.run(story())
+
+
+def test_init_containers_without_a_script_end_and_sidecars_stay():
+    """[R3]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            setup = {"name": "setup", "image": "app:1"}
+            sidecar = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
+            await node.make("plain", initContainers=[sidecar, setup])
+            never = {"exit-after-seconds.setup": "never"}
+            await node.make("held", initContainers=[setup], script=never)
+            await node.until_phase("Running", "plain")
+            states = [list(init["state"]) for init in node.status("plain")["initContainerStatuses"]]
+            assert states == [["running"], ["terminated"]]
+            await asyncio.sleep(60)
+            assert node.status("held")["phase"] == "Pending"
+
+    virtual_time.run(story())

@@ -58,6 +58,7 @@ from sampan.kubelet.contracts.spec import (
     RESOURCES_ANNOTATION,
     container_hash,
     resources_of,
+    waited_for,
     with_roles,
 )
 from sampan.kubelet.contracts.volumes_hook import MountedVolume
@@ -215,6 +216,7 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
             users=given.users,
         ),
         host_files=files,
+        waited_for=container["name"] in waited_for(pod),
     )
 
 

@@ -161,6 +161,7 @@ class ContainerSpec:
     resources: LinuxResources = LinuxResources()
     security: SecurityContext = SecurityContext()
     host_files: tuple[HostFile, ...] = ()  # written by a runtime that has real containers
+    waited_for: bool = False  # an init container: its pod goes on when it has ended
 
 
 @dataclass(frozen=True, slots=True)

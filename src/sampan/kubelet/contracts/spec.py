@@ -42,6 +42,11 @@ def with_roles(pod: Obj) -> Iterator[tuple[Role, Obj]]:
         yield Role.EPHEMERAL, container
 
 
+def waited_for(pod: Obj) -> set[str]:
+    """The containers that have to end before the pod goes on."""
+    return {entry["name"] for entry in init_containers(pod) if not is_sidecar(entry)}
+
+
 def find_container(pod: Obj, name: str) -> tuple[Role, Obj] | None:
     return next((found for found in with_roles(pod) if found[1].get("name") == name), None)
 

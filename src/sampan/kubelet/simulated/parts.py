@@ -21,6 +21,7 @@ from sampan.kubelet.simulated.script import Script
 class SimulatedContainer:
     status: ContainerStatus
     script: Script
+    waited_for: bool = False  # an init container
     exit_timer: asyncio.TimerHandle | None = None
     ended: list[asyncio.Future[None]] = field(default_factory=list)
 

@@ -47,6 +47,7 @@ from sampan.kubelet.contracts.runtime import (
     SandboxSpec,
     SandboxStatus,
 )
+from sampan.kubelet.contracts.spec import waited_for
 from sampan.kubelet.images.reference import InvalidReference, with_default_tag
 from sampan.kubelet.simulated.images import SimulatedImages
 from sampan.kubelet.simulated.parts import (
@@ -142,7 +143,8 @@ class SimulatedRuntime:
             addresses.reserve(status.ips)
         for found in remains.containers:
             told = replace(found, annotations=shared_notes(found.annotations))
-            container = SimulatedContainer(told, Script(notes, found.name))
+            script = Script(notes, found.name)
+            container = SimulatedContainer(told, script, found.name in waited_for(pod))
             sandbox.containers[found.id] = container
             self._containers[found.id] = (sandbox, container)
             if found.image and self._images.find(found.image) is None:
@@ -290,7 +292,9 @@ class SimulatedRuntime:
             labels=container.labels,
             annotations=shared_notes(container.annotations),
         )
-        made = inside.containers[container_id] = SimulatedContainer(status, script)
+        made = inside.containers[container_id] = SimulatedContainer(
+            status, script, container.waited_for
+        )
         self._containers[container_id] = (inside, made)
         self._tell(RuntimeEvent(inside.status.uid, container_id, state=status.state))
         return container_id
@@ -547,8 +551,12 @@ class SimulatedRuntime:
             self._tell(RuntimeEvent(uid, container_id, exit_code, now, state=ContainerState.EXITED))
 
     def _end_in_time(self, container: SimulatedContainer) -> None:
-        """It runs, and ends by itself where its script says so."""
-        seconds, status = container.script.number("exit-after-seconds"), container.status
+        """It runs, and ends by itself where its script says so. What its pod waits for ends at once
+        where nothing is said: nobody tests a pod that never starts."""
+        script, status = container.script, container.status
+        seconds = script.number("exit-after-seconds")
+        if seconds is None and container.waited_for and not script.text("exit-after-seconds"):
+            seconds = 0.0
         if seconds is None:
             return
         left = status.started_at + seconds - self._clock.now()

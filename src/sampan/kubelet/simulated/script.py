@@ -7,7 +7,8 @@ only:
     sandbox-seconds      how long the sandbox takes (0)
     create-seconds *     how long creating a container takes (0)
     start-seconds *      how long starting it takes (0)
-    exit-after-seconds * ends by itself this long after its start, or `never` (never)
+    exit-after-seconds * ends by itself this long after its start, or `never` (init containers
+                         at once, those of a Job's pods after a second, others never)
     exit-code *          with this code; `1,1,0` counts attempts, the last one stays (0)
     stop-seconds *       how long it takes to obey its stop signal; `never` waits for the kill (0)
     stop-exit-code *     its code when it obeys (0)
