@@ -66,16 +66,17 @@ class ExecSession:
         tasks = Tasks("exec")
         try:
             process = self._process = await self._start()
-            to_process = tasks.start("stdin", self._copy_in(channels))
+            tasks.start("stdin", self._copy_in(channels))
             copies = [
                 tasks.start("output", self._copy_out(reader, channel, channels))
                 for reader, channel in await self._outputs(process)
             ]
             code = await process.wait()
             await asyncio.wait(copies, timeout=_DRAIN_SECONDS) if copies else None
-            to_process.cancel()
+            await tasks.stop()  # `finish` reads to the client's end: nobody else may
             await channels.finish(self._status(code))
         except OSError as error:  # ConnectionError is one: then nobody hears it
+            await tasks.stop()
             with contextlib.suppress(OSError):
                 await channels.finish(failure(f"error executing command in container: {error}"))
         finally:
@@ -226,8 +227,10 @@ class AttachSession:
             self._connect(connection)
             tasks.start("stdin", self._copy_in(channels, connection))
             await self._copy_out(channels, connection)
+            await tasks.stop()  # `finish` reads to the client's end: nobody else may
             await channels.finish(json.dumps(exit_status(0)).encode())
         except OSError as error:
+            await tasks.stop()
             with contextlib.suppress(OSError):
                 await channels.finish(failure(f"error attaching to container: {error}"))
         finally:
