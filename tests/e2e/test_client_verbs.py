@@ -8,9 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
+
+from sampan import testing
+from sampan.testing.parts.processes import eventually
 
 MANIFESTS = """
 apiVersion: v1
@@ -133,6 +137,13 @@ def test_streams_of_a_real_container(env, tmp_path):
         do("cp", str(tmp_path / "there"), "streams:/tmp/there")
         do("cp", "streams:/tmp/there", str(tmp_path / "back"))
         assert Path(tmp_path / "back").read_text() == "copied\n"
+        do("exec", "streams", "--", "httpd", "-p", "8080", "-h", "/tmp")
+        assert forwarded([*sampan, "port-forward", "pod/streams", ":8080"], env) == b"copied\n"
+        do("debug", "streams", image, "-c", "beside", "--attach=false", "--", "sleep", "3600")
+        path = "{.status.ephemeralContainerStatuses[0].state}"
+        state = ("get", "pod", "streams", "-o", f"jsonpath={path}")
+        eventually(lambda: "running" in do(*state))
+        eventually(lambda: "streams" in ran_text([*sampan, "top", "pod", "streams"], env))
         once = ("--restart=Never", "--rm", "-i", "--command", "--", "sh", "-c")
         asks = "read word; echo $word; exit 4"
         assert "said\n" in do("run", "once", image, *once, asks, code=4, stdin="said\n")
@@ -140,6 +151,43 @@ def test_streams_of_a_real_container(env, tmp_path):
         do("run", "over", image, *once, "exit 5", code=5)
     finally:
         do("delete", "pod", "streams", "--now")
+
+
+def ran_text(command, env):
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60).stdout
+
+
+def forwarded(command, env):
+    """What a pod's web server says at the port that the command opened here."""
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as forwarding:
+        try:
+            line = forwarding.stdout.readline()
+            port = line.removeprefix("Forwarding from 127.0.0.1:").split()[0]
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/there", timeout=60) as answer:
+                return answer.read()
+        finally:
+            forwarding.terminate()
+
+
+def test_a_drained_node_is_left_by_its_pods_and_takes_new_ones_again():
+    with testing.cluster(nodes=2) as c:
+        sampan = [sys.executable, "-m", "sampan", "--kubeconfig", c.kubeconfig]
+
+        def do(*words):
+            done = subprocess.run([*sampan, *words], capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+            return done.stdout
+
+        do("create", "deployment", "web", "--image=i", "--replicas=4")
+        c.assert_ready("deploy/web")
+        assert "node/node-0 drained" in do("drain", "node-0", "--ignore-daemonsets")
+        c.assert_ready("deploy/web")
+        nodes = ("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.nodeName}")
+        assert set(do(*nodes).split()) == {"node-1"}
+        do("uncordon", "node-0")
+        do("scale", "deploy/web", "--replicas=12")
+        c.assert_ready("deploy/web")
+        assert set(do(*nodes).split()) == {"node-0", "node-1"}
 
 
 def test_a_file_that_says_detach_starts_one_cluster_in_the_background(tmp_path):
