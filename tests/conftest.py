@@ -1,9 +1,14 @@
-"""For all tests: Hypothesis without deadlines, since a busy machine is not a bug; and programs that
-need not compile sampan at each start, whatever the environment says."""
+"""For all tests: Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
+that refuse to be changed; and programs that need not compile sampan at each start, whatever the
+environment says."""
 
 import os
 
 from hypothesis import settings
+
+from sampan.core.fast_dataclass import refuse_changes
+
+refuse_changes()  # before any other module of sampan defines its classes
 
 settings.register_profile("sampan", deadline=None, print_blob=True)
 settings.load_profile("sampan")

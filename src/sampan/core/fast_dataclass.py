@@ -26,9 +26,15 @@ _FIELDS = "__dataclass_fields__"  # the name under which the standard library lo
 _ITEMS = "__record_items__"
 _NONE = object()  # no default
 _COMPILED_AFTER = 8  # instances
-# Who assigns to a field of a frozen instance is told so by mypy. That it is refused while it runs,
-# too, is for tests: filling a slot past a `__setattr__` takes three times as long.
-_REFUSES = "pytest" in sys.modules
+_refuses = False  # that fields of frozen instances are assigned to
+
+
+def refuse_changes() -> None:
+    """Of frozen instances, for the classes that are defined from now on. Who assigns to a field is
+    told so by mypy; that it is refused while it runs, too, is for tests: filling a slot past a
+    `__setattr__` takes three times as long."""
+    global _refuses
+    _refuses = True
 
 
 class _Item:
@@ -108,7 +114,7 @@ def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
     body["__match_args__"] = tuple(name for name, item in known.items() if item.init)
     body.setdefault("__repr__", _repr(known))
     _add_equality(body, known, frozen, eq)
-    if frozen and _REFUSES:
+    if frozen and _refuses:
         body["__setattr__"], body["__delattr__"] = _refuse, _refuse
     if frozen:
         body["__getstate__"], body["__setstate__"] = _state, _set_state
@@ -177,7 +183,7 @@ def _compiled_init(cls: type, known: Items, frozen: bool) -> Callable[..., None]
         if not item.init:
             continue
         scope[f"_set_{name}"] = getattr(cls, name).__set__
-        past = frozen and _REFUSES
+        past = frozen and _refuses
         lines.append(f"_set_{name}(self, {value})" if past else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
@@ -209,7 +215,7 @@ def _compiled_copy(cls: type) -> Callable[[Any], Any]:
     names = getattr(cls, _ITEMS)
     scope: dict[str, Any] = {"new": object.__new__, "cls": cls}
     scope |= {f"_set_{name}": getattr(cls, name).__set__ for name in names}
-    fill = "_set_{0}(other, self.{0})" if _REFUSES else "other.{0} = self.{0}"
+    fill = "_set_{0}(other, self.{0})" if _refuses else "other.{0} = self.{0}"
     lines = ["other = new(cls)", *(fill.format(name) for name in names), "return other"]
     exec("def copy(self):\n " + "\n ".join(lines), scope)
     copied: Callable[[Any], Any] = scope["copy"]

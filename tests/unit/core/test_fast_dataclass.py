@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, field, replace
 
 import pytest
 
+from sampan.api.resources import PODS
 from sampan.core import fast_dataclass
 
 
@@ -129,3 +130,9 @@ def test_our_replace_is_the_library_s():
         fast_dataclass.replace(sent).name = "b"
     with pytest.raises(AttributeError):
         fast_dataclass.replace(sent, nosuch=1)
+
+
+def test_every_frozen_class_of_the_package_refuses_changes_in_tests():
+    """tests/conftest.py asked for it before any of them was defined."""
+    with pytest.raises(FrozenInstanceError):
+        PODS.plural = "pods"
