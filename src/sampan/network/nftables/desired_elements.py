@@ -3,10 +3,12 @@
 Job: fold one object's elements into the whole, and say what changes. Pure.
 Invariant: an element that several objects ask for stays until the last of them lets go; where they
     want different values for it, the first who asked has it.
+Invariant: elements that belong together (`group_of`) are all one object's: the first who asked for
+    any of them.
 Owner: ServiceProxy, PolicyEnforcer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from sampan.network.nftables.elements import Data, ElementKey, Elements, Verdict
 
@@ -14,12 +16,18 @@ Change = tuple[ElementKey, Data, bool]  # key, value, gone
 
 
 class DesiredElements:
-    def __init__(self, present: Elements | None = None) -> None:
-        """`present` is what an earlier proxy left: taken over, and removed unless asked for."""
+    def __init__(
+        self,
+        present: Elements | None = None,
+        group_of: Callable[[ElementKey], Hashable] | None = None,
+    ) -> None:
+        """`present` is what an earlier proxy left: taken over, and removed unless asked for.
+        `group_of`: what an element belongs to; None: each stands for itself."""
         self._values: Elements = dict(present or {})
         self._unclaimed: set[ElementKey] = set(self._values)
-        self._owners: dict[ElementKey, str] = {}
-        self._waiting: dict[ElementKey, dict[str, Data]] = {}  # who else asked, in order
+        self._group_of = group_of
+        # By group: who asks for how many elements of it. The first one has it.
+        self._claims: dict[Hashable, dict[str, int]] = {}
         self._of_owner: dict[str, Elements] = {}
 
     def __len__(self) -> int:
@@ -33,7 +41,9 @@ class DesiredElements:
         return {value.chain for value in self._values.values() if isinstance(value, Verdict)}
 
     def elements_of(self, owner: str) -> Elements:
-        return self._of_owner.get(owner, {})
+        """Those that it asked for and has."""
+        asked = self._of_owner.get(owner, {})
+        return {key: value for key, value in asked.items() if self._has(owner, key)}
 
     def put(self, owner: str, elements: Elements) -> list[Change]:
         """The object's elements from now on; empty where it is gone."""
@@ -43,12 +53,18 @@ class DesiredElements:
         else:
             self._of_owner.pop(owner, None)
         changes: list[Change] = []
+        # First what it asks for: who changes all elements of a group keeps the group.
+        for key, value in elements.items():
+            if key not in before:
+                claims = self._claims.setdefault(self._group(key), {})
+                claims[owner] = claims.get(owner, 0) + 1
+            elif before[key] == value:
+                continue
+            if self._has(owner, key):
+                changes += self._set(key, value)
         for key in before:
             if key not in elements:
                 changes += self._release(owner, key)
-        for key, value in elements.items():
-            if key not in before or before[key] != value:
-                changes += self._claim(owner, key, value)
         return changes
 
     def adopted(self) -> list[Change]:
@@ -59,12 +75,13 @@ class DesiredElements:
         self._unclaimed.clear()
         return changes
 
-    def _claim(self, owner: str, key: ElementKey, value: Data) -> Iterator[Change]:
-        holder = self._owners.get(key)
-        if holder is not None and holder != owner:
-            self._waiting.setdefault(key, {})[owner] = value
-            return
-        self._owners[key] = owner
+    def _group(self, key: ElementKey) -> Hashable:
+        return key if self._group_of is None else self._group_of(key)
+
+    def _has(self, owner: str, key: ElementKey) -> bool:
+        return next(iter(self._claims[self._group(key)])) == owner
+
+    def _set(self, key: ElementKey, value: Data) -> Iterator[Change]:
         self._unclaimed.discard(key)
         if key in self._values:
             if self._values[key] == value:
@@ -74,22 +91,30 @@ class DesiredElements:
         yield key, value, False
 
     def _release(self, owner: str, key: ElementKey) -> Iterator[Change]:
-        waiting = self._waiting.get(key, {})
-        if self._owners.get(key) != owner:
-            waiting.pop(owner, None)
-            if not waiting:
-                self._waiting.pop(key, None)
-            return
-        del self._owners[key]
-        if not waiting:
+        group, had = self._group(key), self._has(owner, key)
+        claims = self._claims[group]
+        claims[owner] -= 1
+        is_free = not claims[owner]
+        if is_free:
+            del claims[owner]
+            if not claims:
+                del self._claims[group]
+        heirs = self._elements_in(group, key, claims) if had and is_free else {}
+        if had and key not in heirs:
             del self._values[key]
             yield key, None, True
-            return
-        heir = next(iter(waiting))
-        value = waiting.pop(heir)
-        if not waiting:
-            del self._waiting[key]
-        yield from self._claim(heir, key, value)
+        for each, value in heirs.items():
+            yield from self._set(each, value)
+
+    def _elements_in(self, group: Hashable, key: ElementKey, claims: dict[str, int]) -> Elements:
+        """What the next in the row asks for of a group, one element of which is `key`."""
+        heir = next(iter(claims), None)
+        if heir is None:
+            return {}
+        asked = self._of_owner[heir]
+        if self._group_of is None:
+            return {key: asked[key]}
+        return {each: value for each, value in asked.items() if self._group_of(each) == group}
 
 
 def net_changes(changes: Sequence[Change]) -> list[Change]:

@@ -6,10 +6,10 @@ Invariant: a Service has elements of its own addresses and ports only, so no oth
 """
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from sampan.api.objects import Obj, labels_of
-from sampan.network.nftables.elements import DROP, Elements, Values, Verdict
+from sampan.network.nftables.elements import DROP, ElementKey, Elements, Values, Verdict
 from sampan.network.services import ruleset
 from sampan.network.services.endpoints import (
     Endpoint,
@@ -21,6 +21,7 @@ from sampan.network.services.endpoints import (
 
 PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 DEFAULT_AFFINITY_SECONDS = 10800
+HAIRPIN, ALLOWED_SOURCES = "hairpin", "allowed-sources"
 
 
 def is_proxied(service: Obj) -> bool:
@@ -28,6 +29,15 @@ def is_proxied(service: Obj) -> bool:
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") in (None, "", "None"):
         return False
     return PROXY_NAME not in labels_of(service)
+
+
+def frontend_of(key: ElementKey) -> Hashable:
+    """What packets are sent to: (address, protocol, port), or (protocol, port) of nodes. One
+    Service answers there, also where several name the same external address."""
+    name, values = key
+    if name == HAIRPIN:
+        return key
+    return values[:3] if name == ALLOWED_SOURCES else values
 
 
 def elements_of_service(
@@ -68,7 +78,7 @@ class _Port:
             self._add_node_port(elements, (self._protocol, node_port))
         for endpoint in {*self._cluster, *self._local}:
             if endpoint.local:
-                elements["hairpin", (endpoint.address, endpoint.address)] = None
+                elements[HAIRPIN, (endpoint.address, endpoint.address)] = None
 
     def _is_local(self, policy: str) -> bool:
         return bool(self._spec.get(policy) == "Local")
@@ -124,7 +134,7 @@ class _Port:
         mine = [network for network in networks if network.version == version]
         for network in _disjoint(mine):
             first, last = str(network[0]), str(network[-1])
-            elements["allowed-sources", (*key, first, *key, last)] = None
+            elements[ALLOWED_SOURCES, (*key, first, *key, last)] = None
 
 
 def _disjoint(

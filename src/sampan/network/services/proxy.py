@@ -25,7 +25,7 @@ from sampan.network.nftables.desired_elements import Change, DesiredElements, ne
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
 from sampan.network.nftables.table_watch import TableWatch, Tampering
-from sampan.network.services.elements_of_service import elements_of_service
+from sampan.network.services.elements_of_service import elements_of_service, frontend_of
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.health_checks import Check, HealthChecks, check_of
 from sampan.network.services.ruleset import ProxyPlace
@@ -54,7 +54,7 @@ class _Family:
     def __init__(self, family: str, place: ProxyPlace) -> None:
         self.name = family
         self.table = ServiceTable(family, place)
-        self.desired = DesiredElements()
+        self.desired = DesiredElements(group_of=frontend_of)
         self.synced = False
 
 
@@ -179,7 +179,7 @@ class ServiceProxy:
                     family.table.replace()
                 else:
                     family.table.load()
-                family.desired = DesiredElements(family.table.present())
+                family.desired = DesiredElements(family.table.present(), frontend_of)
         except (OSError, NftError):
             for family in opened:
                 family.table.close()
@@ -196,10 +196,10 @@ class ServiceProxy:
         udp: list[Stale] = []
         affinity: list[Stale] = []
         node = NodeView(self._settings.node_name, self._zone)
-        for key in sorted(dirty):
+        for key in sorted(dirty, key=self._age):
             before = family.desired.elements_of(key)
-            after = self._elements(key, family.name, node)
-            changes += family.desired.put(key, after)
+            changes += family.desired.put(key, self._elements(key, family.name, node))
+            after = family.desired.elements_of(key)
             udp += stale_udp(before, after)
             affinity += stale_affinity(before, after)
         if not family.synced:
@@ -207,6 +207,12 @@ class ServiceProxy:
             family.synced = True
         family.table.apply(net_changes(changes))
         _forget(family, udp, affinity)
+
+    def _age(self, key: str) -> tuple[str, str]:
+        """The oldest first: of Services that name the same address, it has it after a restart,
+        too."""
+        found = self._services.cache.get(key)
+        return (found["metadata"].get("creationTimestamp") or "" if found else "", key)
 
     async def _keep_health_checks(self, dirty: Iterable[str]) -> None:
         before = dict(self._checked)

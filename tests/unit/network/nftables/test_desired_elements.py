@@ -53,3 +53,41 @@ def test_what_an_earlier_proxy_left_and_is_still_right_is_not_touched():
     desired = DesiredElements({first: ("x", 1), second: ("y", 2)})
     assert desired.put("d/s1", {first: ("x", 1)}) == []
     assert desired.adopted() == [(second, None, True)]
+
+
+FRONT = ("10.1.2.3", "TCP", 80)
+PARTS = [(name, FRONT) for name in ("verdicts", "slot-0", "slot-1", "empty")]
+GROUPED = st.dictionaries(
+    st.sampled_from([*PARTS, *KEYS]), st.sampled_from([("x", 1), ("y", 2), None])
+)
+GROUPED_STEPS = st.lists(st.tuples(st.sampled_from(["d/s1", "d/s2", "d/s3"]), GROUPED), max_size=12)
+
+
+@given(GROUPED, GROUPED_STEPS)
+def test_what_belongs_together_is_all_of_one_object_that_asks_for_it(present, steps):
+    desired, kernel = DesiredElements(present, lambda key: key[1]), dict(present)
+    asked = {}
+    for service, elements in steps:
+        followed(kernel, desired.put(service, elements))
+        asked[service] = elements
+    followed(kernel, desired.adopted())
+    for front in {key[1] for key in [*PARTS, *KEYS]}:
+        there = {key: value for key, value in kernel.items() if key[1] == front}
+        wanted = [
+            {key: value for key, value in elements.items() if key[1] == front}
+            for elements in asked.values()
+        ]
+        assert there in [each for each in wanted if each] or (not there and not any(wanted))
+
+
+def test_who_changes_every_element_of_a_group_keeps_the_group():
+    desired = DesiredElements(group_of=lambda key: key[1])
+    verdicts, slot, other_slot, empty = PARTS
+    desired.put("d/s1", {verdicts: ("x", 1), slot: ("x", 1)})
+    assert desired.put("d/s2", {verdicts: ("y", 2), slot: ("y", 2), other_slot: ("y", 3)}) == []
+    assert desired.elements_of("d/s2") == {}
+    kernel = {verdicts: ("x", 1), slot: ("x", 1)}
+    followed(kernel, desired.put("d/s1", {empty: None}))
+    assert kernel == {empty: None}
+    followed(kernel, desired.put("d/s1", {}))
+    assert kernel == {verdicts: ("y", 2), slot: ("y", 2), other_slot: ("y", 3)}

@@ -1,7 +1,8 @@
 import pytest
 
+from sampan.network.nftables.desired_elements import DesiredElements
 from sampan.network.nftables.elements import DROP, Verdict
-from sampan.network.services.elements_of_service import elements_of_service
+from sampan.network.services.elements_of_service import elements_of_service, frontend_of
 from sampan.network.services.endpoints import NodeView
 
 HERE = NodeView("n1")
@@ -130,3 +131,26 @@ def test_affinity_is_for_each_family():
     pieces = [{**piece, "addressType": "IPv6"} for piece in slices("fd00:244::2")]
     found = elements_of_service(sticky, pieces, "ip6", HERE)
     assert found["affinity-ips", ("fd00::5", "TCP", 80)] == Verdict("affinity-10800")
+
+
+def test_one_service_answers_at_an_address_that_two_name():
+    """Whole: no endpoint, affinity or source range of the other one is mixed in."""
+    first = elements(service(externalIPs=["192.0.2.9"]), "10.244.1.2")
+    second = elements(
+        service(externalIPs=["192.0.2.9"], clusterIPs=["10.96.0.6"], sessionAffinity="ClientIP"),
+        "10.244.1.3",
+        "10.244.1.4",
+    )
+    none = elements(service(externalIPs=["192.0.2.9"]))
+    desired = DesiredElements(group_of=frontend_of)
+    desired.put("d/first", first)
+    desired.put("d/second", second)
+    shared = ("192.0.2.9", "TCP", 80)
+    assert desired.elements_of("d/first") == first
+    assert desired.elements_of("d/second")
+    assert all(frontend_of(key) != shared for key in desired.elements_of("d/second"))
+    desired.put("d/first", none)  # its endpoints are gone: refused, and not the other one's
+    assert desired.elements_of("d/first") == none
+    assert all(frontend_of(key) != shared for key in desired.elements_of("d/second"))
+    desired.put("d/first", {})
+    assert desired.elements_of("d/second") == second
