@@ -2,7 +2,13 @@
 
 import asyncio
 
-from sampan.kubelet.simulated.scenario import API_VERSION, KIND, scenario_of
+from sampan.kubelet.simulated.scenario import (
+    API_VERSION,
+    KIND,
+    NOTHING,
+    scenario_of,
+    with_ends_of_jobs,
+)
 from sampan.testing import virtual_time
 from sampan.testing.worlds.simulated_node import SimulatedNode
 
@@ -59,5 +65,31 @@ def test_init_containers_without_a_script_end_and_sidecars_stay():
             assert states == [["running"], ["terminated"]]
             await asyncio.sleep(60)
             assert node.status("held")["phase"] == "Pending"
+
+    virtual_time.run(story())
+
+
+def test_a_sidecar_of_a_job_s_pod_runs_until_its_main_containers_have_ended():
+    """[R3]"""
+
+    async def story():
+        async with SimulatedNode(scenario=with_ends_of_jobs(NOTHING)) as node:
+            sidecar = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
+            job = {"batch.kubernetes.io/job-name": "report"}
+            await node.make("job", restartPolicy="Never", initContainers=[sidecar], labels=job,
+                            script={"exit-after-seconds.main": "20"})  # fmt: skip
+            await node.make("short", restartPolicy="Never", initContainers=[sidecar], labels=job)
+            await node.until_phase("Succeeded", "short")
+            await asyncio.sleep(5)
+            (side,) = node.status("job")["initContainerStatuses"]
+            assert "running" in side["state"]
+            assert side["restartCount"] == 0
+            await node.until_phase("Succeeded", "job")
+            for name in ("job", "short"):
+                (side,) = node.status(name)["initContainerStatuses"]
+                end = side["state"]["terminated"]
+                main = node.container(name)["state"]["terminated"]
+                assert (side["restartCount"], end["exitCode"]) == (0, 0)
+                assert end["finishedAt"] >= main["finishedAt"]
 
     virtual_time.run(story())

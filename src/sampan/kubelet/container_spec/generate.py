@@ -58,7 +58,7 @@ from sampan.kubelet.contracts.spec import (
     RESOURCES_ANNOTATION,
     container_hash,
     resources_of,
-    waited_for,
+    role_of,
     with_roles,
 )
 from sampan.kubelet.contracts.volumes_hook import MountedVolume
@@ -216,7 +216,7 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
             users=given.users,
         ),
         host_files=files,
-        waited_for=container["name"] in waited_for(pod),
+        role=role_of(pod, container["name"]),
     )
 
 

@@ -139,6 +139,13 @@ class HostFile:
     mode: int = 0o644
 
 
+class Role(StrEnum):
+    INIT = "init"
+    SIDECAR = "sidecar"  # an init container that keeps running: restartPolicy Always
+    NORMAL = "normal"
+    EPHEMERAL = "ephemeral"
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
     """One container to create, fully resolved: no references, no expansion left."""
@@ -161,7 +168,7 @@ class ContainerSpec:
     resources: LinuxResources = LinuxResources()
     security: SecurityContext = SecurityContext()
     host_files: tuple[HostFile, ...] = ()  # written by a runtime that has real containers
-    waited_for: bool = False  # an init container: its pod goes on when it has ended
+    role: Role = Role.NORMAL
 
 
 @dataclass(frozen=True, slots=True)

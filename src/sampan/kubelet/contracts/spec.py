@@ -5,7 +5,6 @@ Job: small questions about a pod that plan, perform and status all ask. Pure.
 
 import zlib
 from collections.abc import Iterator
-from enum import StrEnum
 
 import orjson
 
@@ -17,20 +16,13 @@ from sampan.api.rules.pods import (
     is_sidecar,
     restart_policy,
 )
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
 
 HASH_ANNOTATION = "io.kubernetes.container.hash"
 # With which cpu and memory a container was created.
 RESOURCES_ANNOTATION = "sampan.dev/container.resources"
 RESIZABLE = ("cpu", "memory")
 DEFAULT_GRACE_SECONDS = 30.0
-
-
-class Role(StrEnum):
-    INIT = "init"
-    SIDECAR = "sidecar"  # an init container that keeps running: restartPolicy Always
-    NORMAL = "normal"
-    EPHEMERAL = "ephemeral"
 
 
 def with_roles(pod: Obj) -> Iterator[tuple[Role, Obj]]:
@@ -42,13 +34,13 @@ def with_roles(pod: Obj) -> Iterator[tuple[Role, Obj]]:
         yield Role.EPHEMERAL, container
 
 
-def waited_for(pod: Obj) -> set[str]:
-    """The containers that have to end before the pod goes on."""
-    return {entry["name"] for entry in init_containers(pod) if not is_sidecar(entry)}
-
-
 def find_container(pod: Obj, name: str) -> tuple[Role, Obj] | None:
     return next((found for found in with_roles(pod) if found[1].get("name") == name), None)
+
+
+def role_of(pod: Obj, name: str) -> Role:
+    found = find_container(pod, name)
+    return found[0] if found else Role.NORMAL
 
 
 def field_path(pod: Obj, name: str) -> str:

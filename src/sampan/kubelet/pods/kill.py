@@ -17,10 +17,11 @@ from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
     ObservedPod,
+    Role,
     Runtime,
     address_of,
 )
-from sampan.kubelet.contracts.spec import Role, find_container, grace_seconds_of
+from sampan.kubelet.contracts.spec import find_container, grace_seconds_of
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
 from sampan.kubelet.pods.pod_state import MINIMUM_GRACE_SECONDS
 from sampan.kubelet.status.recorder import PodEvents

@@ -30,6 +30,7 @@ from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.runtime import (
     Image,
     ObservedPod,
+    Role,
     RuntimeFailure,
     RuntimeFeatures,
     SandboxSpec,
@@ -39,7 +40,6 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
-    Role,
     container_hash,
     find_container,
     latest,

@@ -28,13 +28,13 @@ from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
     ObservedPod,
+    Role,
     SandboxStatus,
     newest_sandbox,
 )
 from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
     RESIZABLE,
-    Role,
     container_hash,
     latest,
     resources_of,

@@ -20,9 +20,10 @@ from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
     ObservedPod,
+    Role,
     address_of,
 )
-from sampan.kubelet.contracts.spec import Role, latest, with_roles
+from sampan.kubelet.contracts.spec import latest, with_roles
 from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
 from sampan.kubelet.probes.results import FAILED, SUCCESSFUL, UNKNOWN, ProbeResults
 from sampan.kubelet.probes.tally import (

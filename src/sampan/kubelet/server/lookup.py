@@ -10,8 +10,14 @@ from typing import Protocol
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
 from sampan.api.rules.pods import restart_policy
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Runtime
-from sampan.kubelet.contracts.spec import Role, find_container, restarts_after_exit
+from sampan.kubelet.contracts.runtime import (
+    ContainerState,
+    ContainerStatus,
+    ObservedPod,
+    Role,
+    Runtime,
+)
+from sampan.kubelet.contracts.spec import find_container, restarts_after_exit
 
 
 class NotAvailable(Exception):

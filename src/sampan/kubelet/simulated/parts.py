@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.runtime import ContainerStatus, RuntimeFailure, SandboxStatus
+from sampan.kubelet.contracts.runtime import ContainerStatus, Role, RuntimeFailure, SandboxStatus
 from sampan.kubelet.simulated.script import Script
 
 
@@ -21,7 +21,7 @@ from sampan.kubelet.simulated.script import Script
 class SimulatedContainer:
     status: ContainerStatus
     script: Script
-    waited_for: bool = False  # an init container
+    role: Role = Role.NORMAL
     exit_timer: asyncio.TimerHandle | None = None
     ended: list[asyncio.Future[None]] = field(default_factory=list)
 

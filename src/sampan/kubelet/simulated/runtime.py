@@ -47,7 +47,7 @@ from sampan.kubelet.contracts.runtime import (
     SandboxSpec,
     SandboxStatus,
 )
-from sampan.kubelet.contracts.spec import waited_for
+from sampan.kubelet.contracts.spec import role_of
 from sampan.kubelet.images.reference import InvalidReference, with_default_tag
 from sampan.kubelet.simulated.images import SimulatedImages
 from sampan.kubelet.simulated.parts import (
@@ -144,7 +144,7 @@ class SimulatedRuntime:
         for found in remains.containers:
             told = replace(found, annotations=shared_notes(found.annotations))
             script = Script(notes, found.name)
-            container = SimulatedContainer(told, script, found.name in waited_for(pod))
+            container = SimulatedContainer(told, script, role_of(pod, found.name))
             sandbox.containers[found.id] = container
             self._containers[found.id] = (sandbox, container)
             if found.image and self._images.find(found.image) is None:
@@ -292,9 +292,7 @@ class SimulatedRuntime:
             labels=container.labels,
             annotations=shared_notes(container.annotations),
         )
-        made = inside.containers[container_id] = SimulatedContainer(
-            status, script, container.waited_for
-        )
+        made = inside.containers[container_id] = SimulatedContainer(status, script, container.role)
         self._containers[container_id] = (inside, made)
         self._tell(RuntimeEvent(inside.status.uid, container_id, state=status.state))
         return container_id
@@ -551,12 +549,8 @@ class SimulatedRuntime:
             self._tell(RuntimeEvent(uid, container_id, exit_code, now, state=ContainerState.EXITED))
 
     def _end_in_time(self, container: SimulatedContainer) -> None:
-        """It runs, and ends by itself where its script says so. What its pod waits for ends at once
-        where nothing is said: nobody tests a pod that never starts."""
-        script, status = container.script, container.status
-        seconds = script.number("exit-after-seconds")
-        if seconds is None and container.waited_for and not script.text("exit-after-seconds"):
-            seconds = 0.0
+        """It runs, and ends by itself where its script says so."""
+        status, seconds = container.status, container.script.exit_after_seconds(container.role)
         if seconds is None:
             return
         left = status.started_at + seconds - self._clock.now()

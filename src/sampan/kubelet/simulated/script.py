@@ -8,7 +8,8 @@ only:
     create-seconds *     how long creating a container takes (0)
     start-seconds *      how long starting it takes (0)
     exit-after-seconds * ends by itself this long after its start, or `never` (init containers
-                         at once, those of a Job's pods after a second, others never)
+                         at once, those of a Job's pods after a second, others never); sidecars and
+                         ephemeral containers only where one is named
     exit-code *          with this code; `1,1,0` counts attempts, the last one stays (0)
     stop-seconds *       how long it takes to obey its stop signal; `never` waits for the kill (0)
     stop-exit-code *     its code when it obeys (0)
@@ -25,6 +26,8 @@ only:
 """
 
 from collections.abc import Mapping
+
+from sampan.kubelet.contracts.runtime import Role
 
 PREFIX = "simulated.sampan.dev/"
 _NUMBERS = (
@@ -60,6 +63,17 @@ class Script:
 
     def seconds(self, name: str) -> float:
         return max(0.0, self.number(name) or 0.0)
+
+    def exit_after_seconds(self, role: Role) -> float | None:
+        """None: it runs until it is stopped. What is said of a whole pod is not meant for what
+        serves its other containers; what a pod waits for ends at once where nothing is said:
+        nobody tests a pod that never starts."""
+        named = f"{PREFIX}exit-after-seconds.{self._container}" in self._annotations
+        if not named and role in (Role.SIDECAR, Role.EPHEMERAL):
+            return None
+        if role is Role.INIT and not self.text("exit-after-seconds"):
+            return 0.0
+        return self.number("exit-after-seconds")
 
     def stop_seconds(self) -> float | None:
         """None: it never obeys."""

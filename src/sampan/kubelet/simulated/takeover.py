@@ -23,11 +23,10 @@ from sampan.api.objects import (
 from sampan.api.rules.pods import is_host_network, is_mirror, is_static, is_terminal
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.generate import container_annotations, pod_labels
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, SandboxStatus
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, Role, SandboxStatus
 from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
     RESOURCES_ANNOTATION,
-    Role,
     container_hash,
     resources_of,
     with_roles,

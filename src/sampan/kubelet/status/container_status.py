@@ -12,8 +12,8 @@ from sampan.api.objects import Obj, time_text
 from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.resize_state import Applied, actual_resources
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
-from sampan.kubelet.contracts.spec import Role, latest, should_restart
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
+from sampan.kubelet.contracts.spec import latest, should_restart
 from sampan.kubelet.contracts.verdict import Waiting
 
 

@@ -160,6 +160,7 @@ def pod_named(
     *,
     node_name: str = "",
     annotations: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
     containers: list[Obj] | None = None,
     script: dict[str, str] | None = None,
     **spec: Any,
@@ -177,6 +178,8 @@ def pod_named(
     }
     if notes:
         pod["metadata"]["annotations"] = notes
+    if labels:
+        pod["metadata"]["labels"] = labels
     if node_name:
         pod["spec"]["nodeName"] = node_name
     return pod

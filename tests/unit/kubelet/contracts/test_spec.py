@@ -1,5 +1,5 @@
 from sampan.kubelet.contracts import spec
-from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.kubelet.contracts.runtime import ContainerState, Role
 from sampan.testing.worlds.observed_pods import container, exited_container
 from sampan.testing.worlds.simulated_node import pod_named
 
@@ -12,10 +12,10 @@ def test_containers_are_found_with_their_role():
     )
     roles = {name: spec.find_container(pod, name)[0] for name in ("i", "s", "main", "e")}
     assert roles == {
-        "i": spec.Role.INIT,
-        "s": spec.Role.SIDECAR,
-        "main": spec.Role.NORMAL,
-        "e": spec.Role.EPHEMERAL,
+        "i": Role.INIT,
+        "s": Role.SIDECAR,
+        "main": Role.NORMAL,
+        "e": Role.EPHEMERAL,
     }
     assert spec.field_path(pod, "s") == "spec.initContainers{s}"
     assert spec.field_path(pod, "e") == "spec.ephemeralContainers{e}"

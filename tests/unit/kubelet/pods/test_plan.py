@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.kubelet.contracts.probes_hook import Checks
-from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION, Role
+from sampan.kubelet.contracts.runtime import ContainerState, Role
+from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION
 from sampan.kubelet.pods.plan import (
     CreateSandbox,
     HoldBack,

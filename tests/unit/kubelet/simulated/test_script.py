@@ -1,5 +1,6 @@
 import pytest
 
+from sampan.kubelet.contracts.runtime import Role
 from sampan.kubelet.simulated.script import PREFIX, Script, problem_of
 
 
@@ -19,6 +20,17 @@ def test_exit_codes_count_attempts_and_the_last_one_stays():
 def test_what_is_no_number_counts_as_not_said():
     assert script(start_seconds="soon").seconds("start-seconds") == 0
     assert script().number("exit-after-seconds") is None
+
+
+def test_what_is_said_of_a_whole_pod_does_not_end_what_serves_its_containers():
+    for_all = Script({f"{PREFIX}exit-after-seconds": "5"}, "side")
+    named = Script({f"{PREFIX}exit-after-seconds.side": "5"}, "side")
+    ends = {role: for_all.exit_after_seconds(role) for role in Role}
+    assert ends == {Role.INIT: 5, Role.NORMAL: 5, Role.SIDECAR: None, Role.EPHEMERAL: None}
+    assert {named.exit_after_seconds(role) for role in Role} == {5}
+    silent = {role: script().exit_after_seconds(role) for role in Role}
+    assert silent == dict.fromkeys(Role) | {Role.INIT: 0}
+    assert {script(exit_after_seconds="never").exit_after_seconds(role) for role in Role} == {None}
 
 
 def test_a_container_may_never_obey():
