@@ -5,6 +5,8 @@ Job: bring each pod's newest status to the API, only when it differs, as the sma
 Invariant: statuses of one pod are written in order, and only the newest one matters.
 Invariant: a terminal phase is never replaced by another.
 Invariant: what is said to be passing is written only if nothing newer comes within a moment.
+Invariant: who changes back what was written (a webhook, another writer) is answered ever more
+    seldom, and does not keep a pod from being deleted.
 Invariant: a pod is deleted only after its last status was written, and only under its own uid.
 Owner: PodSync says what is true, SyncLoop what the API shows; nobody else writes statuses.
 """
@@ -12,6 +14,8 @@ Owner: PodSync says what is true, SyncLoop what the API shows; nobody else write
 import asyncio
 import random
 from dataclasses import field
+
+import orjson
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
@@ -44,7 +48,10 @@ class _Entry:
     delete: bool = False
     writing: bool = False
     gone: bool = field(default=False)
-    held: asyncio.TimerHandle | None = None  # what is wanted may be outdated soon
+    held: asyncio.TimerHandle | None = None  # what is wanted waits for its moment
+    written: int = 0  # which status was written last
+    repeats: int = 0  # how often it was written again
+    repeat_at: float = 0.0  # the loop's time: not before
     compared: tuple[Obj, Obj, Obj | None] | None = None  # known, wanted, and the patch between
 
 
@@ -70,9 +77,8 @@ class StatusReporter:
     def set_passing(self, pod: Obj, status: Obj) -> None:
         """This is how the pod is now, and likely to be otherwise in a moment."""
         entry = self._wanting(pod, status)
-        if entry.held is None and not entry.writing:
-            loop = asyncio.get_running_loop()
-            entry.held = loop.call_later(PASSING_SECONDS, self._go_on, entry)
+        if not entry.writing:
+            self._hold(entry, PASSING_SECONDS)
 
     def close(self) -> None:
         """Nothing is begun any more; what is being written is stopped by the owner of the tasks."""
@@ -131,6 +137,13 @@ class StatusReporter:
         entry.wanted = status
         return entry
 
+    def _hold(self, entry: _Entry, seconds: float) -> None:
+        """Not for longer than it is held already."""
+        loop = asyncio.get_running_loop()
+        if entry.held is None or entry.held.when() > loop.time() + seconds:
+            self._release(entry)
+            entry.held = loop.call_later(seconds, self._go_on, entry)
+
     def _release(self, entry: _Entry) -> None:
         if entry.held is not None:
             entry.held.cancel()
@@ -168,6 +181,9 @@ class StatusReporter:
         failures = 0
         try:
             while not entry.gone and self._has_work(entry):
+                if (pause := self._pause(entry)) > 0:
+                    self._hold(entry, pause)
+                    return
                 try:
                     await self._write(entry)
                     failures = 0
@@ -184,16 +200,31 @@ class StatusReporter:
         finally:
             entry.writing = False
 
+    def _pause(self, entry: _Entry) -> float:
+        """What was written and changed back waits, as for upstream's next round."""
+        if entry.delete or not entry.written or entry.wanted is None:
+            return 0.0
+        if _identity(entry.wanted) != entry.written:
+            return 0.0
+        return entry.repeat_at - asyncio.get_running_loop().time()
+
+    def _note_write(self, entry: _Entry, status: Obj) -> None:
+        identity = _identity(status)
+        entry.repeats = entry.repeats + 1 if identity == entry.written else 0
+        entry.written = identity
+        entry.repeat_at = asyncio.get_running_loop().time() + RETRY.delay(entry.repeats)
+
     async def _write(self, entry: _Entry) -> None:
         assert entry.target is not None, "only what the API shows has work"
         pod, uid = entry.target, uid_of(entry.target)
         try:
-            patch = self._patch(entry)
-            if patch is not None:
+            patch, wanted = self._patch(entry), entry.wanted or {}
+            if patch is not None and not (entry.delete and _identity(wanted) == entry.written):
                 body: Obj = {"metadata": {"uid": uid}, "status": patch}
                 answer = await self._client.patch(
                     PODS, namespace_of(pod), name_of(pod), body, subresource="status"
                 )
+                self._note_write(entry, wanted)
                 if _is_same(entry.target, pod):
                     entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
             elif entry.delete:
@@ -228,6 +259,11 @@ class StatusReporter:
         self._release(entry)
         if self._entries.get(uid_of(entry.pod)) is entry:
             del self._entries[uid_of(entry.pod)]
+
+
+def _identity(status: Obj) -> int:
+    """Kept instead of the status, for as long as its pod."""
+    return hash(orjson.dumps(status)) or 1  # 0: none was written
 
 
 def _is_same(one: Obj | None, other: Obj) -> bool:

@@ -182,6 +182,48 @@ def test_a_conflict_over_the_same_pod_is_tried_again():
     told(story)
 
 
+def changing_back(api):
+    """A webhook that alters every status that is written."""
+    asked, patch = [], api.patch
+
+    async def altered(resource, namespace, name, body, **options):
+        asked.append(body["status"])
+        told = {**body["status"], "phase": "Unknown"}
+        return await patch(resource, namespace, name, {**body, "status": told}, **options)
+
+    api.patch = altered
+    return asked
+
+
+def test_who_changes_back_what_was_written_is_answered_ever_more_seldom():
+    async def story(reporter, api, pod):
+        asked = changing_back(api)
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(100)
+        assert 10 < len(asked) < 30
+        reporter.set(pod, {"phase": "Running", "message": "new"})
+        await asyncio.sleep(0.05)  # what is new does not wait
+        assert any(status.get("message") == "new" for status in asked)
+        reporter.set_passing(pod, {"phase": "Running", "message": "newer"})
+        await asyncio.sleep(PASSING_SECONDS * 1.5)
+        assert any(status.get("message") == "newer" for status in asked)
+
+    told(story)
+
+
+def test_who_changes_back_what_was_written_does_not_keep_a_pod_from_being_deleted():
+    async def story(reporter, api, pod):
+        asked = changing_back(api)
+        reporter.set(pod, {"phase": "Succeeded"})
+        await asyncio.sleep(30)
+        reporter.delete(pod)
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web") is None
+        assert {status["phase"] for status in asked} == {"Succeeded"}
+
+    told(story)
+
+
 def test_of_a_pod_only_its_newest_version_is_kept():
     """Fifty thousand pods are fifty thousand objects, not twice as many."""
 
