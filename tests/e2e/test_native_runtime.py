@@ -253,6 +253,8 @@ def test_an_image_is_pulled_and_containers_outlive_the_agent(
     assert registry_image not in node.run("image", "list")
     assert f"imported {registry_image}" in node.run("image", "import", str(saved))
     node.run("image", "import", str(archive))  # which is the same image by another name
+    assert f"removed {registry_image}" in node.run("image", "rm", registry_image)
+    assert IMAGE in node.run("image", "list")
     assert "came now" in node.run("image", "pull", registry_image)
     mirrored = registry_image.replace(registry_image.split("/")[0], "registry.test")
     assert f"pulled {mirrored}" in node.run("image", "pull", mirrored)
@@ -262,7 +264,6 @@ def test_an_image_is_pulled_and_containers_outlive_the_agent(
 def test_a_containerd_runs_what_was_saved_here(node, cluster, tmp_path):
     """And the other way round, which every test does that imports an archive."""
     name, saved = "registry.test/test/saved:1", tmp_path / "saved.tar"
-    # An image of its own: to remove one is to remove all its names, and others use the other one.
     archive = busybox_archive(tmp_path / "named.tar", name, mark="saved")
     node.run("image", "import", str(archive))
     node.run("image", "save", name, "-f", str(saved))

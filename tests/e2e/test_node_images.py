@@ -140,10 +140,16 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
     run(kubectl, "by-node", image)
     kubectl.wait_phase("by-node", "Running")
     kubectl("delete", "pod", "--all", "--now")
+    # The same image by another name stays when this one goes.
+    said = own_cluster.run("image", "import", str(archive))
+    same = said.removeprefix("imported ").split()[0]
     assert f"removed {image}" in own_cluster.run("image", "rm", image)
     left = own_cluster.run("image", "list")
     assert image not in left
     assert for_plugin in left
+    assert same in left
+    assert f"removed {same}" in own_cluster.run("image", "rm", same)
+    assert same not in own_cluster.run("image", "list")
     with pytest.raises(AssertionError, match="no images are called"):
         own_cluster.run("image", "rm", image)
     own_cluster.stop()

@@ -45,7 +45,9 @@ def add_image(verbs: common.Verbs) -> None:
     saving.add_argument("-f", "--file", dest="target", metavar="FILE", required=True)
     for parser in (loading, pulling, saving):
         common.data_dir(parser)
-    removing = actions.add_parser("rm", help="remove an image, with all of its names")
+    removing = actions.add_parser(
+        "rm", help="remove a name of an image; with the last one (or by id) the image"
+    )
     removing.add_argument("file", metavar="IMAGE", help="a name or an id, as `list` shows it")
     common.data_dir(removing)
 

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
 from sampan.cmd.cluster.node import native_images
@@ -17,6 +18,9 @@ from sampan.kubelet.images.reference import InvalidReference, parse
 CONNECT_SECONDS = 10.0
 SHORTEST_ID = 4
 _STEP_BYTES = 1 << 20
+
+if TYPE_CHECKING:
+    from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
 
 class NoSuchImage(Exception):
@@ -74,9 +78,10 @@ def _run_native(images: native_images.NativeImages, action: str, name: str, othe
             _print_table(images.images())
         case "rm":
             image = _find(images.images(), name)
-            images.remove(image)
-            for gone in [*image.tags, *image.digests] or [image.id]:
-                print(f"removed {gone}")
+            gone = names_to_remove(image, name)
+            images.remove(image, gone)
+            for each in gone:
+                print(f"removed {each}")
 
 
 class _Progress:
@@ -162,17 +167,48 @@ async def _images(socket_path: str) -> list[Image]:
 
 
 async def _remove(socket_path: str, name: str) -> list[str]:
-    """The names that are gone. One image may have several: the runtime removes it by any."""
+    """The names that are gone. CRI knows only how to remove an image with all that it has."""
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
     runtime = CriRuntime(socket_path, SystemClock())
     try:
         await runtime.connect(CONNECT_SECONDS)
         image = _find(await runtime.images(), name)
-        await runtime.remove_image(image.id)
+        gone = names_to_remove(image, name)
+        if {*image.tags, *image.digests} <= {*gone}:
+            await runtime.remove_image(image.id)
+        else:
+            await asyncio.to_thread(image_transfer.untag, socket_path, gone)
+            await _wait_until_gone(runtime, gone)
     finally:
         await runtime.close()
-    return [*image.tags, *image.digests] or [image.id]
+    return gone
+
+
+async def _wait_until_gone(runtime: "CriRuntime", names: Sequence[str]) -> None:
+    """The runtime hears of it by events of its own."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + CONNECT_SECONDS
+    while any({*image.tags, *image.digests} & {*names} for image in await runtime.images()):
+        if clock.monotonic() > deadline:
+            raise ArchiveError(f"{names[0]} is gone, but the runtime still shows it")
+        await clock.sleep(0.005)
+
+
+def names_to_remove(image: Image, name: str) -> list[str]:
+    """One name of several goes alone, but for the digests of a repository that has no tag left;
+    an id, the last name, or a digest stands for all that it has (of the repository)."""
+    names = [*image.tags, *image.digests]
+    try:
+        asked = parse(name)
+    except InvalidReference:
+        return names or [image.id]
+    full = asked.full_name()
+    if full not in names:
+        return names or [image.id]  # it was meant by its id
+    mine = [each for each in names if parse(each).repository == asked.repository]
+    others = [each for each in image.tags if each != full and each in mine]
+    return [full] if full in image.tags and others else mine
 
 
 def _find(images: Sequence[Image], name: str) -> Image:

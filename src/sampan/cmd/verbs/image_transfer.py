@@ -1,4 +1,4 @@
-"""`sampan image pull|save|load`: images from registries, to files, and from Docker or podman.
+"""`sampan image pull|save|load|rm`: images from registries, to files, from Docker or podman.
 
 Job: have containerd's own `ctr` and the other engines do it; say how many bytes there were.
 Invariant: what a program says when it fails ends as one sentence.
@@ -44,6 +44,11 @@ def save(socket_path: str, name: str, path: Path) -> int:
     finally:
         beside.unlink(missing_ok=True)
     return path.stat().st_size
+
+
+def untag(socket_path: str, names: Sequence[str]) -> None:
+    """These names lead to no image any more; what has other names stays."""
+    _run([*_ctr(socket_path), "rm", *names])
 
 
 def engine(wanted: str) -> str:

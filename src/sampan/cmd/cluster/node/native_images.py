@@ -1,7 +1,7 @@
 """`sampan image` for a cluster whose node has no containerd: the images are files of its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster.node import native
@@ -39,11 +39,11 @@ class NativeImages:
     def images(self) -> list[Image]:
         return [image_of(stored) for stored in self._store.images()]
 
-    def remove(self, image: Image) -> None:
-        """Its names; the node takes the files away with its next removal."""
+    def remove(self, image: Image, names: Sequence[str]) -> None:
+        """These names of it; the node takes the files away with its next removal."""
         found = self._store.find(image.id)
         if found is not None:
-            self._store.remove(found)
+            self._store.remove(found, names)
 
     def save(self, name: str, file: Path) -> int:
         """How many bytes the archive has. It is whole, or not there."""
