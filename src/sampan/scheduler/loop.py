@@ -61,6 +61,7 @@ from sampan.scheduler.decision.decision_records import (
     record_object,
     refusing,
 )
+from sampan.scheduler.decision.leisure import Leisure
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.decision.rule_costs import RuleCosts
@@ -82,7 +83,6 @@ from sampan.scheduler.why.explain import CLAIM_DEALLOCATED, NO_CLAIMS, STILL_NOT
 if TYPE_CHECKING:  # loaded where a configuration asks for one
     from sampan.scheduler.extenders.extender import Extender
 
-CROWD = 8  # more pods than these wait: only the first get a full record
 MOST_EVENTS = 20_000  # that wait to be written; a burst of pods is bound faster than told of
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
 
@@ -125,6 +125,8 @@ class Scheduler:
         }
         self._nodes: dict[str, Obj] = {}  # as objects, for extenders
         self.records = Records()
+        self._leisure = Leisure()
+        self._detailed = False  # the decision that is being made
         [first, *others] = self._profiles.values()
         nominations = Nominations()
         hints = Hints(self._cache, nominations, first)
@@ -336,6 +338,8 @@ class Scheduler:
             return False
         row = waiting.pod
         pod = self._pending.objects[row.uid]
+        waiting_too = self._queue.count(Place.ACTIVE)
+        self._detailed = self._leisure.take(waiting_too, started)
         costs = self._measured(row)
         try:
             decision = await self._decide(pod, row)
@@ -354,9 +358,8 @@ class Scheduler:
         return True
 
     def _measured(self, row: PodInfo) -> RuleCosts | None:
-        """In a crowd the next decision counts more than what each rule of this one cost."""
-        is_alone = self._queue.count(Place.ACTIVE) < CROWD
-        costs = RuleCosts(self._clock) if is_alone and self._measures.traces.is_on else None
+        is_wanted = self._detailed and self._measures.traces.is_on
+        costs = RuleCosts(self._clock) if is_wanted else None
         self._batches[row.scheduler].costs = costs
         return costs
 
@@ -431,15 +434,13 @@ class Scheduler:
     # Remembering.
 
     def _remember(self, row: PodInfo, decision: Decision, said: str = "") -> None:
-        """In a crowd the details of those who found a place are left out: they cost more than the
-        decision."""
+        """In a hurry the details of those who found a place are left out."""
         nodes, profile = self._cache.snapshot(), self._profiles[row.scheduler]
         refused: Mapping[str, tuple[str, ...]] = {}
         best_nodes: tuple[tuple[str, int, Mapping[str, int]], ...] = ()
-        alone = self._queue.count(Place.ACTIVE) < CROWD
-        if alone or isinstance(decision, Refused):
+        if self._detailed or isinstance(decision, Refused):
             refused = refusing(row, nodes, profile)
-        if alone:
+        if self._detailed:
             best_nodes = best_of(row, nodes, profile)
         now = self._clock.now()
         self.records.put(Record(now, row, decision, refused, best_nodes, said))
