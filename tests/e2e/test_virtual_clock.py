@@ -3,6 +3,7 @@
 import pytest
 
 from sampan.api.errors import BadRequest, Forbidden
+from sampan.api.objects import seconds_of
 from sampan.client.blocking import BlockingClient
 from sampan.client.kubeconfig import load
 from sampan.testing.parts.sampan_process import SampanProcess
@@ -53,6 +54,18 @@ def api(sampan):
     client = BlockingClient(connection_of(sampan), timeout_seconds=60.0)
     yield client
     client.close()
+
+
+def test_leases_are_renewed_for_those_who_read_them_and_nothing_is_written_for_nobody(api):
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    configmaps = "/api/v1/configmaps"
+    api.json("POST", f"{CLOCK}/settle", body={})
+    before = api.json("GET", configmaps)["metadata"]["resourceVersion"]
+    moved = api.json("POST", f"{CLOCK}/advance", body={"duration": "10m"})
+    assert api.json("GET", configmaps)["metadata"]["resourceVersion"] == before
+    for lease in api.json("GET", leases)["items"]:
+        assert seconds_of(lease["spec"]["renewTime"]) == moved["seconds"]
+    assert readiness(api) == {"large-0": "True", "small-0": "True"}
 
 
 def test_time_moves_when_it_is_told_to_and_everything_due_happens(api):

@@ -132,6 +132,10 @@ class AllInOne:
         assert self._cluster_api is not None
         self._nodes_started = True
         self.nodes.act_together(Together(self._server.renew_leases, self._server.register_nodes))
+        if isinstance(self.nodes, SimulatedNodes) and self._surroundings is not None:
+            leases = self.nodes.leases_on_demand()
+            if leases is not None:
+                self._surroundings.renew_on_demand(leases)
         clients, tls = self._client_maker(self._server), self._cluster_api.tls_of_node()
         await self.nodes.start(clients, self._metrics, tls)
         if self._outside is not None:
@@ -188,6 +192,8 @@ class AllInOne:
         if self._settings.scheduler:
             self._start_scheduler(duties)
         simulated = isinstance(self.nodes, SimulatedNodes)
+        if isinstance(self.nodes, SimulatedNodes):
+            duties = replace(duties, attended=self.nodes.attends)
         sign = self._server.sign_account_token
         work = duties.controlling(pki.Pki(self._data.pki), sign, gives_ranges=not simulated)
         self._tasks.supervise("kube-controller-manager", work)

@@ -11,7 +11,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj
@@ -31,6 +31,9 @@ from sampan.core.telemetry.loop_watch import LoopWatch
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store, StoreError
 from sampan.store.open import open_store
+
+if TYPE_CHECKING:
+    from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 
 HTTP_GRACE_SECONDS = 2.0
 BOOKMARK_SECONDS = 60.0
@@ -59,6 +62,9 @@ class Surroundings(Protocol):
 
     def around(self, handler: Handler) -> Handler:
         """What requests meet instead of the handler."""
+
+    def renew_on_demand(self, leases: "LeasesOnDemand") -> None:
+        """From now on nodes' leases are renewed when somebody reads them."""
 
     def between(self, user: str, backend: Backend) -> Backend:
         """What a part of this process that acts as `user` meets instead of the server."""

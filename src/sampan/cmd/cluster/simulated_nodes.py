@@ -116,6 +116,13 @@ class SimulatedNodes:
     def act_together(self, together: Together) -> None:
         self._renew, self._register_all = together.renew, together.register
 
+    def leases_on_demand(self) -> "LeasesOnDemand | None":
+        """Where time is virtual; not of so many nodes that few of them have an agent."""
+        virtual = self._settings.clock == "virtual" and not self._settings.quiet_nodes
+        if not virtual or self._renew is None or len(self._shapes) > MANY_NODES:
+            return None
+        return self.renew_on_demand(self._renew)
+
     def renew_on_demand(self, renew: Renew) -> "LeasesOnDemand":
         """Where time is virtual, and whoever calls this tells of those that read leases, and asks
         `attends` before a node counts as silent."""

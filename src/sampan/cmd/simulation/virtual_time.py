@@ -13,10 +13,12 @@ from sampan.api.objects import Obj, time_text
 from sampan.api.rules.durations import DurationError, long_seconds
 from sampan.apiserver.server import ApiServer
 from sampan.client.inprocess import Backend
+from sampan.cmd.simulation.lease_readers import LeaseReaders
 from sampan.core.clock import Clock
 from sampan.core.http.messages import Handler, Limits
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop, VirtualClock
 from sampan.core.virtual_time.outside import Outside
+from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 from sampan.store.contract import Store
 
 PATH = "/sampan/v1/clock"
@@ -37,11 +39,19 @@ class VirtualTime:
         self._revision: Callable[[], int] = lambda: 0
         outside = Outside(lambda: self._revision())
         self._around = outside.around
+        self._readers: LeaseReaders | None = None
         loop.awaits_outside = outside.awaited
 
     def around(self, handler: Handler) -> Handler:
-        """The same handler; clients who watch get a moment to react whenever time moves."""
-        return self._around(handler)
+        """The same handler; clients who watch get a moment to react whenever time moves, and who
+        reads leases finds them renewed."""
+        self._readers = LeaseReaders(handler)
+        return self._around(self._readers)
+
+    def renew_on_demand(self, leases: LeasesOnDemand) -> None:
+        """A week is many heartbeats, and nobody reads most of them."""
+        assert self._readers is not None, "the API is served before there are nodes"
+        self._readers.leases = leases
 
     def between(self, user: str, backend: Backend) -> Backend:
         """Parts of the cluster are inside of its time."""

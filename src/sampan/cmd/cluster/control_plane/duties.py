@@ -44,6 +44,7 @@ class Duties:
     metrics: Metrics
     rng: random.Random
     shared: bool  # other processes use the same store
+    attended: Callable[[str], bool] = lambda _node: False  # nodes that do not fall silent unnoticed
 
     def scheduling(self, configuration: "Configuration") -> "tuple[Scheduler, Work]":
         from sampan.cmd.cluster.schedulers import lease_of, measured, scheduler_of
@@ -75,7 +76,9 @@ class Duties:
         informers = Informers(client, clock=self.clock, rng=self.rng)
         ca = Ca(keys.ca.read_bytes(), keys.ca_key.read_bytes())
         cidrs = ranges.cluster if gives_ranges else ()
-        offered = ControllerSettings(keys.ca.read_text(), ca, sign, cidrs, clock=self.clock)
+        offered = ControllerSettings(
+            keys.ca.read_text(), ca, sign, cidrs, clock=self.clock, attended=self.attended
+        )
         if self.settings.quiet_nodes:
             offered = replace(offered, node_grace_seconds=QUIET_GRACE_SECONDS)
         controllers = chosen_controllers(offered, self.settings.controllers)

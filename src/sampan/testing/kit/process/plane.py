@@ -30,6 +30,7 @@ from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.lab.recording import nodes_document
 from sampan.cmd.settings import UpSettings
+from sampan.cmd.simulation.lease_readers import LeaseReaders
 from sampan.cmd.snapshot.restore import restore
 from sampan.cmd.snapshot.snapshot_file import BadSnapshot, read
 from sampan.controllers.access.csr_signing import Ca
@@ -51,7 +52,6 @@ from sampan.store.contract import Store
 from sampan.store.open import open_store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
 from sampan.testing.kit.process.held_cluster import Failure
-from sampan.testing.kit.process.lease_readers import LeaseReaders
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import CannotStart, Spec

@@ -21,6 +21,7 @@ from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.http.messages import Handler, Limits
 from sampan.kubelet.contracts.runtime import Runtime
+from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 from sampan.store.contract import Store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
 from sampan.testing.kit.process.held_cluster import Failure
@@ -63,6 +64,9 @@ class RealPlane:
     def between(self, user: str, backend: Backend) -> Backend:
         node = user.removeprefix(_NODE)
         return backend if node == user else self.ways.setdefault(node, SeveredBackend(backend))
+
+    def renew_on_demand(self, leases: LeasesOnDemand) -> None:
+        """Real time has no idle weeks."""
 
     def let_go(self) -> None:
         for way in self.ways.values():

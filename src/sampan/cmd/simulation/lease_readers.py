@@ -14,12 +14,12 @@ GROUP_PATH, PLURAL = "/apis/coordination.k8s.io/", "/leases"
 
 
 class LeaseReaders:
-    def __init__(self, handler: Handler, leases: LeasesOnDemand | None) -> None:
+    def __init__(self, handler: Handler, leases: LeasesOnDemand | None = None) -> None:
         """Without leases on demand: nothing to do."""
-        self._handler, self._leases = handler, leases
+        self._handler, self.leases = handler, leases
 
     async def __call__(self, request: Request) -> Reply:
-        leases = self._leases
+        leases = self.leases
         path = request.path
         if leases is None or not (path.startswith(GROUP_PATH) and PLURAL in path):
             return await self._handler(request)
