@@ -104,11 +104,11 @@ async def create(programs: Programs, container: str, files: ConmonFiles, stdio: 
     )  # fmt: skip
     process: Child | None = None
     try:
+        os.write(go, b"\0")  # it is where it is to run: it waits for nothing
         process = await spawn(launch)
         os.close(tell)
         os.close(go_read)
         tell = go_read = -1
-        os.write(go, b"\0")
         async with asyncio.timeout(START_SECONDS):
             said = await _answer(told, programs, container)
             await process.wait()

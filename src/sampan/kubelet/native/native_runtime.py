@@ -51,6 +51,7 @@ from sampan.kubelet.native.sandboxes import (
     sandbox_status,
 )
 from sampan.kubelet.native.streams.answers import NativeStreams
+from sampan.runtime.cgroup_moves import CgroupMoves
 from sampan.runtime.images.claims import Claim
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.image_store import ImageStore, StoredImage
@@ -77,6 +78,7 @@ class NativeRuntime:
         self._images = images or NodeImages(image_store(root), (), clock)
         self.store = self._images.store
         self._sandboxes = Sandboxes(root / "sandboxes", programs, network, clock)
+        self._moves = CgroupMoves()
         self._containers = Containers(root / "containers", programs, self._sandboxes, clock)
         self.local_streams: LocalStreams | None = NativeStreams(self)
 
@@ -131,6 +133,7 @@ class NativeRuntime:
     # ---- sandboxes
 
     async def run_sandbox(self, spec: SandboxSpec) -> str:
+        self._moves.expect()
         return await self._sandboxes.run(spec)
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
@@ -160,6 +163,7 @@ class NativeRuntime:
         surrounding = self._sandboxes.get(sandbox_id)
         if surrounding is None or not surrounding.ready:
             raise RuntimeFailure(f"sandbox {sandbox_id} is not running")
+        self._moves.expect()
         with translated_failures("the image"), self.store.claims.claiming() as claim:
             volumes = {mount.image for mount in container.mounts if mount.image}
             images = ContainerImages(
@@ -177,7 +181,11 @@ class NativeRuntime:
         return UnpackedImage(image, await self.store.lowers(image))
 
     async def start_container(self, container_id: str) -> None:
-        await self._containers.start(container_id)
+        self._moves.expect()
+        try:
+            await self._containers.start(container_id)
+        finally:
+            self._moves.end()
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
         await self._containers.stop(container_id, grace_seconds)
