@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-import orjson
-
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
@@ -67,35 +65,18 @@ class Call:
 class Item:
     """One object as the watch cache holds it: parsed and serialised, both with its revision."""
 
-    __slots__ = ("as_is", "data", "forms", "key", "obj", "revision")
+    __slots__ = ("as_is", "data", "forms", "key", "obj", "revision", "size")
 
     def __init__(self, key: str, revision: int, obj: Obj, data: bytes) -> None:
         self.key = key
         self.revision = revision
         self.obj = obj
         self.data = data
+        self.size = len(data)  # about
         # Of a custom kind: the schema that shows the item as it is, and the item as others do,
         # once somebody has asked.
         self.as_is: object = None
         self.forms: dict[Any, Item] | None = None
-
-
-class PackedItem(Item):
-    """Of a kind that is written often and read seldom: parsed whenever somebody asks. A parsed
-    object takes several times the memory of its bytes."""
-
-    __slots__ = ()
-
-    def __init__(self, key: str, revision: int, data: bytes) -> None:
-        self.key = key
-        self.revision = revision
-        self.data = data
-        self.as_is = self.forms = None
-
-    @property
-    def obj(self) -> Obj:  # type: ignore[override]  # read-only, as every item's should be
-        found: Obj = orjson.loads(self.data)
-        return found
 
 
 @dataclass(slots=True)

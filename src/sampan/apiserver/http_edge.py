@@ -155,7 +155,11 @@ class HttpEdge:
                 self._abandon(served, sys.exc_info()[1])
         ended, seat = self._clock.monotonic(), served.seat
         if seat is not None:
-            if seat.seats > 1 and isinstance(reply, Response) and reply.size() >= LARGE_BYTES:
+            if (
+                seat.seats > 1
+                and isinstance(reply, Response)
+                and reply.about_bytes() >= LARGE_BYTES
+            ):
                 self._leave_when_sent(seat, reply)
             else:
                 seat.leave(ended)

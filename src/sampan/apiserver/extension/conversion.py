@@ -48,7 +48,7 @@ class Conversions:
         if custom is None:
             return
         waiting = [item for item in items if not has_form(custom, item)]
-        weight = sum(len(item.data) for item in waiting)
+        weight = sum(item.size for item in waiting)
         if waiting and not custom.is_compiled:
             weight += custom.schema_bytes
         if weight > LARGE_BYTES:

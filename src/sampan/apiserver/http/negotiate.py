@@ -150,24 +150,22 @@ def list_head(
 
 
 class ListPieces:
-    """The list's JSON, joined from what the cache has: nothing is serialised again, and what may be
-    megabytes is put together a step at a time."""
+    """The list's JSON, joined from what the cache has, a step at a time: it may be megabytes, which
+    exist nowhere else where the cache keeps no bytes."""
 
     def __init__(self, head: Obj, items: Sequence[Item]) -> None:
-        self._parts = [item.data for item in items] or [b""]
-        self._parts[0] = b"".join((orjson.dumps(head)[:-1], b',"items":[', self._parts[0]))
-        self._parts[-1] += b"]}"
-        self._length = sum(map(len, self._parts)) + len(self._parts) - 1
-
-    def __len__(self) -> int:
-        return self._length
+        self._start = orjson.dumps(head)[:-1] + b',"items":['
+        self._items = items
+        self.about_bytes = len(self._start) + sum(item.size for item in items)
 
     def __iter__(self) -> Iterator[bytes]:
-        parts = self._parts
-        at_once = max(1, len(parts) * STEP_BYTES // self._length)
-        yield b",".join(parts[:at_once])
-        for at in range(at_once, len(parts), at_once):
-            yield b"," + b",".join(parts[at : at + at_once])
+        items = self._items
+        at_once = max(1, len(items) * STEP_BYTES // self.about_bytes)
+        start = self._start
+        for at in range(0, len(items), at_once):
+            yield start + b",".join([item.data for item in items[at : at + at_once]])
+            start = b","
+        yield b"]}" if items else start + b"]}"
 
 
 def partial(obj: Obj, version: str) -> Obj:

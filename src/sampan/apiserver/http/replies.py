@@ -118,7 +118,7 @@ def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
         body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
     else:
         pieces = ListPieces(head, items)
-        if len(pieces) > STEP_BYTES:
+        if pieces.about_bytes > STEP_BYTES:
             return Response(200, headers_of(JSON, answer.warnings), pieces=pieces)
         body = b"".join(pieces)
     return Response(200, headers_of(JSON, answer.warnings), body)
@@ -141,7 +141,7 @@ def error_reply(error: ApiError) -> Response:
 
 async def compress(reply: Response, accept_encoding: str) -> Response:
     """Large answers are compressed, in a thread: others need not wait for it."""
-    if not gzip_wanted(accept_encoding, reply.size()):
+    if not gzip_wanted(accept_encoding, reply.about_bytes()):
         return reply
     body = await asyncio.to_thread(lambda: gzip_bytes(reply.whole()))
     headers = [*reply.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]

@@ -25,6 +25,7 @@ from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, is_deleted
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.custom_resources import shown_item
+from sampan.apiserver.storage.kept_items import AlikeItem
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
@@ -211,7 +212,7 @@ def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
     if resource.custom is not None:
         item = shown_item(resource, item)
     if resource.stored_in == ("", ""):
-        return Answer(item.obj, item.data, code)
+        return Answer(item.obj, None if type(item) is AlikeItem else item.data, code)
     return Answer(convert.from_stored(resource, item.obj), None, code)
 
 

@@ -10,15 +10,19 @@ from collections.abc import Sequence
 
 import orjson
 
-from sampan.api.calls import Item, PackedItem
+from sampan.api.calls import Item
 from sampan.api.objects import Obj
+from sampan.apiserver.storage.kept_items import AlikeItem, PackedItem
+from sampan.apiserver.storage.packing import Packed, Patterns
 from sampan.apiserver.storage.sharing import SharedValues
 
 _METADATA = b'"metadata":{'
 _REVISION = b'"resourceVersion":"'
+_REASON = b'"reason":"'
 _SELDOM_READ = b'{"apiVersion":"v1","kind":"Event",'
 _NOTHING: Obj = {}
 _FROM_TEMPLATES = b'{"apiVersion":"v1","kind":"Pod",'
+_ALIKE_BYTES = 16 * 1024  # what is larger has little in common with others, and takes long to write
 _SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
 _SHARED_METADATA = ("namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
 
@@ -47,21 +51,34 @@ def with_revision(value: bytes, revision: int) -> bytes:
     return b'%b"resourceVersion":"%d",%b' % (value[:at], revision, value[at:])
 
 
-def item_from(key: str, value: bytes, revision: int, obj: Obj | None) -> Item:
-    """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it."""
+def item_from(
+    key: str, value: bytes, revision: int, obj: Obj | None, patterns: Patterns | None = None
+) -> Item:
+    """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it.
+    `patterns`: of an item that is kept for long."""
     if value.startswith(_SELDOM_READ):
-        return PackedItem(key, revision, with_revision(value, revision))
+        text = with_revision(value, revision)
+        packed = Packed(text, None) if patterns is None else patterns.pack(_reason(value), text)
+        return PackedItem(key, revision, packed)
     if obj is None:
         obj = orjson.loads(value)
     obj["metadata"]["resourceVersion"] = str(revision)
+    if value.startswith(_FROM_TEMPLATES) and len(value) <= _ALIKE_BYTES:
+        return AlikeItem(key, revision, obj, len(value))
     return Item(key, revision, obj, with_revision(value, revision))
+
+
+def _reason(event: bytes) -> bytes:
+    """Events of one reason are alike."""
+    start = event.find(_REASON) + len(_REASON)
+    return event[start : event.find(b'"', start)]
 
 
 def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     """Most of a pod is its template's: containers, volumes, tolerations, labels, owners, and which
     fields belong to whom. Parsed, that takes several times the memory of what is the pod's own. Of
     a new item, which nobody has seen."""
-    if not item.data.startswith(_FROM_TEMPLATES):
+    if type(item) is not AlikeItem:
         return
     obj = item.obj
     old: Obj = before.obj if before is not None else _NOTHING
@@ -101,22 +118,25 @@ def _shared_entry(entry: Obj, known: Sequence[Obj], sharing: SharedValues) -> Ob
 
 def at_revision(item: Item, revision: int) -> Item:
     """The same content under a later revision: what a deletion shows of the object."""
+    metadata = {**item.obj["metadata"], "resourceVersion": str(revision)}
+    obj = {**item.obj, "metadata": metadata}
+    if type(item) is AlikeItem:
+        return AlikeItem(item.key, revision, obj, item.size)
     data = item.data
     start = data.index(_METADATA) + len(_METADATA) + len(_REVISION)
     end = data.index(b'"', start)
-    shown = b"%b%d%b" % (data[:start], revision, data[end:])
-    metadata = {**item.obj["metadata"], "resourceVersion": str(revision)}
-    return Item(item.key, revision, {**item.obj, "metadata": metadata}, shown)
+    return Item(item.key, revision, obj, b"%b%d%b" % (data[:start], revision, data[end:]))
 
 
 def same_content(item: Item, value: bytes, ordered: Obj) -> bool:
     """Whether writing `value`, the bytes of `ordered`, over `item` would change nothing. The same
     fields in another order are as long, and only then worth a second look."""
-    written = with_revision(value, item.revision)
-    if written == item.data:
-        return True
-    if len(written) != len(item.data):
-        return False
+    if type(item) is not AlikeItem:
+        written = with_revision(value, item.revision)
+        if written == item.data:
+            return True
+        if len(written) != len(item.data):
+            return False
     stored = dict(item.obj["metadata"])
     stored.pop("resourceVersion", None)
     return {**item.obj, "metadata": stored} == ordered

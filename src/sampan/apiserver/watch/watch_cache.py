@@ -20,6 +20,7 @@ from itertools import count
 from sampan.api.calls import Event, Item
 from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
+from sampan.apiserver.storage.packing import Patterns
 from sampan.apiserver.storage.sharing import SharedValues
 from sampan.apiserver.storage.stored_form import at_revision, item_from, share_parts
 from sampan.core.clock import Clock
@@ -305,7 +306,7 @@ class WatchCache:
         self._clock = clock
         self._kinds: dict[str, KindCache] = {}
         self._handed: dict[tuple[str, bytes], Obj] = {}
-        self._sharing = SharedValues()
+        self._sharing, self._patterns = SharedValues(), Patterns()
         self._waiting: list[Waiter] = []
         self._ticket = count()
         self._tasks = Tasks("watch-cache")
@@ -396,7 +397,7 @@ class WatchCache:
             page = await self._store.range(ROOT, start=start, limit=LOAD_PAGE, revision=revision)
             for entry in page.entries:
                 prefix, key = split_key(entry.key)
-                item = item_from(key, entry.value, entry.revision, None)
+                item = item_from(key, entry.value, entry.revision, None, self._patterns)
                 others = found.setdefault(prefix, [])
                 # Neighbours are often of one template.
                 share_parts(item, others[-1] if others else None, self._sharing)
@@ -443,7 +444,7 @@ class WatchCache:
         item = None
         if entry is not None:
             obj = self._handed.pop((entry.key, entry.value), None)
-            item = item_from(key, entry.value, entry.revision, obj)
+            item = item_from(key, entry.value, entry.revision, obj, self._patterns)
             share_parts(item, kind.items.get(key), self._sharing)
         kind.change(key, change.revision, item, now)
 

@@ -99,7 +99,7 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         item = await parts.registry.current(resource, call.namespace, call.name)
         await parts.conversions.prepare(resource, (item,))
         old = in_version_of(resource, item)
-        size = max(weight_of(call), len(item.data))
+        size = max(weight_of(call), item.size)
         changed = partial(_change, parts, user, call, what, old)
         new = await parts.conversions.with_forms(partial(parts.beside, size, changed))
         call.marks.at("change")

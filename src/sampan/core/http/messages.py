@@ -58,10 +58,9 @@ class Request:
 
 class Pieces(Protocol):
     """A large body that is put together while it is written: what a copy of it all would cost is
-    never paid, and the client reads one piece while the next is made."""
+    never paid, and the client reads one piece while the next is made. It is sent in chunks."""
 
-    def __len__(self) -> int:
-        """In bytes, of all pieces."""
+    about_bytes: int  # of all pieces; how many exactly is known when they are there
 
     def __iter__(self) -> Iterator[bytes]: ...
 
@@ -75,8 +74,8 @@ class Response:
     sent: Callable[[], None] | None = None
     pieces: Pieces | None = None  # instead of `body`
 
-    def size(self) -> int:
-        return len(self.body) if self.pieces is None else len(self.pieces)
+    def about_bytes(self) -> int:
+        return len(self.body) if self.pieces is None else self.pieces.about_bytes
 
     def whole(self) -> bytes:
         return self.body if self.pieces is None else b"".join(self.pieces)

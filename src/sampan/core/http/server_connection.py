@@ -40,6 +40,7 @@ from sampan.core.tasks import Tasks
 
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
+CHUNKED = "transfer-encoding: chunked\r\n"
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 
 
@@ -314,17 +315,22 @@ class ServerConnection(asyncio.Protocol):
         one while we encrypt the next, and only what is under way is held twice."""
         framing = self._shared.date_line(self._loop.time())
         bodyless = has_no_body(reply.status)
-        if not bodyless:
-            framing += f"content-length: {reply.size()}\r\n"
+        body, pieces = reply.body, reply.pieces
+        if pieces is not None and not item.chunks_allowed:
+            body, pieces = reply.whole(), None
+        if pieces is not None:
+            framing += CHUNKED
+        elif not bodyless:
+            framing += f"content-length: {len(body)}\r\n"
         head = render_head(reply.status, reply.headers, framing + _persistence(item, keep_alive))
         if bodyless or item.request.method == "HEAD":
             self._transport.write(head)
             return ()
-        if reply.pieces is None and len(reply.body) < JOINED_BYTES:
-            self._transport.write(head + reply.body)
+        if pieces is None and len(body) < JOINED_BYTES:
+            self._transport.write(head + body)
             return ()
         self._transport.write(head)
-        return _steps(reply.body) if reply.pieces is None else reply.pieces
+        return _steps(body) if pieces is None else _chunks(pieces)
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
@@ -335,7 +341,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             framing = self._shared.date_line(self._loop.time()) + _persistence(item, keep_alive)
             if chunked and not has_no_body(reply.status):
-                framing += "transfer-encoding: chunked\r\n"
+                framing += CHUNKED
             head = render_head(reply.status, reply.headers, framing)
             self._answering = None
             self._transport.write(head)
@@ -475,6 +481,11 @@ class ServerConnection(asyncio.Protocol):
 def _steps(body: bytes) -> Iterator[memoryview]:
     whole = memoryview(body)
     return (whole[at : at + STEP_BYTES] for at in range(0, len(body), STEP_BYTES))
+
+
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    yield from map(render_chunk, pieces)
+    yield LAST_CHUNK
 
 
 def _persistence(item: Arrived, keep_alive: bool) -> str:

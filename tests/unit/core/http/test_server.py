@@ -132,6 +132,44 @@ def test_head_is_answered_with_the_length_and_without_the_body():
     asyncio.run(story())
 
 
+class Halves:
+    about_bytes = 1
+
+    def __iter__(self):
+        yield from (b"one half, ", b"the other")
+
+
+async def in_pieces(_: Request) -> Response:
+    return Response(200, PLAIN, pieces=Halves())
+
+
+def test_a_body_in_pieces_is_sent_in_chunks_and_the_connection_goes_on():
+    async def story():
+        async with serving(in_pieces) as running:
+            client = await running.client()
+            for _ in range(2):
+                client.send(GET)
+                head = await client.head()
+                assert b"transfer-encoding: chunked\r\n" in head
+                assert b"content-length" not in head
+                body = await client.reader.readuntil(b"0\r\n\r\n")
+                assert body == b"a\r\none half, \r\n9\r\nthe other\r\n0\r\n\r\n"
+
+    asyncio.run(story())
+
+
+def test_a_client_that_knows_no_chunks_gets_pieces_as_one_body():
+    async def story():
+        async with serving(in_pieces) as running:
+            client = await running.client()
+            client.send(b"GET / HTTP/1.0\r\n\r\n")
+            whole = await client.rest()
+            assert b"content-length: 19\r\n" in whole
+            assert whole.endswith(b"\r\n\r\none half, the other")
+
+    asyncio.run(story())
+
+
 def test_http_1_0_is_answered_and_closed():
     async def story():
         async with serving(echo) as running:
