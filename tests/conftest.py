@@ -1,8 +1,10 @@
 """For all tests: Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
 that refuse to be changed; and programs that need not compile sampan at each start, whatever the
-environment says."""
+environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
+has them ignore it."""
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -14,3 +16,4 @@ settings.register_profile("sampan", deadline=None, print_blob=True)
 settings.load_profile("sampan")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # of processes that tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)

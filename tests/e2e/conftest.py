@@ -1,5 +1,6 @@
 """Real parts for the end-to-end tests: one cluster and one registry for the whole run."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -119,3 +120,11 @@ def own_cluster():
     cluster.reset()
     assert cluster.leftovers() == {}
     shutil.rmtree(root)
+
+
+@pytest.fixture
+def leaves_connections():
+    """For libraries that leave theirs open: what is collected with the test that made it cannot be
+    collected by chance in another one, which would fail for it."""
+    yield
+    gc.collect()

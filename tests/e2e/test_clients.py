@@ -186,6 +186,7 @@ def test_the_generated_client_reads_what_it_wrote(official, namespace):
 # --- kr8s ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("leaves_connections")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -261,6 +261,9 @@ def test_the_dynamic_client_of_the_official_library(control_plane):
             keels.get(name="k", namespace="default")
 
 
+@pytest.mark.usefixtures("leaves_connections")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_kr8s_with_a_class_of_its_own(control_plane):
     defined(control_plane, "oars", "Oar")
 

@@ -442,6 +442,7 @@ def test_without_some_controllers():
         c.assert_count("replicasets", 0, timeout=0.1)
 
 
+@pytest.mark.usefixtures("leaves_connections")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # theirs: not all of them can be closed
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -491,6 +492,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n"}}
 BAD = {"rate": 0.5, "kinds": ["conflict", "throttled", "error", "lost"]}
 
 
+@pytest.mark.usefixtures("leaves_connections")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_faults_come_by_seed_and_spare_the_test_itself():
