@@ -120,6 +120,8 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
         from sampan.core.metrics import Metrics
         from sampan.core.tasks import Tasks
         from sampan.network import cni
+        from sampan.network.nftables.questions import WrittenRules
+        from sampan.network.pods.pod_interfaces import PodInterfaces
         from sampan.network.policies.enforcer import POLICIES, EnforcerSettings, PolicyEnforcer
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
         from sampan.testing.worlds.small_api import SmallApi
@@ -129,7 +131,7 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
         def rules(table):
             command = ["nft", "list", "table", "ip", table]
             shown = subprocess.run(command, capture_output=True, text=True)
-            return shown.stdout
+            return sorted(shown.stdout.splitlines())  # who comes first may write first
 
         def handle(table):
             # Another one when the table was made again.
@@ -139,7 +141,12 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
 
         async def story(data):
             network = cni.set_up(data, ("10.96.0.0/12",))
+            written = WrittenRules.now()
             table, clock = cni.nft_table(network), SystemClock()
+            untouched = rules(table)
+            assert written.are_the_last()
+            subprocess.run(["nft", f"flush chain ip {table} services"], check=True)
+            subprocess.run(["nft", f"flush chain ip {table} hook-ingress"], check=True)
             api, tasks = SmallApi(clock), Tasks("test")
             meta = {"name": "s", "namespace": "default"}
             ports = [{"port": 80, "protocol": "TCP"}]
@@ -153,18 +160,24 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
             await api.create(PODS, pod, "default")
             informers = Informers(api, clock=clock)
             place = cni.proxy_place(network, ("10.96.0.0/12",))
-            proxy = ServiceProxy(ProxySettings(place, "n"), informers, clock, Metrics())
-            enforcer = PolicyEnforcer(EnforcerSettings(table, "n"), informers, clock, Metrics())
+            settings = ProxySettings(place, "n", written=written)
+            proxy = ServiceProxy(settings, informers, clock, Metrics())
+            policed = EnforcerSettings(table, "n", written=written)
+            enforcer = PolicyEnforcer(policed, informers, clock, Metrics())
             proxy.call_when_restored(enforcer.reload)
+            interfaces = PodInterfaces(cni.interface_settings(data, network))
+            await interfaces.start(written)
+            proxy.call_when_restored(interfaces.restore_soon)
             informers.start()
             tasks.supervise("proxy", proxy.run)
             await proxy.ready.wait()
             tasks.supervise("enforcer", enforcer.run)
             await enforcer.ready.wait()
             async with asyncio.timeout(60):
-                while not all(known in rules(table) for known in KNOWN):
+                while not all(known in str(rules(table)) for known in KNOWN):
                     await asyncio.sleep(0.02)
             whole, here = rules(table), f"ip {table}"
+            assert set(untouched) <= set(whole), whole
             for mischief in (
                 "flush ruleset",
                 f"flush chain {here} services",
@@ -189,11 +202,12 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
             again = {"name": "t", "namespace": "default"}
             await api.create(SERVICES, {"metadata": again, "spec": more}, "default")
             async with asyncio.timeout(60):
-                while "10.96.0.8 . tcp . 80" not in rules(table):
+                while "10.96.0.8 . tcp . 80" not in str(rules(table)):
                     await asyncio.sleep(0.02)
             assert handle(table) == before
             await tasks.stop()
             await informers.stop()
+            await interfaces.stop()
             cni.tear_down(data)
             print("restored")
 

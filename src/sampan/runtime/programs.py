@@ -79,16 +79,22 @@ def _copy_in_memory(program: bytes) -> int:
 
 
 def find_programs(state: Path, search_path: str, *, limits: bool = True) -> Programs:
-    """Raises ProgramsMissing."""
-    conmon = shutil.which("conmon", path=search_path)
-    name = next((name for name in ("crun", "runc") if shutil.which(name, path=search_path)), "")
-    missing = [what for what, there in (("conmon", conmon), ("crun", name)) if not there]
-    if conmon is None or not name:
-        raise ProgramsMissing(f"{' and '.join(missing)} (apt-get install {' '.join(missing)})")
-    runtime = shutil.which(name, path=search_path)
-    assert runtime is not None
+    """Asked for their version, that is, they were seen to work. Raises ProgramsMissing."""
+    name, runtime, conmon = look_for_programs(search_path)
     hides_unified = name == "crun" and os.path.exists(f"{UNIFIED}/cgroup.procs")
     return Programs(runtime, conmon, str(state), name, _version(runtime), hides_unified, limits)
+
+
+def look_for_programs(search_path: str) -> tuple[str, str, str]:
+    """The OCI runtime's name, where it is, and where conmon is. Raises ProgramsMissing."""
+    conmon = shutil.which("conmon", path=search_path)
+    for name in ("crun", "runc"):
+        if (runtime := shutil.which(name, path=search_path)) is not None:
+            break
+    missing = [what for what, there in (("conmon", conmon), ("crun", runtime)) if not there]
+    if conmon is None or runtime is None:
+        raise ProgramsMissing(f"{' and '.join(missing)} (apt-get install {' '.join(missing)})")
+    return name, runtime, conmon
 
 
 @functools.cache

@@ -125,7 +125,9 @@ def _missing_programs(settings: UpSettings) -> list[str]:
     from sampan.kubelet.containerd.config import search_path
 
     os.environ["PATH"] = search_path(os.environ)
-    return native.what_is_missing(interfaces=_has_interfaces(settings))
+    return native.what_is_missing(
+        interfaces=_has_interfaces(settings), tried=settings.runtime == "auto"
+    )
 
 
 def missing_parts(settings: UpSettings) -> list[str]:

@@ -86,7 +86,10 @@ class DataDir:
         return found if isinstance(found, dict) else {}
 
     def remember(self, **facts: Any) -> None:
-        write_private(self.record_file, json.dumps({**self.record(), **facts}, indent=1).encode())
+        """Nothing is written where it is known: a start again does not wait for the disk."""
+        known = self.record()
+        if known != (new := {**known, **facts}):
+            write_private(self.record_file, json.dumps(new, indent=1).encode())
 
 
 class Lock:

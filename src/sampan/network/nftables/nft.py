@@ -19,20 +19,11 @@ class NftError(Exception):
 
 def run(script: str) -> None:
     """All of it or nothing."""
-    _call(["-f", "-"], script)
-
-
-def ask(question: str) -> str:
-    """The answer as JSON."""
-    return _call(["-j", *question.split()])
-
-
-def _call(arguments: list[str], script: str = "") -> str:
     if shutil.which("nft") is None:
         raise NftError("the program nft is not there (package nftables)")
     try:
         done = subprocess.run(
-            ["nft", *arguments], input=script, text=True, capture_output=True,
+            ["nft", "-f", "-"], input=script, text=True, capture_output=True,
             timeout=_SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -40,7 +31,6 @@ def _call(arguments: list[str], script: str = "") -> str:
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise NftError(f"nft refuses the rules: {lines[0]}")
-    return done.stdout
 
 
 def write(family: str, table: str, script: str) -> None:

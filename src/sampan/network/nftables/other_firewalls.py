@@ -4,31 +4,28 @@ Job: find the chains that what pods send and get has to pass. What iptables made
     there we set rules of our own (network/iptables.py).
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from sampan.network.nftables import nft
+from sampan.network.nftables.questions import BaseChain, base_chains
 
-_FORWARD = "forward"
-
-
-def dropping_chains(listed: str, own_table: str) -> list[str]:
-    """Of what `nft -j list chains` said: `inet filter forward`. Pure."""
-    return sorted(set(_dropping(listed, own_table)))
+_FORWARD_HOOK, _DROP = 2, 0
+_OF_IPTABLES = "FORWARD"
 
 
-def _dropping(listed: str, own_table: str) -> Iterator[str]:
-    for entry in json.loads(listed or "{}").get("nftables") or ():
-        chain = entry.get("chain") or {}
-        if chain.get("hook") != _FORWARD or chain.get("policy") != "drop":
-            continue
-        if chain["table"] != own_table and chain["name"] != _FORWARD.upper():
-            yield f"{chain['family']} {chain['table']} {chain['name']}"
+def dropping_chains(chains: Iterable[BaseChain], own_table: str) -> list[str]:
+    """`inet filter forward`. Pure."""
+    return sorted(
+        f"{chain.family} {chain.table} {chain.name}"
+        for chain in chains
+        if (chain.hook, chain.policy) == (_FORWARD_HOOK, _DROP)
+        and chain.table != own_table
+        and chain.name != _OF_IPTABLES
+    )
 
 
 def find_dropping_chains(own_table: str) -> list[str]:
-    """None where nft does not say."""
+    """None where the kernel does not say."""
     try:
-        return dropping_chains(nft.ask("list chains"), own_table)
-    except (nft.NftError, ValueError):
+        return dropping_chains(base_chains(), own_table)
+    except OSError:
         return []

@@ -102,9 +102,13 @@ class HostPorts:
 
     def load(self, attachments: Iterable[Attachment]) -> None:
         """The rules, and every pod's elements; what nobody has goes. Raises OSError, NftError."""
-        self.close()
         rules = skeleton(self._family, self._table, self._bridge)
         nft.write(self._family, self._table, rules)
+        self.take_over(attachments)
+
+    def take_over(self, attachments: Iterable[Attachment]) -> None:
+        """Likewise, where the rules were just written. Raises OSError."""
+        self.close()
         netfilter = self._netfilter = Netfilter(self._family, self._table)
         present: Elements = {}
         for name in (PORTS, ADDRESS_PORTS, HAIRPIN):

@@ -28,6 +28,7 @@ from sampan.core.tasks import Tasks, finish
 from sampan.core.telemetry.trace_context import current_uid
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 from sampan.network.nftables.nft import NftError
+from sampan.network.nftables.questions import WrittenRules
 from sampan.network.pods import interfaces
 from sampan.network.pods.addresses import AddressesExhausted, gateway_of, next_address
 from sampan.network.pods.attachments import Attachment, Attachments
@@ -126,12 +127,16 @@ class PodInterfaces:
             "STATUS": self._status,
         }
 
-    async def start(self) -> None:
-        """Raises OSError, NftError."""
+    async def start(self, written: WrittenRules | None = None) -> None:
+        """`written`: with our rules. Raises OSError, NftError."""
         for attachment in self._attachments.all():
             if not interfaces.is_there(attachment.host_interface):
                 self._attachments.remove(attachment)
-        await self._in_thread(self._restore)
+        if written is not None and written.are_the_last():
+            for ports in self._ports:
+                ports.take_over(self._attachments.all())
+        else:
+            await self._in_thread(self._restore)
         loop = asyncio.get_running_loop()
         listening = _listening_socket(self._settings.directory)
         self._server = await loop.create_unix_server(lambda: _Call(self._begin), sock=listening)

@@ -21,6 +21,7 @@ from sampan.network.nftables.desired_elements import Change, DesiredElements, ne
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.netfilter import ElementChange, Netfilter
 from sampan.network.nftables.nft import NftError
+from sampan.network.nftables.questions import WrittenRules
 from sampan.network.policies import ruleset
 from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, Labels, compile_policy
 from sampan.network.policies.elements_of_pod import (
@@ -42,6 +43,7 @@ class EnforcerSettings:
     table: str
     node_name: str
     families: tuple[str, ...] = ("ip",)
+    written: WrittenRules | None = None  # with those of policies, by who set the network up
 
 
 class PolicyEnforcer:
@@ -61,6 +63,7 @@ class PolicyEnforcer:
         self._dirty: set[str] = set()
         self._all_dirty = True
         self._rules: list[_KernelRules] = []  # one of each family; none: to be opened
+        self._written = settings.written  # for the first time
         self._lost = False
         self._wake = asyncio.Event()
         self._applied = asyncio.Event()
@@ -163,7 +166,8 @@ class PolicyEnforcer:
             self._lost = False
         try:
             if not self._rules:
-                self._rules = await asyncio.to_thread(_opened_rules, self._settings)
+                written, self._written = self._written, None
+                self._rules = await asyncio.to_thread(_opened_rules, self._settings, written)
                 self._all_dirty = True
             self._sync()
         except (OSError, NftError) as error:
@@ -202,10 +206,12 @@ class PolicyEnforcer:
         return pod_view(pod, self._settings.node_name, self._given.get(key, ()))
 
 
-def _opened_rules(settings: EnforcerSettings) -> "list[_KernelRules]":
+def _opened_rules(settings: EnforcerSettings, written: WrittenRules | None) -> "list[_KernelRules]":
     opened: list[_KernelRules] = []
     try:
         for family in settings.families:
+            if written is None or not written.are_the_last():
+                nft.write(family, settings.table, ruleset.skeleton(family, settings.table))
             opened.append(_KernelRules(family, settings.table))
     except (OSError, NftError):
         for rules in opened:
@@ -218,8 +224,8 @@ class _KernelRules:
     """The chains and sets of policies for one family of addresses, as they are in the kernel."""
 
     def __init__(self, family: str, table: str) -> None:
+        """The rules of `ruleset.skeleton` are there."""
         self._family, self._table = family, table
-        nft.write(self._family, self._table, ruleset.skeleton(self._family, self._table))
         self._netfilter = Netfilter(self._family, self._table)
         names = [name for name in self._netfilter.sets() if name.startswith(ruleset.PREFIX)]
         present: Elements = {}

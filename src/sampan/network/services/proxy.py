@@ -24,6 +24,7 @@ from sampan.network.nftables import conntrack
 from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
+from sampan.network.nftables.questions import WrittenRules
 from sampan.network.nftables.table_watch import TableWatch, Tampering
 from sampan.network.services.elements_of_service import elements_of_service, frontend_of
 from sampan.network.services.endpoints import NodeView
@@ -46,6 +47,7 @@ class ProxySettings:
     families: tuple[str, ...] = ("ip",)
     # Services that this node answers itself, as NodeLocal DNSCache does: key → slices.
     answered_here: Mapping[str, Sequence[Obj]] = field(default_factory=dict)
+    written: WrittenRules | None = None  # with those of the table, by who set the network up
 
 
 class _Family:
@@ -67,6 +69,7 @@ class ServiceProxy:
         self._slices = informers.of(ENDPOINT_SLICES, indices={"proxied": services_of_slice})
         self._node = informers.of(NODES, field_selector=f"metadata.name={settings.node_name}")
         self._families: list[_Family] = []
+        self._written = settings.written  # for the first time
         self._dirty: set[str] = set()
         self._zone = ""
         self._tampering: Tampering | None = None  # somebody else was at the table
@@ -173,11 +176,12 @@ class ServiceProxy:
 
     def _open(self, tampering: Tampering | None) -> None:
         opened = [_Family(name, self._settings.place) for name in self._settings.families]
+        written, self._written = self._written, None
         try:
             for family in opened:
                 if tampering is Tampering.CERTAIN:
                     family.table.replace()
-                else:
+                elif written is None or not written.are_the_last():
                     family.table.load()
                 family.desired = DesiredElements(family.table.present(), frontend_of)
         except (OSError, NftError):

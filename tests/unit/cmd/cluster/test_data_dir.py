@@ -29,6 +29,17 @@ def test_a_new_directory_is_private_and_can_be_opened_again(tmp_path):
     assert open_data_dir(str(data.root)).record() == {"port": 1234}
 
 
+def test_what_is_known_is_not_written_again(tmp_path):
+    """A start again would wait for the disk."""
+    data = open_data_dir(str(tmp_path / "a"))
+    data.remember(port=1234, version="1")
+    before = data.record_file.stat().st_ino
+    data.remember(port=1234)
+    assert data.record_file.stat().st_ino == before
+    data.remember(port=1235)
+    assert data.record() == {"port": 1235, "version": "1"}
+
+
 def test_a_directory_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(DataDirError, match="not empty"):

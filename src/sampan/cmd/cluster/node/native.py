@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.native.sandboxes import SandboxNetwork
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.runtime.images.image_store import ImageStore
+    from sampan.runtime.programs import Programs
 
 
 # As containerd's own default; the cluster's directory is asked before.
@@ -32,13 +33,17 @@ def home(data_dir: Path) -> Path:
     return data_dir / "native"
 
 
-def what_is_missing(*, interfaces: bool) -> list[str]:
-    """`interfaces`: can pods be given some?"""
-    from sampan.runtime.programs import ProgramsMissing, find_programs
+def what_is_missing(*, interfaces: bool, tried: bool) -> list[str]:
+    """`interfaces`: can pods be given some? `tried`: programs that do not work are missing, too;
+    where nothing else could be done, `started_runtime` says so."""
+    from sampan.runtime.programs import ProgramsMissing, find_programs, look_for_programs
 
-    missing = []
+    missing, search_path = [], os.environ.get("PATH", os.defpath)
     try:
-        find_programs(Path("/nonexistent"), os.environ.get("PATH", os.defpath))
+        if tried:
+            find_programs(Path("/nonexistent"), search_path)
+        else:
+            look_for_programs(search_path)
     except ProgramsMissing as error:
         missing.append(str(error))
     return missing if interfaces else [*missing, "nft"]
@@ -57,28 +62,31 @@ def sandbox_network(
     return PluggedSandboxes(PluginNetwork(places, os.environ))
 
 
+def working_programs(data_dir: Path, *, limits: bool = True) -> "Programs":
+    """Takes a moment. `limits`: whether we may make cgroups. Raises CannotStart."""
+    from sampan.runtime.programs import ProgramsMissing, find_programs
+
+    search_path = os.environ.get("PATH", os.defpath)
+    try:
+        return find_programs(home(data_dir) / "state", search_path, limits=limits)
+    except ProgramsMissing as error:
+        raise CannotStart(f"containers cannot be run: there must be {error}") from error
+
+
 async def started_runtime(
-    data_dir: Path,
-    network: "SandboxNetwork",
-    clock: Clock,
-    *,
-    limits: bool = True,
+    data_dir: Path, programs: "Programs", network: "SandboxNetwork", clock: Clock
 ) -> "NativeRuntime":
-    """With the image of `sampan run hello` on board. `limits`: whether we may make cgroups. Raises
-    CannotStart."""
+    """With the image of `sampan run hello` on board. Raises CannotStart."""
     from sampan.kubelet.contracts.runtime import RuntimeFailure
     from sampan.kubelet.native.native_runtime import NativeRuntime
     from sampan.runtime.images.content import ImageError
-    from sampan.runtime.programs import ProgramsMissing, find_programs
 
     try:
-        search_path = os.environ.get("PATH", os.defpath)
-        programs = find_programs(home(data_dir) / "state", search_path, limits=limits)
         images = node_images(data_dir, clock)
         runtime = NativeRuntime(home(data_dir), programs, network, clock, images)
         await runtime.start()
         await asyncio.to_thread(_import_hello, runtime.store)
-    except (ProgramsMissing, RuntimeFailure, ImageError, OSError) as error:
+    except (RuntimeFailure, ImageError, OSError) as error:
         raise CannotStart(f"containers cannot be run: {error}") from error
     return runtime
 

@@ -22,6 +22,7 @@ from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
     from sampan.network.dns.server import ClusterDns
+    from sampan.network.nftables.questions import WrittenRules
     from sampan.network.overlay.overlay import OverlaySettings
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.policies.enforcer import PolicyEnforcer
@@ -42,6 +43,7 @@ class NodeNetworkSettings:
     overlay: "OverlaySettings | None" = None
     policies: bool = True  # False: the pods' network is not ours, and policies are its affair
     stub_domains: tuple[StubDomain, ...] = ()  # names in them have name servers of their own
+    written: "WrittenRules | None" = None  # all of them, a moment ago
 
 
 class NodeNetwork:
@@ -71,7 +73,9 @@ class NodeNetwork:
         if settings.dns_addresses:
             here = await self._start_dns(informers, publisher, metrics)
         proxy = ServiceProxy(
-            ProxySettings(settings.place, settings.node_name, settings.place.families, here),
+            ProxySettings(
+                settings.place, settings.node_name, settings.place.families, here, settings.written
+            ),
             informers,
             self._clock,
             metrics,
@@ -98,7 +102,9 @@ class NodeNetwork:
         from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
 
         place = self._settings.place
-        settings = EnforcerSettings(place.table, self._settings.node_name, place.families)
+        settings = EnforcerSettings(
+            place.table, self._settings.node_name, place.families, self._settings.written
+        )
         return PolicyEnforcer(settings, informers, self._clock, metrics)
 
     async def admit(self, namespace: str, name: str, addresses: tuple[str, ...]) -> None:

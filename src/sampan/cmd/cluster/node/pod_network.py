@@ -24,6 +24,7 @@ from sampan.core.clock import Clock
 
 if TYPE_CHECKING:
     from sampan.network.bridge import PodNetwork
+    from sampan.network.nftables.questions import WrittenRules
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.services.ruleset import ProxyPlace
 
@@ -88,19 +89,26 @@ class NodePodNetwork:
             return await self._set_up_for_a_plugin()
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
-            network = await asyncio.to_thread(
-                cni.set_up, self._data.root, self.ranges.service, self.ranges.cluster,
-                self.pod_cidrs,
-                reference=self._settings.cni == "reference",
-            )  # fmt: skip
+            network, written = await asyncio.to_thread(self._set_up_own)
         except bridge.NetworkError as error:
             raise CannotStart(str(error)) from error
         self.pod_cidrs = network.subnets
-        await self._start_interfaces(network)
+        await self._start_interfaces(network, written)
         self._warn_of_overlaps()
-        await self._warn_of_firewalls(network)
-        self.network = NodeNetwork(self._network_settings(network), self._clock, self.interfaces)
+        self._warn_of_firewalls(network)
+        settings = replace(self._network_settings(network), written=written)
+        self.network = NodeNetwork(settings, self._clock, self.interfaces)
         return cni_configuration.conf_directory(self._data.root), cni.plugins_of(self._data.root)
+
+    def _set_up_own(self) -> "tuple[PodNetwork, WrittenRules | None]":
+        from sampan.network import cni
+        from sampan.network.nftables.questions import WrittenRules
+
+        network = cni.set_up(
+            self._data.root, self.ranges.service, self.ranges.cluster, self.pod_cidrs,
+            reference=self._settings.cni == "reference",
+        )  # fmt: skip
+        return network, WrittenRules.now()
 
     def _refuse_another_network(self) -> None:
         """A cluster keeps whose network its pods are on."""
@@ -143,7 +151,9 @@ class NodePodNetwork:
             self.network = NodeNetwork(replace(settings, policies=False), self._clock)
         return conf_dir, Path(plugins.bin_dir or cni_configuration.foreign_plugins())
 
-    async def _start_interfaces(self, network: "PodNetwork") -> None:
+    async def _start_interfaces(
+        self, network: "PodNetwork", written: "WrittenRules | None"
+    ) -> None:
         from sampan.network import cni, netlink
         from sampan.network.nftables.nft import NftError
         from sampan.network.overlay.routes import pod_mtu
@@ -155,7 +165,7 @@ class NodePodNetwork:
         mtu = pod_mtu(uplink, self._settings.network, self._identity.address)
         interfaces = PodInterfaces(cni.interface_settings(self._data.root, network, mtu))
         try:
-            await interfaces.start()
+            await interfaces.start(written)
         except (OSError, NftError) as error:
             raise CannotStart(f"pods' network interfaces cannot be made: {error}") from error
         self.interfaces = interfaces
@@ -171,11 +181,11 @@ class NodePodNetwork:
                     "what both have is taken for Services"
                 )
 
-    async def _warn_of_firewalls(self, network: "PodNetwork") -> None:
+    def _warn_of_firewalls(self, network: "PodNetwork") -> None:
         from sampan.network import cni
         from sampan.network.nftables.other_firewalls import find_dropping_chains
 
-        for chain in await asyncio.to_thread(find_dropping_chains, cni.nft_table(network)):
+        for chain in find_dropping_chains(cni.nft_table(network)):
             self._progress.warn(
                 f"another firewall (nftables chain {chain}) drops what none of its rules accepts: "
                 f"pods reach others if it accepts what comes from and goes to {network.bridge}"

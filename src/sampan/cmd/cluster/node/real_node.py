@@ -4,9 +4,11 @@ Job: prepare, start and stop them, in this order and in the other.
 Invariant: nothing that only Linux has, and no gRPC, is imported before a real node is wanted.
 """
 
+import asyncio
 import os
 import random
 import ssl
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from sampan.client.contract import Client
 from sampan.cmd.cluster import machine, node_accounts
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidrs
-from sampan.cmd.cluster.node.pod_network import NodePodNetwork
+from sampan.cmd.cluster.node.pod_network import NodePodNetwork, PluginPlaces
 from sampan.cmd.cluster.node.pods_end import PodsEnd
 from sampan.cmd.cluster.node.runtime import NodeRuntime
 from sampan.cmd.cluster.nodes import (
@@ -28,7 +30,7 @@ from sampan.cmd.cluster.nodes import (
     chosen_settings,
     listen,
 )
-from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.progress import Progress, Step
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import image_credentials
@@ -36,7 +38,7 @@ from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks
+from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.contracts.runtime import Runtime
@@ -48,6 +50,14 @@ if TYPE_CHECKING:
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
+_LOADED_MEANWHILE = (
+    "kubelet.native.native_runtime",
+    "network.services.proxy",
+    "network.policies.enforcer",
+    "network.dns.server",
+    "kubelet.server.http_server",
+    "kubelet.kubelet",
+)
 
 
 class RealNode:
@@ -76,6 +86,7 @@ class RealNode:
         self._runtime = NodeRuntime(settings, data, self._tasks, clock)
         self.pods = NodePodNetwork(settings, data, identity, progress, clock)
         self._end = PodsEnd(data, progress)
+        self._plugin_places: PluginPlaces | None = None
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None
 
@@ -93,14 +104,26 @@ class RealNode:
     async def prepare(self) -> None:
         with self._progress.step("containers") as step:
             if self._settings.runtime == "native":
-                conf_dir, bin_dir = await self.pods.set_up()
-                own = self.pods.interfaces
-                step.detail = await self._runtime.start_native(conf_dir, bin_dir, own)
+                step.detail = await self._start_native()
             else:
                 step.detail = await self._start_cri()
             if self.pods.network is not None and self.pods.serves_names:
                 assert self._runtime.containers is not None, "connected"
                 self._runtime.containers.call_with_addresses(self.pods.network.admit)
+
+    async def _start_native(self) -> str:
+        await all_of([self._set_up_network(), self._runtime.find_programs(), self._load()])
+        assert self._plugin_places is not None, "set up"
+        return await self._runtime.start_native(*self._plugin_places, self.pods.interfaces)
+
+    async def _set_up_network(self) -> None:
+        self._plugin_places = await self.pods.set_up()
+
+    async def _load(self) -> None:
+        """What is imported at the latest when it is used: now other programs are waited for."""
+        for module in _LOADED_MEANWHILE:
+            import_module(f"sampan.{module}")
+            await asyncio.sleep(0)
 
     async def _start_cri(self) -> str:
         socket_path = self._settings.cri_socket
@@ -123,19 +146,26 @@ class RealNode:
             if self._in_cluster and ours and self._settings.node.register:
                 node = bare_node(self._identity.name, self._settings.node, self.pods.pod_cidrs)
                 await claimed_pod_cidrs(client, node, self._clock)
-            server = self._server = self._kubelet_server(client, metrics)
-            address = self._identity.address
-            port, taken = await listen(server, address, self._settings.node.port, tls)
-            kubelet = self._kubelet = self._node_agent(client, metrics, port)
-            self._tasks.supervise("kubelet", kubelet.run)
-            self._runtime.look_for_stray_shims()
-            await self._start_network(clients, metrics)
-            step.detail = f"{self._identity.name} ({address}{taken})"
+            # The network first: its programs run while the agent starts.
+            network = self._start_network(clients, metrics)
+            await all_of([network, self._start_agent(client, metrics, tls, step)])
             if self._provisions:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
             if self._in_cluster and self._settings.network != "none":
-                await all_ready([kubelet.node_ready])
+                assert self._kubelet is not None, "started"
+                await all_ready([self._kubelet.node_ready])
                 step.detail += ", Ready"
+
+    async def _start_agent(
+        self, client: Client, metrics: Metrics, tls: ssl.SSLContext, step: Step
+    ) -> None:
+        server = self._server = self._kubelet_server(client, metrics)
+        address = self._identity.address
+        port, taken = await listen(server, address, self._settings.node.port, tls)
+        kubelet = self._kubelet = self._node_agent(client, metrics, port)
+        self._tasks.supervise("kubelet", kubelet.run)
+        self._runtime.look_for_stray_shims()
+        step.detail = f"{self._identity.name} ({address}{taken})"
 
     def _kubelet_server(self, client: Client, metrics: Metrics) -> "KubeletServer":
         from sampan.kubelet.server.access import ServerAccess

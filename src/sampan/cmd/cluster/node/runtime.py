@@ -4,6 +4,7 @@ Job: start it where it is ours, connect, and look for what an earlier one left b
 Invariant: a runtime that does not answer stops the start, with one sentence that says what to do.
 """
 
+import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.native.native_runtime import NativeRuntime
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
     from sampan.network.pods.pod_interfaces import PodInterfaces
+    from sampan.runtime.programs import Programs
 
 CONNECT_SECONDS = 20.0
 
@@ -29,6 +31,7 @@ class NodeRuntime:
         self._settings, self._data = settings, data
         self._tasks, self._clock = tasks, clock
         self._interfaces: PodInterfaces | None = None
+        self._programs: Programs | None = None
         self.containerd: PrivateContainerd | None = None  # where it is ours
         self.containers: CriRuntime | NativeRuntime | None = None
         self.name, self.cgroup_driver = "containerd", ""
@@ -74,6 +77,15 @@ class NodeRuntime:
         except ContainerdError as error:
             raise CannotStart(str(error)) from error
 
+    async def find_programs(self) -> None:
+        """Of `--runtime native`: they are asked while other things are done."""
+        from sampan.cmd.cluster.node import native
+
+        limits = not self._settings.rootless
+        self._programs = await asyncio.to_thread(
+            native.working_programs, self._data.root, limits=limits
+        )
+
     async def start_native(
         self, conf_dir: Path, bin_dir: Path, interfaces: "PodInterfaces | None"
     ) -> str:
@@ -81,15 +93,14 @@ class NodeRuntime:
         from sampan.cmd.cluster.node import native
         from sampan.network.cni_configuration import HOST_PORTS
 
+        assert self._programs is not None, "found before"
+
         if self._settings.network != "none":  # any pod may have host ports
             conf_dir = conf_dir / HOST_PORTS
         network = native.sandbox_network(self._data.root, interfaces, conf_dir, bin_dir)
         self._write_mirrors(native.certs_directory(self._data.root))
         runtime = await native.started_runtime(
-            self._data.root,
-            network,
-            self._clock,
-            limits=not self._settings.rootless,
+            self._data.root, self._programs, network, self._clock
         )
         self.containers = runtime
         info = await runtime.info()
