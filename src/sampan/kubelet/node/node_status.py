@@ -124,6 +124,8 @@ def is_ready(status: Obj) -> bool:
 
 def differs(known: Obj, wanted: Obj) -> bool:
     """Is there anything new beside the heartbeat times?"""
+    if known == wanted:
+        return False
     return _timeless(known) != _timeless(wanted)
 
 

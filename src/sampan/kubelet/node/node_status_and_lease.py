@@ -66,6 +66,7 @@ class Heartbeat:
         self._answered_at = -PACE_SECONDS  # when the status last followed what others wrote
         self._lease: Obj | None = None
         self._known = False  # the node was in the API before this agent came
+        self._tells_images_later = False
         self.registered = asyncio.Event()  # the node is in the API
         self.node_ready = asyncio.Event()
 
@@ -116,10 +117,11 @@ class Heartbeat:
         await self._poked_within(FIRST_WORD_SECONDS)
         await self._patiently("node was not registered, trying again", self._register)
         self.registered.set()
-        if self._known and self._health.ready:
-            await self._go_on()
         due_at = self._clock.monotonic() + self._settings.status_report_seconds
-        due = not self.node_ready.is_set()
+        if self._known and self._health.ready and await self._goes_on():
+            due = not await self._poked_within(due_at - self._clock.monotonic())
+        else:
+            due = not self.node_ready.is_set()
         while True:
             self._poked.clear()
             status = node_status(self._knowledge(), self._node.get("status") or {})
@@ -128,13 +130,18 @@ class Heartbeat:
                 due_at = self._clock.monotonic() + self._settings.status_report_seconds
             due = not await self._poked_within(due_at - self._clock.monotonic())
 
-    async def _go_on(self) -> None:
+    async def _goes_on(self) -> bool:
         """The agent was away, and the node is as its status says: that need not be written again.
-        Its lease says that somebody is here."""
+        Its lease says that somebody is here. What images its first pod has brought can wait."""
+        self._poked.clear()
         await self._list_images()
         shown = self._node.get("status") or {}
-        if is_ready(shown) and not differs(shown, node_status(self._knowledge(), shown)):
-            self.node_ready.set()
+        now = {**node_status(self._knowledge(), shown), "images": shown.get("images")}
+        if not is_ready(shown) or differs(shown, now):
+            return False
+        self._tells_images_later = True
+        self.node_ready.set()
+        return True
 
     async def keep_lease(self) -> None:
         """Renew the node's lease, until cancelled."""
@@ -153,6 +160,9 @@ class Heartbeat:
     async def watch_images(self) -> None:
         """Images come and go seldom: look now and then."""
         await self.node_ready.wait()
+        if self._tells_images_later:
+            await self._clock.sleep(self._settings.status_report_seconds / 5)
+            self.poke()
         while True:
             if self._health.ready and await self._list_images():
                 self.poke()

@@ -18,6 +18,7 @@ from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.small_api import SmallApi
 
+IMAGE = "registry.example/app:1"
 UP = {"version": "1", "ready": True, "network_ready": True, "message": "", "answered": True}
 
 
@@ -28,11 +29,14 @@ class Stage:
         self.health = RuntimeHealth(**UP)
         self.settings = replace(KubeletSettings("n"), **settings)
         self.tasks = Tasks("test")
+        self.runtime = SimulatedRuntime(clock=self.clock)
 
     def start(self):
-        runtime = SimulatedRuntime(clock=self.clock)
+        context = NodeContext(
+            self.settings, self.api, self.runtime, self.clock, Metrics(), random.Random(1)
+        )
         self.heartbeat = Heartbeat(
-            NodeContext(self.settings, self.api, runtime, self.clock, Metrics(), random.Random(1)),
+            context,
             machine=SIMULATED,
             health=self.health,
             recorder=EventRecorder(self.api, "kubelet", clock=self.clock),
@@ -78,6 +82,27 @@ def test_an_existing_node_keeps_what_others_wrote_and_gets_what_it_lacks():
         assert labels["theirs"] == "1"
         assert labels["kubernetes.io/arch"] == "amd64"
         assert stage.node()["spec"] == {"unschedulable": True}
+
+    told(story)
+
+
+def test_an_agent_that_goes_on_writes_nothing_but_what_its_images_become_later():
+    """A thousand nodes each get their first pod, and with it an image."""
+
+    async def story(stage):
+        stage.start()
+        await stage.heartbeat.node_ready.wait()
+        await stage.tasks.stop()
+        stage.tasks = Tasks("the next one")
+        stage.api.calls.clear()
+        await stage.runtime.pull_image(IMAGE, None)  # faster than the agent finds its node
+        stage.start()
+        stage.tasks.start("images", stage.heartbeat.watch_images())
+        await stage.heartbeat.node_ready.wait()
+        await asyncio.sleep(10)
+        assert "patch status nodes" not in stage.api.calls
+        await asyncio.sleep(60)
+        assert IMAGE in stage.node()["status"]["images"][0]["names"]
 
     told(story)
 
