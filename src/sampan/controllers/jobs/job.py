@@ -49,7 +49,7 @@ from sampan.controllers.jobs.job_tally import (
     is_indexed,
     tally,
 )
-from sampan.controllers.workloads.adoption import claims, may_adopt
+from sampan.controllers.workloads.adoption import claims, controllers_of, may_adopt
 from sampan.controllers.workloads.pod_control import pod_events
 from sampan.core.fast_dataclass import dataclass
 
@@ -332,8 +332,4 @@ def _by_job(pod: Obj) -> Iterable[str]:
 
 
 def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys = set(may_adopt(caches, JOBS, old, new))
-    for pod in (old, new):
-        if pod is not None:
-            keys.update(_by_job(pod))
-    return keys
+    return {*controllers_of(JOBS.kind, old, new), *may_adopt(caches, JOBS, old, new)}

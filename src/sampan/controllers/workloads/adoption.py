@@ -51,13 +51,32 @@ async def claims(
     ]
 
 
+def controllers_of(kind: str, old: Obj | None, new: Obj | None) -> set[str]:
+    """Keys of those of this kind that have the pod, or had it. Most changes leave its owners as
+    they were, and nearly all pods are of another kind or of none."""
+    keys: set[str] = set()
+    now = new["metadata"].get("ownerReferences") if new is not None else None
+    before = old["metadata"].get("ownerReferences") if old is not None else None
+    for pod, references in ((new, now), (old, before if before is not now else None)):
+        for reference in references or ():
+            if reference.get("controller"):
+                if reference.get("kind") == kind:
+                    assert pod is not None
+                    keys.add(f"{namespace_of(pod)}/{reference.get('name', '')}")
+                break
+    return keys
+
+
 def is_offered(old: Obj | None, new: Obj | None) -> bool:
     """A pod that nobody has is new, or somebody else may have it now than before. Whoever may have
     had it all along knows of it."""
-    if new is None or controller_of(new) is not None or is_deleted(new):
+    if new is None or controller_of(new) is not None:
         return False
-    same = old is not None and controller_of(old) is None and uid_of(old) == uid_of(new)
-    return not same or labels_of(old or {}) != labels_of(new)
+    if old is not None and controller_of(old) is None:
+        was, now = old["metadata"], new["metadata"]
+        if was.get("uid") == now.get("uid") and was.get("labels") == now.get("labels"):
+            return False
+    return not is_deleted(new)
 
 
 def may_adopt(

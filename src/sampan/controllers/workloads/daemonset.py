@@ -10,13 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from sampan.api.objects import (
     Obj,
-    controller_of,
     is_deleted,
     key_of,
     labels_of,
     meta_of,
     name_of,
-    namespace_of,
     uid_of,
 )
 from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
@@ -38,7 +36,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.workloads.adoption import claims, may_adopt
+from sampan.controllers.workloads.adoption import claims, controllers_of, may_adopt
 from sampan.controllers.workloads.daemon_pods import new_pod, target_node, with_tolerations
 from sampan.controllers.workloads.pod_control import (
     available_at,
@@ -400,9 +398,7 @@ def _place_facts(node: Obj) -> tuple[object, ...]:
 
 
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys = set(may_adopt(caches, DAEMON_SETS, old, new))
-    for pod in (old, new):
-        controller = controller_of(pod) if pod is not None else None
-        if pod is not None and controller is not None and controller.get("kind") == "DaemonSet":
-            keys.add(f"{namespace_of(pod)}/{controller.get('name', '')}")
-    return keys
+    return {
+        *controllers_of(DAEMON_SETS.kind, old, new),
+        *may_adopt(caches, DAEMON_SETS, old, new),
+    }

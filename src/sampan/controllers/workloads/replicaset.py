@@ -42,7 +42,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
-from sampan.controllers.workloads.adoption import is_offered, lives
+from sampan.controllers.workloads.adoption import controllers_of, is_offered, lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     claim,
@@ -224,11 +224,7 @@ def _owner_of_pod(kind: Kind) -> Wake:
     """A pod's change concerns its controller, the one it had, or those that may adopt it."""
 
     def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-        keys: set[str] = set()
-        for pod in (old, new):
-            controller = controller_of(pod) if pod is not None else None
-            if pod is not None and controller and controller.get("kind") == kind.resource.kind:
-                keys.add(f"{namespace_of(pod)}/{controller.get('name', '')}")
+        keys = controllers_of(kind.resource.kind, old, new)
         if new is not None and not keys and is_offered(old, new):
             labels = labels_of(new)
             for owner in may_select(caches(kind.resource), namespace_of(new), labels):

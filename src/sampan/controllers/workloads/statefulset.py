@@ -42,7 +42,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.workloads.adoption import lives
+from sampan.controllers.workloads.adoption import controllers_of, lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     available_at,
@@ -408,11 +408,7 @@ def _claims(view: View, owner: Obj, pods: Sequence[Obj]) -> dict[str, Obj]:
 
 
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys: set[str] = set()
-    for pod in (old, new):
-        controller = controller_of(pod) if pod is not None else None
-        if pod is not None and controller is not None and controller.get("kind") == "StatefulSet":
-            keys.add(f"{namespace_of(pod)}/{controller.get('name', '')}")
+    keys = controllers_of(STATEFUL_SETS.kind, old, new)
     if new is not None and not keys and controller_of(new) is None:
         # Named like one of ours: it may be adopted.
         key = f"{namespace_of(new)}/{name_of(new).rpartition('-')[0]}"

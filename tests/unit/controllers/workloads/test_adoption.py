@@ -1,7 +1,7 @@
 from sampan.api.resources import DAEMON_SETS, PODS
 from sampan.client.indexer import Cache
 from sampan.client.label_index import SELECTOR, by_selector
-from sampan.controllers.workloads.adoption import may_adopt
+from sampan.controllers.workloads.adoption import controllers_of, may_adopt
 
 SET = {
     "metadata": {"name": "s", "namespace": "default", "uid": "u"},
@@ -41,3 +41,20 @@ def test_a_change_wakes_those_who_may_have_it_now_and_could_not_before():
     assert woken(owned, pod()) == ["default/s"]
     assert woken(pod(labels={"a": "c"}), pod()) == ["default/s"]
     assert not woken(pod(), {**pod(), "status": {"phase": "Running"}})
+
+
+def owned(kind, name, *, controller=True, uid="u"):
+    reference = {"kind": kind, "name": name, "uid": uid, "controller": controller}
+    return {"metadata": {"namespace": "ns", "name": "p", "ownerReferences": [reference]}}
+
+
+def test_a_pod_concerns_the_controller_that_has_it_and_the_one_that_had_it():
+    bare = {"metadata": {"namespace": "ns", "name": "p"}}
+    one, other = owned("ReplicaSet", "one"), owned("ReplicaSet", "other")
+    assert controllers_of("ReplicaSet", None, one) == {"ns/one"}
+    assert controllers_of("ReplicaSet", one, one) == {"ns/one"}
+    assert controllers_of("ReplicaSet", one, other) == {"ns/one", "ns/other"}
+    assert controllers_of("ReplicaSet", one, bare) == {"ns/one"}
+    assert controllers_of("ReplicaSet", one, None) == {"ns/one"}
+    assert controllers_of("Job", one, other) == set()
+    assert controllers_of("ReplicaSet", bare, owned("ReplicaSet", "one", controller=False)) == set()
