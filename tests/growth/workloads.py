@@ -85,7 +85,7 @@ async def idle_minutes(world: World, _n: int) -> None:
 async def lose_nodes(world: World, n: int) -> None:
     """All agents are gone: the nodes become unreachable, one after the other."""
     for node in (await world.client.list(NODES)).items:
-        world.plane.nodes.kill(name_of(node))
+        await world.plane.nodes.kill(name_of(node))
     await world.until(NODES, n, lambda node: not is_ready(node))
     await world.clock.sleep(60.0)
 
@@ -125,7 +125,7 @@ async def lose_pods_of_nodes(world: World, n: int) -> None:
     """The nodes are deleted: their pods are orphans."""
     names = [name_of(node) for node in (await world.client.list(NODES)).items]
     for name in names:
-        world.plane.nodes.kill(name)
+        await world.plane.nodes.kill(name)
     await world.delete(NODES, names)
     await world.until(PODS, 0)
 

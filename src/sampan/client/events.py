@@ -27,6 +27,7 @@ from sampan.client.contract import Client
 from sampan.client.event_correlation import Correlator, Write
 from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.clock import Clock
+from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 
@@ -73,7 +74,7 @@ class EventRecorder:
         self._rng = rng or random.Random()
         self._correlator = Correlator()
         self._queue: deque[tuple[float, Write]] = deque()  # since when each waits
-        self._wake = asyncio.Event()
+        self._wake = Flag()
         self._writing = False
         self._last_nanoseconds = 0
         self.dropped = 0

@@ -5,7 +5,6 @@ Invariant: when `run` is cancelled, containers keep running; a new Kubelet takes
 Owner: cmd/ builds one per node.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from sampan.api.objects import Obj, uid_of
 from sampan.api.rules.durations import duration_text
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.flag import Flag
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.verdict import Verdict
@@ -248,7 +248,7 @@ class Kubelet:
         )
 
     @property
-    def node_ready(self) -> asyncio.Event:
+    def node_ready(self) -> Flag:
         """Set while the API shows this node as Ready."""
         return self._heartbeat.node_ready
 
@@ -264,7 +264,7 @@ class Kubelet:
             self._follow_manifests()
             for name, loop in self._loops():
                 self._tasks.supervise(name, loop)
-            await asyncio.Event().wait()
+            await Flag().wait()
         finally:
             if self._source is not None:
                 self._source.unsubscribe(self._settings.node_name)

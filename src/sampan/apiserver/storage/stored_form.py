@@ -21,7 +21,12 @@ _REVISION = b'"resourceVersion":"'
 _REASON = b'"reason":"'
 _SELDOM_READ = b'{"apiVersion":"v1","kind":"Event",'
 _NOTHING: Obj = {}
-_FROM_TEMPLATES = b'{"apiVersion":"v1","kind":"Pod",'
+_ALIKE = (
+    b'{"apiVersion":"v1","kind":"Pod",',
+    b'{"apiVersion":"v1","kind":"Node",',
+    b'{"apiVersion":"coordination.k8s.io/v1","kind":"Lease",',
+)
+_WITH_EQUAL_PARTS = ("Pod", "Node")
 _ALIKE_BYTES = 16 * 1024  # what is larger has little in common with others, and takes long to write
 _SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
 _SHARED_METADATA = ("namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
@@ -63,7 +68,7 @@ def item_from(
     if obj is None:
         obj = orjson.loads(value)
     obj["metadata"]["resourceVersion"] = str(revision)
-    if value.startswith(_FROM_TEMPLATES) and len(value) <= _ALIKE_BYTES:
+    if value.startswith(_ALIKE) and len(value) <= _ALIKE_BYTES:
         return AlikeItem(key, revision, obj, len(value))
     return Item(key, revision, obj, with_revision(value, revision))
 
@@ -76,11 +81,11 @@ def _reason(event: bytes) -> bytes:
 
 def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     """Most of a pod is its template's: containers, volumes, tolerations, labels, owners, and which
-    fields belong to whom. Parsed, that takes several times the memory of what is the pod's own. Of
-    a new item, which nobody has seen."""
-    if type(item) is not AlikeItem:
+    fields belong to whom. Parsed, that takes several times the memory of what is the pod's own; so
+    with nodes of one type. Of a new item, which nobody has seen."""
+    obj = item.obj if type(item) is AlikeItem else _NOTHING
+    if obj.get("kind") not in _WITH_EQUAL_PARTS:
         return
-    obj = item.obj
     old: Obj = before.obj if before is not None else _NOTHING
     for name in ("spec", "status"):
         part = obj.get(name)

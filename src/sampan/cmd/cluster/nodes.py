@@ -16,6 +16,7 @@ from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.node_flags import shutdown_steps
 from sampan.cmd.settings import NodeChoices, UpSettings
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.flag import Flag
 from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
 
@@ -130,9 +131,7 @@ def chosen_settings(node: NodeChoices) -> dict[str, Any]:
     }
 
 
-async def all_ready(
-    nodes: Sequence[asyncio.Event], told: Callable[[int, int], None] | None = None
-) -> None:
+async def all_ready(nodes: Sequence[Flag], told: Callable[[int, int], None] | None = None) -> None:
     """`told` hears how many are, now and then. Many on a busy machine take their time: only when
     none has become Ready for long is something wrong."""
     try:

@@ -16,6 +16,7 @@ from sampan.api.objects import Obj, copy_of, micro_time_text, revision_of, uid_o
 from sampan.api.resources import LEASES, NODES
 from sampan.client.events import EventRecorder
 from sampan.core.backoff import Backoff, with_jitter
+from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import Image, RuntimeFailure
@@ -60,15 +61,15 @@ class Heartbeat:
         self._settings, self._client = context.settings, context.client
         self._runtime, self._clock, self._rng = context.runtime, context.clock, context.rng
         self._machine, self._health, self._recorder = machine, health, recorder
-        self._poked = asyncio.Event()
+        self._poked = Flag()
         self._images: list[Image] = []
         self._node: Obj = node_object(self._knowledge())
         self._answered_at = -PACE_SECONDS  # when the status last followed what others wrote
         self._lease: Obj | None = None
         self._known = False  # the node was in the API before this agent came
         self._tells_images_later = False
-        self.registered = asyncio.Event()  # the node is in the API
-        self.node_ready = asyncio.Event()
+        self.registered = Flag()  # the node is in the API
+        self.node_ready = Flag()
 
     def poke(self) -> None:
         """Something that the status tells may have changed."""

@@ -8,7 +8,6 @@ Invariant: a mirror without a static pod is removed only after every source has 
 Owner: Kubelet. PodSync says which static pods run, SyncLoop what the API shows.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 
@@ -29,6 +28,7 @@ from sampan.api.rules.pods import is_mirror
 from sampan.client.contract import Preconditions
 from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.pods.pod_config import HASH_ANNOTATION, MIRROR_ANNOTATION
@@ -100,7 +100,7 @@ class Mirrors:
         context: NodeContext,
         *,
         node: Callable[[], Obj],
-        registered: asyncio.Event,
+        registered: Flag,
         is_orphaned: Callable[[str], bool],
         shown: Callable[[Obj, Obj | None], None],
     ) -> None:

@@ -9,6 +9,7 @@ Owner: SyncLoop writes PodSources, one Wanted per source.
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from functools import lru_cache
 
 from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, name_of, uid_of
 from sampan.core.fast_dataclass import dataclass
@@ -118,8 +119,15 @@ def _age(change: Change) -> tuple[str, str]:
 def _known_pod(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
     if before is not None:
         seen = annotations_of(before.pod)[SEEN_ANNOTATION]
-    notes = {**annotations_of(raw), SEEN_ANNOTATION: seen, SOURCE_ANNOTATION: source}
+    told = annotations_of(raw)
+    notes = {**told, **_our_notes(seen, source)} if told else _our_notes(seen, source)
     return Known(raw, {**raw, "metadata": {**meta_of(raw), "annotations": notes}})
+
+
+@lru_cache(maxsize=64)
+def _our_notes(seen: str, source: str) -> Mapping[str, str]:
+    """Pods that come in the same second have them in common, and most have no others."""
+    return {SEEN_ANNOTATION: seen, SOURCE_ANNOTATION: source}
 
 
 def _change(before: Known, after: Known) -> Change | None:

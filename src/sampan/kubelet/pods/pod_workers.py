@@ -30,6 +30,7 @@ log = get_logger(__name__)
 
 RETRY = Backoff(first_seconds=0.5, cap_seconds=10.0)
 JITTER = 0.5
+NOBODY: frozenset[str] = frozenset()
 OPERATIONS = {
     Phase.SYNCING: "sync",
     Phase.TERMINATING: "terminating",
@@ -94,7 +95,7 @@ class _Slot:
     failures: int = 0
     again: bool = False
     retry: bool = False  # asked for while a step runs: it may not have seen why
-    after: frozenset[str] = frozenset()  # uids whose containers must have ended before it starts
+    after: frozenset[str] = NOBODY  # uids whose containers must have ended before it starts
     step: asyncio.Task[Outcome] | None = None
     timer: asyncio.TimerHandle | None = None
 
@@ -158,7 +159,7 @@ class PodWorkers:
         pod: Obj,
         first_seen: float,
         end: End | None = None,
-        after: frozenset[str] = frozenset(),
+        after: frozenset[str] = NOBODY,
     ) -> None:
         """The pod is new, or its newest version is this one. `end`: it has to end, and nothing
         of it may be started. `after`: it starts when these have ended."""

@@ -14,17 +14,20 @@ from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, Ob
 class RunSpans:
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
-        self._noted: dict[str, set[str]] = {}  # by pod uid: the ids of containers
+        self._noted: dict[str, tuple[str, ...]] = {}  # by pod uid: the ids of ended containers
 
     def note(self, uid: str, observed: ObservedPod | None) -> None:
         if observed is None or not self._traces.is_on:
             return
-        noted = self._noted.setdefault(uid, set())
-        for container in reversed(observed.containers):
-            if container.state is ContainerState.EXITED and container.id not in noted:
-                noted.add(container.id)
+        ended = [each for each in observed.containers if each.state is ContainerState.EXITED]
+        noted = self._noted.get(uid, ())
+        for container in reversed(ended):
+            if container.id not in noted:
                 self._note_run(uid, container)
-        self._noted[uid] = noted & {container.id for container in observed.containers}
+        if ended:
+            self._noted[uid] = tuple(container.id for container in ended)
+        elif noted:
+            del self._noted[uid]
 
     def forget(self, uid: str) -> None:
         self._noted.pop(uid, None)

@@ -35,7 +35,7 @@ from sampan.kubelet.pods.allocation import DEFERRED, resize_text, why_not
 from sampan.kubelet.pods.parts import PodRecords
 from sampan.kubelet.pods.pod_config import Change, Kind, PodSources, merge
 from sampan.kubelet.pods.pod_state import Cause
-from sampan.kubelet.pods.pod_workers import End, PodWorkers
+from sampan.kubelet.pods.pod_workers import NOBODY, End, PodWorkers
 from sampan.kubelet.pods.preempt import PREEMPTED
 from sampan.kubelet.status.recorder import PodEvents
 
@@ -166,7 +166,7 @@ class SyncLoop:
         self._allocations.give(admitted)
         self._consider_resize(pod)
         # As upstream: what had to go for it is gone before anything of it starts.
-        self._workers.want(pod, now, None, frozenset(victims))
+        self._workers.want(pod, now, None, frozenset(victims) if victims else NOBODY)
 
     def _doubt(self, pod: Obj) -> None:
         """The scheduler may have heard of a label, taint or resource before us: look again."""

@@ -12,6 +12,7 @@ from dataclasses import field
 
 from sampan.core.backoff import Backoff
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import (
@@ -58,7 +59,7 @@ class Relist:
         )  # fmt: skip
         self._observations, self._health = observations, health
         self._wake, self._found, self._health_changed = wake, found, health_changed
-        self._poked = asyncio.Event()
+        self._poked = Flag()
         self._streaming = False
         self._sure = False  # everything was looked at since the stream began
         self._seconds = context.metrics.histogram(

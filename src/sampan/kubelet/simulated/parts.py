@@ -13,8 +13,17 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.runtime import ContainerStatus, Role, RuntimeFailure, SandboxStatus
+from sampan.core.flag import Flag
+from sampan.kubelet.contracts.runtime import (
+    ContainerStatus,
+    Role,
+    RuntimeEvent,
+    RuntimeFailure,
+    SandboxStatus,
+)
 from sampan.kubelet.simulated.script import Script
+
+EVENTS_BOUND = 10_000
 
 
 @dataclass(slots=True)
@@ -30,6 +39,30 @@ class SimulatedContainer:
 class SimulatedSandbox:
     status: SandboxStatus
     containers: dict[str, SimulatedContainer] = field(default_factory=dict)
+
+
+class Listener:
+    """Who reads the runtime's events, and those that it has still to read."""
+
+    __slots__ = ("_events", "_more")
+
+    def __init__(self) -> None:
+        self._events: list[RuntimeEvent | None] = []
+        self._more = Flag()
+
+    def tell(self, event: RuntimeEvent | None) -> None:
+        """None: it ends. Whoever does not read in time is cut, and looks at everything then."""
+        if len(self._events) >= EVENTS_BOUND:
+            self._events = [None]
+        else:
+            self._events.append(event)
+        self._more.set()
+
+    async def next(self) -> RuntimeEvent | None:
+        while not self._events:
+            self._more.clear()
+            await self._more.wait()
+        return self._events.pop(0)
 
 
 class Addresses:

@@ -52,6 +52,7 @@ from sampan.kubelet.images.reference import InvalidReference, with_default_tag
 from sampan.kubelet.simulated.images import SimulatedImages
 from sampan.kubelet.simulated.parts import (
     Addresses,
+    Listener,
     SimulatedContainer,
     SimulatedSandbox,
     digits_of,
@@ -61,8 +62,6 @@ from sampan.kubelet.simulated.prompt_start import Ids, PromptContainers, needs_n
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.kubelet.simulated.script import Script
 from sampan.kubelet.simulated.takeover import Remains, goes_on, remains_of
-
-EVENTS_BOUND = 10_000
 
 
 class SimulatedRuntime:
@@ -84,7 +83,7 @@ class SimulatedRuntime:
         self._containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
         self._images = SimulatedImages(images)
         self._prompt = PromptContainers()
-        self._listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
+        self._listeners: list[Listener] = []
         self._failed: dict[tuple[str, str], int] = {}
         self._made = 0
         self._down = ""
@@ -99,7 +98,7 @@ class SimulatedRuntime:
         """Every call fails and event streams break, until `come_back`; containers go on."""
         self._down = why
         for listener in self._listeners:
-            listener.put_nowait(None)
+            listener.tell(None)
 
     def come_back(self) -> None:
         self._down = ""
@@ -433,13 +432,13 @@ class SimulatedRuntime:
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         self._called("events")
-        queue: asyncio.Queue[RuntimeEvent | None] = asyncio.Queue(EVENTS_BOUND)
-        self._listeners.append(queue)
+        listener = Listener()
+        self._listeners.append(listener)
         try:
-            while (event := await queue.get()) is not None:
+            while (event := await listener.next()) is not None:
                 yield event
         finally:
-            self._listeners.remove(queue)
+            self._listeners.remove(listener)
         raise RuntimeUnavailable(self._down or "the event stream ended")
 
     async def close(self) -> None:
@@ -593,12 +592,7 @@ class SimulatedRuntime:
     def _tell(self, event: RuntimeEvent) -> None:
         self._seen.pop(event.uid, None)
         for listener in self._listeners:
-            if listener.full():
-                # Whoever does not read in time is cut, and looks at everything afterwards.
-                listener.get_nowait()
-                listener.put_nowait(None)
-            else:
-                listener.put_nowait(event)
+            listener.tell(event)
 
 
 def _moment(seconds: float) -> str:

@@ -5,6 +5,7 @@ Invariant: amounts are between 0 and MOST, whatever a manifest says.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import NANO, QuantityError, value_of
@@ -35,7 +36,15 @@ def usage_of(pod: Obj) -> Usage:
     requests = _whole(held_requests(pod, _nanos, {}))
     scored = _whole(held_requests(pod, _nanos, _DEFAULTS))
     named = tuple(sorted((name, amount) for name, amount in requests.items() if amount))
-    return Usage(named, scored.get(CPU, 0), scored.get(MEMORY, 0), host_ports(pod))
+    return _shared_usage(named, scored.get(CPU, 0), scored.get(MEMORY, 0), host_ports(pod))
+
+
+@lru_cache(maxsize=4096)
+def _shared_usage(
+    requests: tuple[tuple[str, int], ...], cpu: int, memory: int, ports: tuple[HostPort, ...]
+) -> Usage:
+    """Pods of one template take the same; it is kept once."""
+    return Usage(requests, cpu, memory, ports)
 
 
 def amounts(written: Mapping[str, object] | None) -> dict[str, int]:
