@@ -3,7 +3,9 @@ import sys
 from collections import deque
 from functools import partial
 
-from sampan.api.calls import Item, PackedItem
+from sampan.api.calls import Item
+from sampan.apiserver.storage.kept_items import PackedItem
+from sampan.apiserver.storage.packing import Packed
 from sampan.client.indexer import Cache
 from sampan.core.telemetry.memory import SAMPLE, MemoryTable, Scales, resident_bytes
 
@@ -36,7 +38,9 @@ def test_of_a_long_container_some_stand_for_all():
 def test_slots_count_and_what_a_property_makes_does_not():
     data = b'{"metadata":{"name":"' + b"n" * 2000 + b'"}}'
     assert weight(Item("k", 1, {"metadata": {"name": "n" * 2000}}, b"")) > 2000
-    assert weight(PackedItem("k", 1, data)) < 2500, "its bytes, not what they are parsed into"
+    assert weight(PackedItem("k", 1, Packed(data, None))) < 2500, (
+        "its bytes, not what they are parsed into"
+    )
 
 
 def parts_of(table):
