@@ -18,8 +18,9 @@ class Follower(Watcher):
         super().__init__("", None, 0, 0)
         self._changed, self._reloaded = changed, reloaded
 
-    def offer(self, record: Record) -> None:
+    def offer(self, record: Record) -> bool:
         self._changed(record.before, record.now)
+        return False
 
     def end(self) -> None:
         """The kind is read anew: nothing that was known of it holds."""

@@ -14,7 +14,7 @@ import heapq
 import sys
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import count
 
 from sampan.api.calls import Event, Item
@@ -35,6 +35,7 @@ ROOT = "/registry/"
 WINDOW_LEAST = 128  # records kept however old they are
 WINDOW_MOST = 8192
 LOAD_PAGE = 2000
+WOKEN_AT_ONCE = 256  # watchers; each takes some 30 µs to encrypt and send an event
 STATE_PAGE = 1000  # of the initial state, that a watcher's reader takes in one go
 LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
@@ -100,23 +101,24 @@ class Watcher:
         self.matches = matches
         self._after = after
         self._bound = bound
-        self._state: deque[Item] = deque()  # what there was in the beginning, still to be taken
+        self._state: list[Item] = []  # what there was in the beginning, the first item last
         self._events: list[Event] = []
         self._initial = 0  # of these, that were put before anything live
         self._waiter: asyncio.Future[None] | None = None
 
-    def offer(self, record: Record) -> None:
+    def offer(self, record: Record) -> bool:
+        """Whether its reader has to be woken."""
         if record.revision <= self._after or self.closed:
-            return
+            return False
         event = record.event(self.matches)
         if event is None:
-            return
+            return False
         if len(self._events) - self._initial >= self._bound:
             self.cut = True
             self.end()
-            return
+            return False
         self._events.append(event)
-        self.wake()
+        return True
 
     def put(self, events: Iterable[Event]) -> None:
         """What was before anything live (initial state, replay); it does not count against the
@@ -129,14 +131,14 @@ class Watcher:
         """The initial state, before everything that is put or offered. Its events, with the bytes
         that are sent, are made as they are taken: all at once would be as much as the kind again.
         """
-        self._state.extend(items)
+        self._state = list(items)[::-1]
         self.wake()
 
     def take(self) -> list[Event]:
         """A part of the initial state, or all that has come since."""
         if self._state:
             some = range(min(STATE_PAGE, len(self._state)))
-            return [Event("ADDED", self._state.popleft()) for _ in some]
+            return [Event("ADDED", self._state.pop()) for _ in some]
         events, self._events, self._initial = self._events, [], 0
         return events
 
@@ -235,8 +237,7 @@ class KindCache:
         self.changed_revision = revision
         record = Record(revision, item, before, at_seconds)
         self._keep(record)
-        for watcher in self._watchers_of(key, record):
-            watcher.offer(record)
+        wake_in_parts([each for each in self._watchers_of(key, record) if each.offer(record)])
 
     def watch(self, watcher: Watcher, trigger: Trigger | None, get: Callable[[Obj], str]) -> Hold:
         """Tell `watcher` of what comes. With a trigger only of objects that have or had it. For as
@@ -297,6 +298,16 @@ class KindCache:
             for value in values:
                 found.extend(self._watchers.get((field, value), ()))
         return [match_ for match_ in found if not match_.namespace or match_.namespace == namespace]
+
+
+def wake_in_parts(watchers: Sequence[Watcher], start: int = 0) -> None:
+    """Thousands of watchers that all write at once would hold up everybody else: others have a turn
+    between each part and the next. Their events wait for them in order."""
+    end = start + WOKEN_AT_ONCE
+    for watcher in watchers[start:end]:
+        watcher.wake()
+    if end < len(watchers):
+        asyncio.get_running_loop().call_soon(wake_in_parts, watchers, end)
 
 
 class WatchCache:

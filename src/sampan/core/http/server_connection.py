@@ -142,7 +142,9 @@ class ServerConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         remote = str(peer[0]) if peer else ""
         if certificate:
-            self._trusted_until = ssl.cert_time_to_seconds(ssl_object.getpeercert()["notAfter"])
+            shown = transport.get_extra_info("peercert")
+            self._trusted_until = ssl.cert_time_to_seconds(shown["notAfter"])
+            shown.clear()  # nobody asks again, and parsed it takes 2 KiB of each connection
         self._reader = RequestReader(self._limits, remote, certificate)
         self._shared.open.add(self)
         if not self._shared.clients.came(remote):
@@ -239,7 +241,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             while True:
                 while arrived:
-                    item = arrived.popleft()
+                    item = arrived.pop(0)
                     self._busy = True
                     if isinstance(item, Refusal):
                         return self._refuse(item)

@@ -6,7 +6,6 @@ Invariant: a refusal or an upgrade is the last thing that a reader yields (until
 Invariant: nothing that a reader keeps outgrows `Limits`, whatever the other side sends.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -123,7 +122,7 @@ class RequestReader:
     ) -> None:
         self._limits = limits
         self.remote, self.peer_certificate = remote, peer_certificate
-        self.arrived: deque[Arrived | Refusal] = deque()
+        self.arrived: list[Arrived | Refusal] = []  # seldom more than one
         self.ended = False  # nothing more will be parsed
         self.leftover = b""  # what came after an upgrade's head
         self.in_message = False  # some of the next request is here, but not all of it

@@ -1,5 +1,8 @@
 """The watch cache against a memory store."""
 
+import asyncio
+from itertools import pairwise
+
 import pytest
 
 from sampan.api.calls import Item
@@ -9,6 +12,7 @@ from sampan.apiserver.watch.watch_cache import (
     LINES_KEPT,
     STATE_PAGE,
     WINDOW_LEAST,
+    WOKEN_AT_ONCE,
     KindCache,
     Record,
     WatchCache,
@@ -224,3 +228,50 @@ def test_the_initial_state_is_taken_in_parts_and_comes_before_all_else():
     keys = [event.item.key for part in parts for event in part]
     assert keys == [f"ns/{number:05d}" for number in range(1, count + 1)] + ["ns/new"]
     assert watcher.take() == []
+
+
+def test_thousands_of_watchers_are_woken_in_parts_and_others_have_a_turn_between():
+    """one event for all of them would hold up everybody else for as long as they write it"""
+
+    async def story():
+        kind, count = KindCache(0), 4 * WOKEN_AT_ONCE + 1
+        watchers = [Watcher("", None, 0, 10) for _ in range(count)]
+        heard, at_a_turn = [], []
+
+        async def hear(watcher):
+            await watcher.wait()
+            heard.append(watcher.take())
+
+        async def look():
+            while len(heard) < count:
+                at_a_turn.append(len(heard))
+                await asyncio.sleep(0)
+
+        async with asyncio.TaskGroup() as group:
+            for watcher in watchers:
+                kind.watch(watcher, None, name_getter)
+                group.create_task(hear(watcher))
+            await asyncio.sleep(0)
+            kind.change("a/x", 1, item("a/x", 1), 0.0)
+            group.create_task(look())
+        steps = [later - earlier for earlier, later in pairwise(at_a_turn)]
+        assert max(steps) <= WOKEN_AT_ONCE
+        assert [len(events) for events in heard] == [1] * count
+
+    virtual_time.run(story())
+
+
+def test_who_does_not_select_a_change_is_not_woken_for_it():
+    async def story():
+        kind = KindCache(0)
+        watcher = Watcher("", lambda item: item.key != "a/x", 0, 10)
+        kind.watch(watcher, None, name_getter)
+        task = asyncio.get_running_loop().create_task(watcher.wait())
+        await asyncio.sleep(0)
+        kind.change("a/x", 1, item("a/x", 1), 0.0)
+        await asyncio.sleep(1)
+        assert not task.done()
+        kind.change("a/y", 2, item("a/y", 2), 0.0)
+        await task
+
+    virtual_time.run(story())
