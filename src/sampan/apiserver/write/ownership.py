@@ -6,6 +6,7 @@ Invariant: managedFields is the server's: what a caller sends there is read by a
     and never stored as it came.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import orjson
@@ -60,6 +61,8 @@ _INCLUDED: dict[str, Patterns] = {
 }
 _SCALE_FIELDS: Patterns = {"f:spec": {"f:replicas": None}}
 _NODE = "system:node:"
+_MOST_SKELETONS = 256
+_MOST_FIELDS = 64  # of an object whose skeleton is looked at
 _MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
@@ -70,6 +73,7 @@ class Ownership:
         self._ignored: dict[tuple[str, str, str], FieldSet] = {}
         self._sets = SharedValues()
         self._created = Remembered()
+        self._by_skeleton: dict[Hashable, FieldSet] = {}
 
     def created(self, user: User, call: Call, obj: Obj, now: float) -> None:
         """Of an object with its defaults, before admission has changed it (as upstream)."""
@@ -78,22 +82,41 @@ class Ownership:
         meta = obj["metadata"]
         meta.pop("managedFields", None)
         writer = self._writer(user, call, now)
-        fields = self._created_fields(obj, writer)
+        is_custom = call.resource.custom is not None  # a definition may change
+        fields = (self._fields_by_text if is_custom else self._created_fields)(obj, writer)
         if fields:
             meta["managedFields"] = [new_entry(writer, UPDATE, fields)]
 
     def _created_fields(self, obj: Obj, writer: Writer) -> FieldSet:
         """All that its maker owns. The same for all that are made from one template, but for what
-        nobody owns."""
+        nobody owns; and for all that have the same fields, where none of these is a list (of whose
+        items some may be owned apart), as an Event."""
+        skeleton = _skeleton(obj)
+        if skeleton is None:
+            return self._fields_by_text(obj, writer)
+        kind = (writer.api_version, obj["kind"], writer.subresource, skeleton)
+        found = self._by_skeleton.get(kind)
+        if found is None:
+            found = self._first_fields(obj, writer)
+            if len(self._by_skeleton) >= _MOST_SKELETONS:
+                self._by_skeleton.clear()
+            self._by_skeleton[kind] = found
+        return found
+
+    def _fields_by_text(self, obj: Obj, writer: Writer) -> FieldSet:
         meta = obj["metadata"]
         owned = {key: value for key, value in meta.items() if key not in UNOWNED_METADATA}
         text = orjson.dumps({**obj, "metadata": owned})
         found: FieldSet | None = self._created.get(text)
         if found is None:
-            made = self._after_write({}, obj, writer)
-            found = self._sets.shared(made[0]["fieldsV1"]) if made else {}
+            found = self._first_fields(obj, writer)
             self._created.keep(text, found)
         return found
+
+    def _first_fields(self, obj: Obj, writer: Writer) -> FieldSet:
+        made = self._after_write({}, obj, writer)
+        fields: FieldSet = self._sets.shared(made[0]["fieldsV1"]) if made else {}
+        return fields
 
     def updated(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> None:
         if call.options.patch_type == "apply":
@@ -254,6 +277,25 @@ def check_options(call: Call) -> None:
     wrong += manager_errors(options.field_manager)
     if wrong:
         raise invalid("PatchOptions", "meta.k8s.io", "", wrong)
+
+
+def _skeleton(obj: Obj) -> Hashable | None:
+    """Which fields there are, whatever they say; None where one of them is a list, or there are so
+    many that hardly another object has the same."""
+    found: list[str | None] = []
+    maps = [obj]
+    for fields in maps:  # grows as it goes
+        if len(found) + len(fields) > _MOST_FIELDS:
+            return None
+        found += fields
+        for key, value in fields.items():
+            if type(value) is dict:
+                found.append(key)  # once more: this one has fields of its own
+                maps.append(value)
+            elif type(value) is list:
+                return None
+        found.append(None)
+    return tuple(found)
 
 
 def settle(new: Obj, old: Obj) -> None:

@@ -11,6 +11,7 @@ from sampan.api.objects import Obj
 from sampan.api.quantity import NANO, QuantityError, value_of
 from sampan.api.rules.host_ports import HostPort, host_ports
 from sampan.api.rules.pod_resources import held_requests
+from sampan.client.by_identity import ByIdentity
 from sampan.core.fast_dataclass import dataclass
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
@@ -32,7 +33,35 @@ class Usage:
     ports: tuple[HostPort, ...] = ()
 
 
+# Of containers that are alone in their pods: those of one template share what they ask for.
+_KNOWN: ByIdentity[Obj, Usage] = ByIdentity()
+_MORE = ("initContainers", "overhead", "resources")  # of a spec: count, too
+
+
 def usage_of(pod: Obj) -> Usage:
+    """`pod` is a cache's, which nobody changes any more."""
+    resources = _all_it_asks_for(pod)
+    if resources is None:
+        return _usage(pod)
+    return _KNOWN.get(resources) or _KNOWN.keep(resources, _usage(pod))
+
+
+def _all_it_asks_for(pod: Obj) -> Obj | None:
+    """The resources of its only container, where nothing else counts."""
+    spec = pod.get("spec") or {}
+    containers: list[Obj] = spec.get("containers") or []
+    if len(containers) != 1 or (pod.get("status") or {}).get("containerStatuses"):
+        return None
+    container = containers[0]
+    if any(spec.get(name) for name in _MORE):
+        return None
+    if any(port.get("hostPort") for port in container.get("ports") or ()):
+        return None
+    resources: Obj | None = container.get("resources")
+    return resources
+
+
+def _usage(pod: Obj) -> Usage:
     requests = _whole(held_requests(pod, _nanos, {}))
     scored = _whole(held_requests(pod, _nanos, _DEFAULTS))
     named = tuple(sorted((name, amount) for name, amount in requests.items() if amount))

@@ -1,7 +1,7 @@
 """Who writes through which door. [A7]"""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.calls import Call, Options
@@ -81,6 +81,37 @@ def deployment(replicas, ready, **meta):
         "spec": {"replicas": replicas},
         "status": {"readyReplicas": ready},
     }
+
+
+FIELDS = st.recursive(
+    st.sampled_from(["", "x", 0, 1, True]),
+    lambda inner: st.dictionaries(st.sampled_from(["labels", "annotations", "a", "b"]), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.dictionaries(st.sampled_from(["metadata", "data", "immutable"]), FIELDS)))
+def test_objects_with_the_same_fields_are_owned_alike_whatever_they_say(sent):
+    """Each is looked at by one who remembers those before it, and by one who does not."""
+    known = Ownership(SCHEMA, Kinds())
+    call = Call("create", CONFIG_MAPS, "x", options=Options(field_manager="me"))
+    for parts in sent:
+        body = {**config_map(), **parts}
+        body["metadata"] = (
+            {"name": "a", **(parts["metadata"] or {})}
+            if isinstance(parts.get("metadata"), dict)
+            else {"name": "a"}
+        )
+        try:
+            one = SCHEMA.check("v1", "ConfigMap", body).obj
+        except ApiError:
+            continue
+        one |= {"apiVersion": "v1", "kind": "ConfigMap"}
+        two = copy_of(one)
+        known.created(User("me"), call, one, NOW)
+        Ownership(SCHEMA, Kinds()).created(User("me"), call, two, NOW)
+        assert one == two
 
 
 def test_the_main_door_does_not_change_the_status():

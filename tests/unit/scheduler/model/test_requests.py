@@ -103,3 +103,18 @@ def test_nonsense_quantities_count_as_nothing(written):
 
 def test_huge_quantities_are_cut_off():
     assert amounts({"memory": "999Ei", "cpu": 10**30}) == {"memory": MOST, "cpu": MOST}
+
+
+def test_what_else_a_pod_of_the_same_template_has_counts():
+    """Pods of one template share what their containers ask for, as one object."""
+    shared = container(cpu="1")
+    port = {"containerPort": 80, "hostPort": 80}
+    assert requests(pod(shared)) == {"cpu": 1000}
+    assert requests(pod(shared, overhead={"cpu": "1"})) == {"cpu": 2000}
+    assert requests(pod(shared, resources={"requests": {"cpu": "5"}})) == {"cpu": 5000}
+    assert requests(pod(shared, init=[container(cpu="3")])) == {"cpu": 3000}
+    assert requests(pod(shared, shared)) == {"cpu": 2000}
+    assert usage_of(pod({**shared, "ports": [port]})).ports
+    held = {"name": "c", "resources": {"requests": {"cpu": "4"}}}
+    assert requests(pod(shared, status={"containerStatuses": [held]})) == {"cpu": 4000}
+    assert usage_of(pod(shared)) is usage_of(pod({**shared, "name": "other"}))
