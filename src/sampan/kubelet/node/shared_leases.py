@@ -11,13 +11,14 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
 
 SHARES = 40
 SOON_AT_ONCE = 250  # nodes that were away, in one call
+MOST_LEFT = 10_000  # of whom it is remembered that they were let go
 Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
 Alone = Callable[[], None]
 
@@ -29,6 +30,14 @@ class Leases(Protocol):
         """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
 
 
+class _Left(NamedTuple):
+    """Who was let go, after having been renewed in time."""
+
+    place: int  # of its share
+    turn: int
+    when: float
+
+
 class SharedLeases:
     def __init__(
         self, renew: Renew, clock: Clock, every_seconds: float, shares: int = SHARES
@@ -37,22 +46,42 @@ class SharedLeases:
         self._renew, self._clock, self._pause = renew, clock, every_seconds / shares
         self._shares: list[dict[str, Alone]] = [{} for _ in range(shares)]
         self._soon: dict[str, Alone] = {}
+        self._turns = [0] * shares  # how often each was renewed
+        self._place: dict[str, int] = {}  # node → its share
+        self._left: dict[str, _Left] = {}
         self._joined = asyncio.Event()
 
     def keep(self, node: str, alone: Alone, *, soon: bool = False) -> None:
         """Renew the node's lease from now on; `alone` is told when it has to do that itself.
-        `soon`: nobody has renewed it for a while."""
-        share = min(self._shares, key=len)
-        if not share or (soon and not self._soon):
+        `soon`: nobody has renewed it for a while, as far as its keeper knows. Who was let go and
+        comes back before its share's turn has missed none."""
+        left = self._left.pop(node, None)
+        if left is not None and self._has_missed_none(left):
+            place, soon = left.place, False
+        else:
+            place = min(range(len(self._shares)), key=lambda each: len(self._shares[each]))
+        if not self._shares[place] or (soon and not self._soon):
             self._joined.set()
-        share[node] = alone
+        self._shares[place][node] = alone
+        self._place[node] = place
         if soon:
             self._soon[node] = alone
 
+    def _has_missed_none(self, left: "_Left") -> bool:
+        """A share that nobody is in has no turns: then the time says it."""
+        is_recent = self._clock.monotonic() - left.when < self._pause * len(self._shares)
+        return is_recent and self._turns[left.place] == left.turn
+
     def let_go(self, node: str, alone: Alone) -> None:
-        for place in (*self._shares, self._soon):
-            if place.get(node) is alone:
-                del place[node]
+        place = self._place.get(node, -1)
+        if place >= 0 and self._shares[place].get(node) is alone:
+            del self._shares[place][node], self._place[node]
+            if self._soon.get(node) is not alone:
+                if len(self._left) >= MOST_LEFT:
+                    self._left.clear()
+                self._left[node] = _Left(place, self._turns[place], self._clock.monotonic())
+        if self._soon.get(node) is alone:
+            del self._soon[node]
 
     async def due(self, node: str, *, soon: bool = False) -> None:
         """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
@@ -83,7 +112,9 @@ class SharedLeases:
             for node in some:
                 del self._soon[node]
             await self._renew_share(some)
-            await self._renew_share(self._shares[(turn - 1) % len(self._shares)])
+            place = (turn - 1) % len(self._shares)
+            self._turns[place] += 1
+            await self._renew_share(self._shares[place])
 
     def _following(self, turn: int) -> float:
         """The next turn that has somebody to renew."""

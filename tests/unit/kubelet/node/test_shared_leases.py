@@ -145,3 +145,44 @@ def test_who_was_told_to_renew_alone_is_no_longer_kept():
         await world.tasks.stop()
 
     virtual_time.run(main())
+
+
+def test_a_node_that_is_let_go_and_kept_again_is_renewed_when_it_was_due():
+    """An idle node that gets a pod: its agent takes the lease over."""
+
+    async def main():
+        world = World()
+        for number in range(2 * SHARES):
+            world.tasks.start("other", world.keep(f"n{number}"))
+        kept = world.tasks.start("kept", world.keep("idle"))
+        world.tasks.start("leases", world.leases.run())
+        await world.clock.sleep(15.0)
+        [last] = world.times_of("idle")
+        kept.cancel()
+        await world.clock.sleep(2.0)
+        world.tasks.start("agent", world.leases.due("idle", soon=True))
+        await world.clock.sleep(20.0)
+        assert [round(when - last, 6) for when in world.times_of("idle")] == [0.0, 20.0]
+        await world.tasks.stop()
+
+    virtual_time.run(main())
+
+
+def test_a_node_that_was_away_for_its_turn_or_longer_is_renewed_soon():
+    for others in (0, 2 * SHARES):
+        virtual_time.run(_away(others))
+
+
+async def _away(others):
+    world = World()
+    for number in range(others):
+        world.tasks.start("other", world.keep(f"n{number}"))
+    kept = world.tasks.start("kept", world.keep("away"))
+    world.tasks.start("leases", world.leases.run())
+    await world.clock.sleep(21.0)
+    kept.cancel()
+    await world.clock.sleep(60.0)
+    world.tasks.start("agent", world.leases.due("away", soon=True))
+    await world.clock.sleep(1.5)
+    assert world.times_of("away")[-1] > 81.0
+    await world.tasks.stop()
