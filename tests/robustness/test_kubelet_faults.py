@@ -55,7 +55,7 @@ class Weather:
         start = runtime.start_container
 
         async def watched(container_id):
-            sandbox, container = runtime._containers[container_id]
+            sandbox, container = runtime.table.containers[container_id]
             uid, workers = sandbox.status.uid, self.node.kubelet._workers
             if workers.phase(uid) is not Phase.SYNCING:
                 self.wrong.append((sandbox.status.name, container.status.name, workers.phase(uid)))
@@ -208,8 +208,8 @@ class Weather:
             await self.node.delete(name, grace_seconds=self.rng.choice([None, 0]))
 
     async def pods(self):
-        runtime = self.node.runtime
-        return [runtime._observed(uid) for uid in runtime._by_uid]
+        table = self.node.runtime.table
+        return [table.observed(uid) for uid in table.uids()]
 
     async def check(self):
         """At every moment."""

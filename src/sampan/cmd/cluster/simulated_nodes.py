@@ -236,8 +236,8 @@ class SimulatedNodes:
         node = self._context(number, shape, client, boot.metrics, boot.scenario)
         if running:
             runtime = self.runtimes[shape.name]
-            runtime.take_over(running, node.settings.log_dir)
-            node = replace(node, goes_on=runtime.goes_on)
+            runtime.table.take_over(running, node.settings.log_dir)
+            node = replace(node, goes_on=runtime.table.goes_on)
         kubelet = self._kubelets[shape.name] = Kubelet(node, boot.shared)
         self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
 

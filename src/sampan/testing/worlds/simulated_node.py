@@ -96,7 +96,7 @@ class SimulatedNode:
         self.runtime = SimulatedRuntime(
             clock=self.clock, node_name=self.settings.node_name, scenario=self.settings.scenario
         )
-        self.runtime.take_over(self.api.objects(PODS), self.settings.log_dir)
+        self.runtime.table.take_over(self.api.objects(PODS), self.settings.log_dir)
 
     async def make(self, name: str = "web", namespace: str = "default", **changes: Any) -> Obj:
         pod = pod_named(name, node_name=self.settings.node_name, **changes)

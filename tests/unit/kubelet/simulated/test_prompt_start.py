@@ -118,7 +118,7 @@ def test_an_image_that_cannot_be_had_is_told_of_by_the_step_that_fails(image):
 def test_without_a_free_address_it_is_told_why():
     async def scenario() -> None:
         async with SimulatedNode(routine_events=False) as node:
-            for addresses in node.runtime._addresses:
+            for addresses in node.runtime.table.addresses:
                 addresses._count = 3
                 addresses.reserve(["10.244.0.1"])
             await node.make("web")
