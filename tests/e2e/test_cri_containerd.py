@@ -257,7 +257,7 @@ def test_a_long_path_works_too(tmp_path):
     asyncio.run(story())
 
 
-def test_a_containerd_that_cannot_start_says_why(tmp_path):
+def test_a_containerd_that_cannot_start_says_why(tmp_path, caplog):
     async def story():
         daemon = daemon_for(tmp_path / "d", SystemClock())
         (tmp_path / "d" / "containerd").mkdir(parents=True)
@@ -268,6 +268,7 @@ def test_a_containerd_that_cannot_start_says_why(tmp_path):
 
     asyncio.run(story())
     asyncio.run(process.reset(tmp_path / "d", environment={}, clock=SystemClock()))
+    assert "ended while starting" in caplog.text, "nobody waits for its socket"
 
 
 def test_the_network_of_a_data_directory_stays_the_same(tmp_path):

@@ -104,7 +104,7 @@ class PrivateContainerd:
             # Its reader needs gRPC: importing that (70 ms) costs nothing while containerd starts.
             import sampan.kubelet.runtime.cri_runtime  # noqa: F401
 
-            await self._wait_for_socket()
+            await _wait_for_socket(self._paths, self._child, self._clock)
             answers = True
         finally:
             if not answers:
@@ -149,18 +149,6 @@ class PrivateContainerd:
             raise ContainerdError("containerd is not installed (apt package containerd)")
         self._child, self._process = _launch(program, self._paths, self._environment, config)
 
-    async def _wait_for_socket(self) -> None:
-        deadline = self._clock.monotonic() + _START_SECONDS
-        while not _answers(self.socket_path):
-            if self._child is not None and self._child.poll() is not None:
-                raise ContainerdError(f"containerd ended while starting: {self._last_words()}")
-            if self._clock.monotonic() > deadline:
-                raise ContainerdError(
-                    f"containerd did not open its socket in {_START_SECONDS:.0f} s: "
-                    f"{self._last_words()}"
-                )
-            await self._clock.sleep(_POLL_SECONDS)
-
     async def _keep_alive(self, config: str) -> None:
         failures = 0
         while True:
@@ -173,23 +161,16 @@ class PrivateContainerd:
             failures = 1 if long else failures + 1
             log.error(
                 "containerd died, starting it again",
-                last_words=self._last_words(),
+                last_words=_last_words(self._paths),
                 after_seconds=_RESTART.delay(failures),
             )
             await self._clock.sleep(_RESTART.delay(failures))
             try:
                 self._spawn(config)
-                await self._wait_for_socket()
+                await _wait_for_socket(self._paths, self._child, self._clock)
                 self._came_back()
             except ContainerdError as error:
                 log.error("containerd does not start", error=error)
-
-    def _last_words(self) -> str:
-        try:
-            lines = self._paths.log.read_bytes()[-4096:].decode(errors="replace").splitlines()
-        except OSError:
-            lines = []
-        return lines[-1] if lines else f"it left no message in {self._paths.log}"
 
 
 async def reset(data_dir: Path, *, environment: Mapping[str, str], clock: Clock) -> None:
@@ -213,9 +194,10 @@ async def reset(data_dir: Path, *, environment: Mapping[str, str], clock: Clock)
 
         runtime = CriRuntime(str(paths.socket), clock)
         try:
+            await _wait_for_socket(paths, child, clock)
             await runtime.connect(_START_SECONDS)
             await remove_pods(runtime, grace_seconds=1.0)
-        except RuntimeFailure as error:
+        except (ContainerdError, RuntimeFailure) as error:
             log.warning("pods could not be removed through containerd", error=error)
         finally:
             await runtime.close()
@@ -321,6 +303,29 @@ def _start_time_or_none(pid: int) -> int | None:
         return _start_time(pid)
     except ProcessLookupError:
         return None
+
+
+async def _wait_for_socket(
+    paths: Layout, child: "subprocess.Popen[bytes] | None", clock: Clock
+) -> None:
+    deadline = clock.monotonic() + _START_SECONDS
+    while not _answers(str(paths.socket)):
+        if child is not None and child.poll() is not None:
+            raise ContainerdError(f"containerd ended while starting: {_last_words(paths)}")
+        if clock.monotonic() > deadline:
+            raise ContainerdError(
+                f"containerd did not open its socket in {_START_SECONDS:.0f} s: "
+                f"{_last_words(paths)}"
+            )
+        await clock.sleep(_POLL_SECONDS)
+
+
+def _last_words(paths: Layout) -> str:
+    try:
+        lines = paths.log.read_bytes()[-4096:].decode(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else f"it left no message in {paths.log}"
 
 
 def _answers(socket_path: str) -> bool:
