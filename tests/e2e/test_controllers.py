@@ -178,31 +178,6 @@ def test_a_drain_stops_real_containers_as_far_as_a_budget_allows(kubectl, namesp
     )
 
 
-def test_an_autoscaler_adds_pods_when_real_containers_are_busy(kubectl, namespace):
-    """[C] What the kernel counted, through the node and the metrics API, to the Deployment."""
-    resources = {"requests": {"cpu": "20m"}, "limits": {"cpu": "100m"}}
-    spec = {
-        "replicas": 1,
-        "selector": selector("busy"),
-        "template": template(
-            "busy",
-            "while :; do :; done",
-            container={"resources": resources},
-            terminationGracePeriodSeconds=1,
-        ),
-    }
-    kubectl("-n", namespace, "create", "-f", "-", stdin=manifest("Deployment", "busy", spec))
-    scaled = ("autoscale", "deployment/busy", "--min=1", "--max=2", "--cpu-percent=100")
-    kubectl("-n", namespace, *scaled)
-    replicas = "jsonpath={.spec.replicas}"
-    eventually(
-        lambda: kubectl("-n", namespace, "get", "deployment", "busy", "-o", replicas) == "2", 90
-    )
-    said = kubectl("-n", namespace, "get", "events", "-o", "custom-columns=M:.message")
-    above = "cpu resource utilization (percentage of request) above target"
-    assert f"New size: 2; reason: {above}" in said
-
-
 @pytest.mark.kubectl_since(25)
 def test_the_same_at_large_on_simulated_nodes(own_cluster):
     """Ten nodes, and by the hundred what the tests above have by one or two."""

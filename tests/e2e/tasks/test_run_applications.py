@@ -140,17 +140,18 @@ def test_a_budget_holds_up_evictions(reader):
 
 
 @page(f"{RUN}/horizontal-pod-autoscale-walkthrough")
-def test_an_autoscaler_from_kubectl(reader):
-    busy = container(
-        "main", "sh", "-c", "while :; do :; done", resources={"requests": {"cpu": "20m"}}
-    )
-    reader.apply(
-        workload("Deployment", "php-apache", template("php", containers=[busy]), replicas=1)
-    )
+def test_an_autoscaler_adds_pods_when_real_containers_are_busy(reader):
+    """What the kernel counted, through the node and the metrics API, to the Deployment."""
+    resources = {"requests": {"cpu": "20m"}, "limits": {"cpu": "100m"}}
+    busy = container("main", "sh", "-c", "while :; do :; done", resources=resources)
+    pods = template("php", containers=[busy])
+    reader.apply(workload("Deployment", "php-apache", pods, replicas=1))
     reader.rolled_out("deployment/php-apache")
     reader("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=2")
     assert "php-apache" in reader("get", "hpa")
     reader.sees(lambda: reader.field("deployment php-apache", ".spec.replicas") == "2", 150)
+    above = "cpu resource utilization (percentage of request) above target"
+    reader.sees(lambda: f"New size: 2; reason: {above}" in reader("get", "events"), 60)
 
 
 @page(f"{RUN}/access-api-from-pod")

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+_LONGEST_PAUSE_SECONDS = 0.25
+
 
 class Program:
     """A child process whose output goes to a file, so that it never blocks on a full pipe."""
@@ -55,7 +57,10 @@ class Program:
 
 
 def eventually(check: Callable[[], object], seconds: float = 60.0, every: float = 0.05) -> object:
-    """The first truthy answer of `check`; asks again until then, for at most `seconds`."""
+    """The first truthy answer of `check`; asks again until then, for at most `seconds`.
+
+    What takes long is asked less and less often: each question to kubectl is a process, and half of
+    a machine that asks has less time for the answer."""
     deadline = time.monotonic() + seconds
     while True:
         found = check()
@@ -64,3 +69,4 @@ def eventually(check: Callable[[], object], seconds: float = 60.0, every: float 
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {getattr(check, '__name__', check)}")
         time.sleep(every)
+        every = max(every, min(every * 1.25, _LONGEST_PAUSE_SECONDS))
