@@ -78,6 +78,7 @@ class EventRecorder:
         self._writing = False
         self._last_nanoseconds = 0
         self.dropped = 0
+        self.gather_seconds = 0.0  # so long the first one waits for others, to go with them
 
     def record(
         self,
@@ -106,6 +107,8 @@ class EventRecorder:
         while True:
             while self._queue:
                 self._writing = True
+                if self.gather_seconds and len(self._queue) < AT_ONCE:
+                    await self._clock.sleep(self.gather_seconds)
                 await self._give_way()
                 await self._write_some()
                 self._writing = False
@@ -129,9 +132,9 @@ class EventRecorder:
             await self._clock.sleep(GIVE_WAY_SECONDS)
 
     async def _write_some(self) -> None:
-        """One; where many wait, several at once, which a store takes together. Never two that count
-        up the same event: their order matters."""
-        most = AT_ONCE if len(self._queue) >= AT_ONCE else 1
+        """One; where many wait or are gathered, several at once, which a store takes together.
+        Never two that count up the same event: their order matters."""
+        most = AT_ONCE if self.gather_seconds or len(self._queue) >= AT_ONCE else 1
         some: dict[object, Write] = {}
         while self._queue and len(some) < most and self._queue[0][1].key not in some:
             write = self._queue.popleft()[1]

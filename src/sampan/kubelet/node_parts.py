@@ -31,6 +31,8 @@ from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
+# What is told of a pod's start is written in one go, and not while it starts.
+EVENTS_SECONDS = 0.05
 Loop = Callable[[], Awaitable[None]]
 Retry = Callable[[str], None]  # of a pod, by its uid
 
@@ -114,6 +116,7 @@ def _connect(context: NodeContext) -> ApiSide:
     )
     if context.settings.simulated:
         return ApiSide(recorder, _no_services)  # nobody reads a simulated container's environment
+    recorder.gather_seconds = EVENTS_SECONDS
     services = Informer(context.client, Selection(SERVICES), clock=context.clock, rng=context.rng)
 
     async def all_services() -> Iterable[Obj]:

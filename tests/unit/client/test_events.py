@@ -186,6 +186,27 @@ def test_many_events_are_written_at_once_but_those_of_one_kind_in_order():
     recorded(story)
 
 
+def test_events_are_gathered_where_the_part_wants_that():
+    async def story(api, recorder):
+        recorder.gather_seconds = 0.05
+        calls = []
+        for reason in ("Pulled", "Created", "Started"):
+            recorder.record(reference(POD), "Normal", reason, reason)
+            await asyncio.sleep(0.01)
+            calls.append(api.calls)
+        assert calls == [0, 0, 0]
+        assert not recorder.idle()
+        await asyncio.sleep(0.05)
+        assert [event["reason"] for event in api.events.values()] == [
+            "Pulled",
+            "Created",
+            "Started",
+        ]
+        assert recorder.idle()
+
+    recorded(story)
+
+
 class BusyClock:
     """Every look at it finds the loop `lag` later: somebody else is using it."""
 

@@ -420,9 +420,13 @@ class PodSync:
         shown = status if ending else held_back(status, pod["status"])
         # A simulated pod that starts at once is told of once: as Running. So is one that ends. Of a
         # real one every status is told, however short: the lives on record show them.
-        fleeting = shown is not status or (observed is None and status["phase"] == "Pending")
-        passing = self._settings.simulated and fleeting
-        (self._reporter.set_passing if passing else self._reporter.set)(job.pod, shown)
+        begins = observed is None and status["phase"] == "Pending"
+        if self._settings.simulated and (begins or shown is not status):
+            self._reporter.set_passing(job.pod, shown)
+        elif begins:
+            self._reporter.set_soon(job.pod, shown)  # its start goes first
+        else:
+            self._reporter.set(job.pod, shown)
         return status
 
     def _report_end(self, job: Job) -> None:

@@ -4,7 +4,8 @@ Job: bring each pod's newest status to the API, only when it differs, as the sma
     as long as it takes; delete the pod from the API when it has ended and deletion was asked for.
 Invariant: statuses of one pod are written in order, and only the newest one matters.
 Invariant: a terminal phase is never replaced by another.
-Invariant: what is said to be passing is written only if nothing newer comes within a moment.
+Invariant: what is said to be passing is written only if nothing newer comes within a moment; what
+    is said to have time is written a moment later, before anything newer.
 Invariant: who changes back what was written (a webhook, another writer) is answered ever more
     seldom, and does not keep a pod from being deleted.
 Invariant: a pod is deleted only after its last status was written, and only under its own uid.
@@ -33,6 +34,8 @@ log = get_logger(__name__)
 
 RETRY = Backoff(first_seconds=0.2, cap_seconds=10.0)
 PASSING_SECONDS = 0.1
+# As long as a container's start keeps us busy before the runtime does the rest.
+SOON_SECONDS = 0.006
 # Lists that a strategic patch merges by key: what left must be said.
 _KEYED = ("podIPs", "hostIPs")
 _SCHEDULED = "PodScheduled"
@@ -49,6 +52,8 @@ class _Entry:
     writing: bool = False
     gone: bool = field(default=False)
     held: asyncio.TimerHandle | None = None  # what is wanted waits for its moment
+    newer: Obj | None = None  # wanted after it: what is held will be seen first
+    keeps_order: bool = False  # what is held will be seen
     written: int = 0  # which status was written last
     repeats: int = 0  # how often it was written again
     repeat_at: float = 0.0  # the loop's time: not before
@@ -65,6 +70,8 @@ class StatusReporter:
         entry = self._entries.get(uid)
         if entry is None:
             return None
+        if entry.newer is not None:
+            return entry.newer
         return entry.wanted if entry.wanted is not None else entry.known
 
     def is_idle(self) -> bool:
@@ -73,6 +80,13 @@ class StatusReporter:
     def set(self, pod: Obj, status: Obj) -> None:
         """This is how the pod is now."""
         self._go_on(self._wanting(pod, status))
+
+    def set_soon(self, pod: Obj, status: Obj) -> None:
+        """This is how the pod is now: to be told, but other work goes first."""
+        entry = self._wanting(pod, status)
+        if not entry.writing and entry.newer is None:
+            entry.keeps_order = True
+            self._hold(entry, SOON_SECONDS)
 
     def set_passing(self, pod: Obj, status: Obj) -> None:
         """This is how the pod is now, and likely to be otherwise in a moment."""
@@ -134,7 +148,10 @@ class StatusReporter:
         before = self.status_of(uid_of(pod)) or {}
         if before.get("phase") in TERMINAL_PHASES and status.get("phase") != before["phase"]:
             status = {**status, "phase": before["phase"]}
-        entry.wanted = status
+        if entry.keeps_order:
+            entry.newer = status
+        else:
+            entry.wanted = status
         return entry
 
     def _hold(self, entry: _Entry, seconds: float) -> None:
@@ -157,6 +174,8 @@ class StatusReporter:
         self._tasks.start(f"report {key_of(entry.pod)}", self._write_all(entry))
 
     def _has_work(self, entry: _Entry) -> bool:
+        if entry.keeps_order and self._patch(entry) is None:
+            self._next(entry)  # the API says already what was held
         if entry.target is None:
             return False
         if entry.delete:
@@ -168,6 +187,12 @@ class StatusReporter:
             entry.wanted, entry.compared = entry.known, None
             return False
         return True
+
+    def _next(self, entry: _Entry) -> None:
+        """What was to be seen has been told."""
+        if entry.newer is not None:
+            entry.wanted, entry.newer = entry.newer, None
+        entry.keeps_order = False
 
     def _patch(self, entry: _Entry) -> Obj | None:
         """Computed once for each pair: comparing costs more than anything else here."""
@@ -225,6 +250,7 @@ class StatusReporter:
                     PODS, namespace_of(pod), name_of(pod), body, subresource="status"
                 )
                 self._note_write(entry, wanted)
+                self._next(entry)
                 if _is_same(entry.target, pod):
                     entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
             elif entry.delete:

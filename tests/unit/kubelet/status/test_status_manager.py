@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from sampan.api.resources import PODS
 from sampan.core.tasks import Tasks
-from sampan.kubelet.status.status_manager import PASSING_SECONDS, StatusReporter, status_patch
+from sampan.kubelet.status.status_manager import (
+    PASSING_SECONDS,
+    SOON_SECONDS,
+    StatusReporter,
+    status_patch,
+)
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.simulated_node import pod_named
@@ -154,6 +159,63 @@ def test_a_passing_status_is_written_only_when_nothing_newer_comes():
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web")["status"]["startTime"] == "later"
         assert reporter.is_idle()
+
+    told(story)
+
+
+BEGINS = {"phase": "Pending", "startTime": "t"}
+
+
+def written_to(api):
+    """What is, in order."""
+    patch, written = api.patch, []
+
+    async def noted(resource, namespace, name, body, **options):
+        written.append(body["status"])
+        return await patch(resource, namespace, name, body, **options)
+
+    api.patch = noted
+    return written
+
+
+def test_what_has_time_is_written_a_moment_later():
+    async def story(reporter, api, pod):
+        written = written_to(api)
+        reporter.set_soon(pod, BEGINS)
+        assert not reporter.is_idle()
+        await asyncio.sleep(SOON_SECONDS / 2)
+        assert written == []
+        await asyncio.sleep(SOON_SECONDS)
+        assert written == [{"startTime": "t"}]
+        assert reporter.is_idle()
+
+    told(story)
+
+
+def test_what_has_time_is_written_before_anything_newer():
+    async def story(reporter, api, pod):
+        written = written_to(api)
+        reporter.set_soon(pod, BEGINS)
+        reporter.set(pod, {**BEGINS, "phase": "Running"})
+        assert reporter.status_of(pod["metadata"]["uid"])["phase"] == "Running"
+        reporter.set(pod, {**BEGINS, "phase": "Succeeded"})
+        reporter.delete(pod)
+        await asyncio.sleep(SOON_SECONDS / 2)
+        assert written == [{"startTime": "t"}, {"phase": "Succeeded"}]
+        assert api.find(PODS, "default", "web") is None
+
+    told(story)
+
+
+def test_what_the_api_says_already_is_not_waited_for():
+    async def story(reporter, api, pod):
+        reporter.set(pod, BEGINS)
+        await asyncio.sleep(1)
+        written = written_to(api)
+        reporter.set_soon(pod, {**BEGINS})
+        reporter.set(pod, {**BEGINS, "phase": "Running"})
+        await asyncio.sleep(SOON_SECONDS / 2)
+        assert written == [{"phase": "Running"}]
 
     told(story)
 
