@@ -11,6 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from sampan.core.fast_dataclass import replace
+from sampan.kubelet.cgroups.delegation import LEAF
+from sampan.testing.parts.delegated_cgroup import delegated_cgroup, offered
 from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.kubectl import Kubectl
 from sampan.testing.parts.machines import machines
@@ -243,6 +246,45 @@ def test_nothing_is_left_after_a_reset(kubectl, user):
     user.sampan("reset", "--yes")
     eventually(lambda: not user.processes(), 30)
     assert not user.data_dir.exists()
+
+
+@pytest.mark.skipif("hugetlb" not in offered(), reason="no controller is left to version 2")
+def test_pods_of_a_user_who_was_given_a_cgroup_have_cgroups_below_it(machine):
+    """With the one controller that no tree of version 1 has."""
+    with (
+        ordinary_user(machine.where) as user,
+        delegated_cgroup(user.uid) as given,
+    ):
+        user = replace(user, where=[*machine.where, *given.where])
+        said = user.sampan("up", "--detach", "--port", "0")
+        assert "limits and requests of cpu, memory, pids have no effect: the cgroup /" in said
+        try:
+            import_busybox(user)
+            found = Kubectl(user.data_dir / "kubeconfig", user.place, where=machine.where)
+            limits = {"hugepages-2Mi": "2Mi", "memory": "64Mi", "cpu": "500m"}
+            paged = pod("paged", "trap exit TERM; sleep 1000 & wait")
+            paged["spec"]["containers"][0]["resources"] = {"limits": limits}
+            found.apply(json.dumps(paged))
+            found("wait", "--for=condition=Ready", "pod/paged", "--timeout=60s", seconds=90)
+            uid = found.get("pod", "paged")["metadata"]["uid"]
+            [folder] = given.folder.rglob(f"pod{uid}")
+            assert (folder / "hugetlb.2MB.max").read_text() == f"{2 << 20}\n"
+            [inner] = [each for each in folder.iterdir() if each.is_dir()]
+            assert (inner / "hugetlb.2MB.max").read_text() == f"{2 << 20}\n"
+            [pid, *_] = (inner / "cgroup.procs").read_text().split()
+            assert int(pid) in user.processes()
+            own = (user.data_dir / "lock").read_text().strip()
+            assert own in (given.folder / LEAF / "cgroup.procs").read_text().split()
+            # Another one finds them again.
+            os.kill(int(own), signal.SIGKILL)
+            user.sampan("up", "--detach", "--port", "0")
+            found("wait", "--for=condition=Ready", "pod/paged", "--timeout=60s", seconds=90)
+            assert (inner / "cgroup.procs").read_text().split()[0] == pid
+            found("delete", "pod", "paged")
+            eventually(lambda: not folder.exists(), 60)
+        finally:
+            user.sampan("reset", "--yes")
+        eventually(lambda: [each.name for each in given.folder.glob("*/")] == [LEAF], 60)
 
 
 @pytest.mark.skipif(not shutil.which("pasta"), reason="pasta is not there")

@@ -93,16 +93,24 @@ def _own_namespaces(
         yield settings, None
         return
     refuse_without_root(settings)
-    from sampan.cmd.rootless.rootless import Rootless
+    from sampan.cmd.rootless.rootless import Rootless, take_cgroup
 
+    before = str(data.record().get("cgroup_place") or "")
+    place = take_cgroup(data.root, before, progress.warn)
     rootless, stopped = Rootless(data.root), False
     try:
         with progress.step("namespaces") as step:
             rootless.enter(progress.warn)
             step.detail = "of your own: no root"
-        progress.warn("limits of pods have no effect: an ordinary user has no cgroups here")
-        node = replace(settings.node, cgroup_driver="none")
-        yield replace(settings, runtime="native", rootless=True, node=node), rootless.outside
+        data.remember(cgroup_place=place or "")
+        driver = "none" if place is None else "cgroupfs"
+        yield (
+            replace(
+                settings, runtime="native", rootless=True, cgroup_place=place or "",
+                node=replace(settings.node, cgroup_driver=driver),
+            ),
+            rootless.outside,
+        )  # fmt: skip
         stopped = not settings.keep_pods
     finally:
         rootless.leave(stopped=stopped)

@@ -72,6 +72,7 @@ class UpSettings:
     store: str = ""  # empty: SQLite in the data dir
     runtime: RuntimeChoice = "auto"
     rootless: bool = False  # in a user namespace of our own
+    cgroup_place: str = ""  # the cgroup that an ordinary user was given to divide
     nodes: int = 1  # simulated ones
     node_names: tuple[str, ...] = ()  # theirs, instead of a number of them
     nodes_file: str = ""  # types of simulated nodes, instead of both

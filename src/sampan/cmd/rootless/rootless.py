@@ -18,6 +18,8 @@ from sampan.cmd.rootless.id_ranges import IdRange, id_map, is_single
 from sampan.cmd.rootless.namespaces import Kept, Process
 from sampan.cmd.rootless.outside import Outside, OutsideError
 from sampan.cmd.rootless.uplink import PROGRAMS, find_uplink
+from sampan.kubelet.cgroups import delegation
+from sampan.kubelet.cgroups.limits import root_of
 
 _MOST_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
 # Debian's and Ubuntu's switches; where they are not, nothing is switched off.
@@ -47,6 +49,24 @@ def what_would_help() -> str:
     }
     missing = [what for programs, what in helpers.items() if not any(map(which, programs))]
     return f"install {' and '.join(missing)}" if missing else ""
+
+
+def take_cgroup(data_dir: Path, before: str, warn: Warn) -> str | None:
+    """The one that was given to us, made ready for pods, or that of `before`, with pods in it;
+    None, and a word, where there is none. While we are alone: who is started is where we are."""
+    uid = os.geteuid()
+    seen = delegation.look(uid, os.getpid())
+    if before and seen and delegation.is_of_before(before, root_of(data_dir), seen, uid):
+        return before
+    found = delegation.judge(seen)
+    if isinstance(found, delegation.Delegated):
+        try:
+            delegation.make_ready(found)
+            return found.place
+        except OSError as error:
+            found = delegation.NotDelegated(f"it cannot be divided: {error.strerror}")
+    warn(f"limits of pods have no effect: {found.why} (`sampan doctor` says what helps)")
+    return None
 
 
 class Rootless:

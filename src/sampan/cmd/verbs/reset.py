@@ -87,6 +87,8 @@ def remove(data: DataDir) -> None:
         cni.tear_down(data.root)
         # Whatever a runtime left, or lost sight of: its cgroup says whose it is.
         remove_root(data.root, kill=True)
+        if given := data.record().get("cgroup_place"):
+            remove_root(data.root, str(given), kill=True)
     if data.kubelet.exists():
         from sampan.kubelet.volumes.mounts import unmount_below
 

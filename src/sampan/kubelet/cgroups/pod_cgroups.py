@@ -21,6 +21,7 @@ from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.kubelet.cgroups import systemd
+from sampan.kubelet.cgroups.delegation import offered_controllers
 from sampan.kubelet.cgroups.limits import (
     FOLDERS,
     Limits,
@@ -80,13 +81,13 @@ def find_hierarchies(mount: Path = MOUNT) -> Hierarchies | None:
     return Hierarchies(None, found) if "memory" in found and "cpu" in found else None
 
 
-def remove_root(data_dir: Path, *, kill: bool = False) -> None:
+def remove_root(data_dir: Path, place: str = "", *, kill: bool = False) -> None:
     """At the end of a node: nothing that does not run stays, whoever made it; with `kill`, what
-    runs neither."""
+    runs neither. `place`: the cgroup that was given to us, if one was."""
     hierarchies = find_hierarchies()
     if hierarchies is not None:
-        for driver in DRIVERS:
-            cgroups = Cgroups(root_of(data_dir), hierarchies, driver=driver)
+        for driver in DRIVERS if not place else (CGROUPFS,):
+            cgroups = Cgroups(f"{place}{root_of(data_dir)}", hierarchies, driver=driver)
             if kill:
                 cgroups.kill_all()
             cgroups.remove_all()
@@ -107,6 +108,7 @@ class Cgroups:
         assert root.startswith("/"), root
         assert driver in DRIVERS, driver
         self.root, self._driver, self._runtime_name = root, driver, runtime_name
+        self._given = root.rpartition("/")[0]  # the cgroup below which ours are
         self._hierarchies, self._pids_limit = hierarchies, pids_limit
         self._bases = [str(path) for path in hierarchies.all]
         self._burstable: dict[str, int] = {}  # uid → cpu shares, of the pods that are here
@@ -215,13 +217,18 @@ class Cgroups:
         if self._driver == SYSTEMD:
             _tell(systemd.change(path, shares, v2=self.is_v2))
         else:
-            self._write(path, list(self._settings(shares))[:1])
+            weights = [each for each in self._settings(shares) if each.controller == "cpu"]
+            self._write(path, weights)
 
     def _shared(self, quality: str) -> str:
         return f"{self.root}/kubepods{FOLDERS[quality]}"
 
     def _settings(self, limits: Limits) -> Iterator[Setting]:
-        return settings_v2(limits) if self.is_v2 else settings_v1(limits)
+        if self._hierarchies.unified is None:
+            return settings_v1(limits)
+        # What cannot be limited here is said at the start (cmd/cluster/node/real_node.py).
+        offered = offered_controllers(self._given, self._hierarchies.unified) or ()
+        return (each for each in settings_v2(limits) if each.controller in offered)
 
     def _remove(self, path: str) -> None:
         if self._driver == SYSTEMD:
@@ -244,7 +251,7 @@ class Cgroups:
             return
         try:
             if self._hierarchies.unified is not None:
-                _make_unified(self._hierarchies.unified, path)
+                _make_unified(self._hierarchies.unified, self._given, path)
             else:
                 for controller in ("cpu", "memory", "pids", "hugetlb"):
                     base = self._hierarchies.by_controller.get(controller)
@@ -293,16 +300,17 @@ def _make_folder(path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
 
-def _make_unified(base: Path, path: str) -> None:
-    """Every folder on the way gives its controllers to the next one."""
-    here = base
-    for part in path.strip("/").split("/"):
-        given = (here / "cgroup.subtree_control").read_text().split()
+def _make_unified(base: Path, given: str, path: str) -> None:
+    """Every folder on the way gives its controllers to the next one; those above `given` are not
+    ours."""
+    here = Path(f"{base}{given}")
+    for part in path.removeprefix(given).strip("/").split("/"):
+        enabled = (here / "cgroup.subtree_control").read_text().split()
         offered = (here / "cgroup.controllers").read_text().split()
         missing = [
             controller
             for controller in CONTROLLERS
-            if controller in offered and controller not in given
+            if controller in offered and controller not in enabled
         ]
         if missing:
             wanted = " ".join(f"+{item}" for item in missing)

@@ -13,6 +13,7 @@ from typing import Any
 
 from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.cgroups.delegation import offered_controllers
 from sampan.kubelet.contracts.runtime import ContainerSpec, RuntimeFailure, SandboxSpec
 from sampan.kubelet.native import oci_spec, seccomp, users
 from sampan.kubelet.native.first_process import process_namespace
@@ -111,12 +112,14 @@ class Bundles:
         files = {"/etc/resolv.conf": str(place / "resolv.conf")}
         if UTS in sandbox.record.namespaces:
             files["/etc/hostname"] = str(place / "hostname")
+        parent = sandbox.spec.cgroup_parent
         return oci_spec.Surroundings(
             namespaces,
             files,
             "" if sandbox.spec.security.host_ipc else str(place / "shm"),
-            f"{sandbox.spec.cgroup_parent or '/sampan'}/{record.id}",
+            f"{parent or '/sampan'}/{record.id}",
             self._unified,
+            offered_controllers(parent) if self._unified and parent else None,
         )
 
 

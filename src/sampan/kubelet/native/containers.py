@@ -21,6 +21,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.files.remove_tree import remove_tree
 from sampan.core.tasks import all_of, finish
+from sampan.kubelet.cgroups.delegation import offered_controllers
 from sampan.kubelet.contracts.runtime import (
     CommandTimedOut,
     ContainerSpec,
@@ -307,8 +308,11 @@ class Containers:
 
     async def update(self, container_id: str, resources: LinuxResources) -> None:
         self._get(container_id)
-        file = self._records.place(container_id) / "resources.json"
-        file.write_text(json.dumps(oci_spec.resources(resources)))
+        place = self._records.place(container_id)
+        file = place / "resources.json"
+        cgroup = json.loads((place / "config.json").read_text())["linux"]["cgroupsPath"]
+        offered = offered_controllers(cgroup.rpartition("/")[0])
+        file.write_text(json.dumps(oci_spec.resources(resources, offered)))
         with translated_failures("the container"):
             await monitor.call(self._programs, "update", "--resources", str(file), container_id)
 

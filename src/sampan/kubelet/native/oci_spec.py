@@ -2,13 +2,14 @@
 
 Job: ContainerSpec, the image's configuration and the pod's surroundings → one JSON document, with
     the defaults that containerd has (mounts, capabilities, masked paths, devices).
-Invariant: what cannot be kept is a RuntimeFailure, never left out.
+Invariant: what cannot be kept is a RuntimeFailure, never left out; but for limits that no
+    controller of the node's cgroups can keep, of which the node's start has told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     LinuxResources,
@@ -54,6 +55,7 @@ class Surroundings:
     shared_memory: str  # a directory for /dev/shm; empty: the node's own
     cgroup: str
     unified_cgroups: bool = False
+    offered: frozenset[str] | None = None  # what can be limited there; None: everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,10 @@ def oci_spec(
     linux: dict[str, Any] = {
         "namespaces": _namespaces(container, sandbox, surroundings),
         "cgroupsPath": surroundings.cgroup,
-        "resources": resources(container.resources) | {"devices": _device_rules(container)},
+        "resources": {
+            **resources(container.resources, surroundings.offered),
+            "devices": _device_rules(container),
+        },
     }
     if not security.privileged and not security.unmasked_proc:
         linux |= {"maskedPaths": list(MASKED_PATHS), "readonlyPaths": list(READ_ONLY_PATHS)}
@@ -271,7 +276,10 @@ def _device_rules(container: ContainerSpec) -> list[dict[str, Any]]:
     return [{"allow": container.security.privileged, "access": "rwm"}]
 
 
-def resources(limits: LinuxResources) -> dict[str, Any]:
+def resources(limits: LinuxResources, offered: Collection[str] | None = None) -> dict[str, Any]:
+    """`offered`: what can be limited where the container will be; None: everything."""
+    if offered is not None:
+        limits = _within(limits, offered)
     found: dict[str, Any] = {}
     cpu = {
         name: value
@@ -290,3 +298,14 @@ def resources(limits: LinuxResources) -> dict[str, Any]:
             {"pageSize": size, "limit": limit} for size, limit in sorted(limits.hugepages.items())
         ]
     return found
+
+
+def _within(limits: LinuxResources, offered: Collection[str]) -> LinuxResources:
+    """The runtime refuses the rest; that it has no effect was said at the node's start."""
+    if "cpu" not in offered:
+        limits = replace(limits, cpu_shares=0, cpu_quota=0, cpu_period=0)
+    if "memory" not in offered:
+        limits = replace(limits, memory_limit_bytes=0)
+    if "hugetlb" not in offered:
+        limits = replace(limits, hugepages={})
+    return limits

@@ -112,3 +112,24 @@ def test_what_runs_in_a_pods_folders_is_killed_and_nothing_else(v1):
     finally:
         other.kill()
         other.wait()
+
+
+def test_below_a_cgroup_that_was_given_only_what_it_offers_is_limited(tmp_path, monkeypatch):
+    """What is above it is not touched."""
+    Kernel(monkeypatch)
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    given = tmp_path / "theirs" / "ours"
+    for folder in ("", "/x", "/x/kubepods", "/x/kubepods/burstable", "/x/kubepods/besteffort",
+                   "/x/kubepods/burstable/podu1"):  # fmt: skip
+        place = tmp_path / f"theirs/ours{folder}"
+        place.mkdir(parents=True)
+        (place / "cgroup.controllers").write_text("memory pids")
+        (place / "cgroup.subtree_control").write_text("")
+    cgroups = Cgroups("/theirs/ours/x", find_hierarchies(tmp_path), pids_limit=77)
+    cgroups.prepare()
+    assert cgroups.ensure(POD) == "/theirs/ours/x/kubepods/burstable/podu1"
+    pod = given / "x/kubepods/burstable/podu1"
+    assert (pod / "pids.max").read_text() == "77"
+    assert not (pod / "cpu.weight").exists()
+    assert (given / "cgroup.subtree_control").read_text() == "+memory +pids"
+    assert not (tmp_path / "theirs" / "cgroup.subtree_control").exists()

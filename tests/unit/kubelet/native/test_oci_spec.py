@@ -169,3 +169,14 @@ def test_a_profile_of_the_node_is_read_and_a_broken_one_refused(tmp_path):
         file.write_text(wrong)
         with pytest.raises(RuntimeFailure, match="cannot load seccomp profile"):
             seccomp.profile(f"localhost/{file}", "amd64", ())
+
+
+def test_limits_that_nothing_can_keep_are_left_out():
+    """The node's start says so; the runtime would refuse the container."""
+    limits = LinuxResources(512, 50_000, 100_000, 1 << 20, hugepages={"2MB": 4 << 20})
+    assert set(oci_spec.resources(limits, {"cpu", "memory", "hugetlb"})) == {
+        "cpu", "memory", "hugepageLimits",
+    }  # fmt: skip
+    assert set(oci_spec.resources(limits, {"memory", "pids"})) == {"memory"}
+    assert set(oci_spec.resources(limits, {"hugetlb"})) == {"hugepageLimits"}
+    assert oci_spec.resources(limits, ()) == {}

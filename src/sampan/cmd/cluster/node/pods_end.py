@@ -44,13 +44,9 @@ class PodsEnd:
         finally:
             self._stopping.remove(gentle)
 
-    async def stop(self, runtime: "Runtime", *, own_cgroups: bool) -> None:
+    async def stop(self, runtime: "Runtime") -> None:
         await self._stop_pods(runtime)
         await self._unmount_volumes()
-        if own_cgroups:
-            from sampan.kubelet.cgroups.pod_cgroups import remove_root
-
-            remove_root(self._data.root)
 
     async def _stop_pods(self, runtime: "Runtime") -> None:
         from sampan.kubelet.contracts.runtime import RuntimeFailure

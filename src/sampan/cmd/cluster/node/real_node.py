@@ -201,11 +201,23 @@ class RealNode:
             metrics=metrics,
             rng=random.Random(),
         )
+        self._say_what_has_no_limits()
         try:
             return Kubelet(context)
         except CgroupFailure as error:
             what = "--cgroup-driver none runs pods without cgroups of their own"
             raise CannotStart(f"{error}; {what}") from error
+
+    def _say_what_has_no_limits(self) -> None:
+        from sampan.kubelet.cgroups.delegation import WANTED, offered_controllers
+
+        offered = offered_controllers(self._settings.cgroup_place)
+        lacking = [name for name in WANTED if offered is not None and name not in offered]
+        if lacking and self._runtime.cgroup_driver:
+            self._progress.warn(
+                f"limits and requests of {', '.join(lacking)} have no effect: the cgroup "
+                f"{self._settings.cgroup_place or '/'} has no such controller"
+            )
 
     async def _start_network(self, clients: ClientMaker, metrics: Metrics) -> None:
         if self.pods.network is None or not self.pods.serves_names:
@@ -229,8 +241,11 @@ class RealNode:
         if self._server is not None:
             await self._server.stop(SERVER_GRACE_SECONDS)
         if self._runtime.containers is not None and not self._settings.keep_pods:
-            own = bool(self._runtime.cgroup_driver)
-            await self._end.stop(self._runtime.containers, own_cgroups=own)
+            await self._end.stop(self._runtime.containers)
+            if self._runtime.cgroup_driver:
+                from sampan.kubelet.cgroups.pod_cgroups import remove_root
+
+                remove_root(self._data.root, self._settings.cgroup_place)
         await self._runtime.stop()
         if self.pods.interfaces is not None:
             await self.pods.interfaces.stop()
@@ -260,7 +275,9 @@ class RealNode:
             host_dns_options=dns.options,
             hosts_file=Path("/etc/hosts").read_text(),
             # A runtime that does not say how it makes cgroups chooses their place alone.
-            cgroup_root=root_of(self._data.root) if driver else "",
+            cgroup_root=f"{self._settings.cgroup_place}{root_of(self._data.root)}"
+            if driver
+            else "",
             cgroup_driver=driver or "cgroupfs",
             runtime_name=self._runtime.name,
             pod_pids_limit=POD_PIDS_LIMIT if driver else -1,

@@ -81,7 +81,7 @@ class NodeRuntime:
         """Of `--runtime native`: they are asked while other things are done."""
         from sampan.cmd.cluster.node import native
 
-        limits = not self._settings.rootless
+        limits = not self._settings.rootless or bool(self.cgroup_driver)
         self._programs = await asyncio.to_thread(
             native.working_programs, self._data.root, limits=limits
         )

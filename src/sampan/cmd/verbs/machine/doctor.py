@@ -19,6 +19,7 @@ from sampan.cmd.cluster.machine import OLDEST_KERNEL, is_new_enough, missing_rig
 from sampan.cmd.verbs.machine import leftovers
 from sampan.cmd.verbs.machine.checks import Check, check_lines
 from sampan.core.clock import Clock, SystemClock
+from sampan.kubelet.cgroups.delegation import Delegated, NotDelegated, judge, look
 
 LEAST_DISK_BYTES = 2 * 2**30
 CNI_FOLDERS = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
@@ -26,6 +27,11 @@ KUBELET_PORT = 10250
 # A clock before this is wrong: certificates would not be valid yet.
 OLDEST_CLOCK = 1_767_225_600.0  # 2026-01-01
 REPAIR_SECONDS = 600.0
+DELEGATING = "systemd-run --user --scope -p Delegate=yes"
+DELEGATING_MORE = (
+    "put the lines `[Service]` and `Delegate=cpu memory pids` into "
+    "/etc/systemd/system/user@.service.d/delegate.conf and start the machine anew"
+)
 
 
 def run(data_dir: str, port: int, *, fix: bool = False) -> int:
@@ -68,6 +74,8 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
     yield _root()
     yield kernel(platform.release())
     yield _cgroups()
+    if os.geteuid() != 0:
+        yield limits_without_root(judge(look(os.geteuid(), os.getpid())))
     yield runtime(bool(_path("containerd")) and bool(_path("runc")), _native_lacks())
     for program, package in (("nft", "nftables"), ("ip", "iproute2")):
         yield _program(program, package)
@@ -111,6 +119,17 @@ def runtime(has_containerd: bool, native_lacks: str) -> Check:
     return Check(
         "runtime", False, "no containerd with runc", f"{remedy} conmon crun", _install("containerd")
     )
+
+
+def limits_without_root(found: Delegated | NotDelegated) -> Check:
+    """Whether pods of an ordinary user can be limited, and how they could be. Pure."""
+    if isinstance(found, NotDelegated):
+        text = f"pods have none: {found.why}; where systemd runs: {DELEGATING} sampan up"
+        return Check("limits", True, text)
+    text = f"of pods, in the cgroup {found.place or '/'}"
+    if found.lacking:
+        text += f", but none of {', '.join(found.lacking)}: {DELEGATING_MORE}"
+    return Check("limits", True, text)
 
 
 def _ordinary_user() -> Check:

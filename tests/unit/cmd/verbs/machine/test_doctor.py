@@ -6,6 +6,7 @@ import pytest
 
 from sampan.cmd.verbs.machine import doctor
 from sampan.cmd.verbs.machine.checks import Check
+from sampan.kubelet.cgroups.delegation import Delegated, NotDelegated
 from sampan.testing.manual_clock import ManualClock
 
 
@@ -46,6 +47,18 @@ def test_a_runtime_that_fits_is_named_and_what_is_missing_of_the_other():
     assert not neither.is_ok
     assert "containerd runc" in neither.remedy
     assert "conmon crun" in neither.remedy
+
+
+def test_an_ordinary_user_is_told_how_pods_get_limits():
+    none = doctor.limits_without_root(NotDelegated("the cgroup /a is not yours"))
+    assert "the cgroup /a is not yours" in none.text
+    assert "systemd-run --user --scope -p Delegate=yes sampan up" in none.text
+    few = doctor.limits_without_root(Delegated("/a", ("memory", "pids")))
+    assert "none of cpu: put the lines" in few.text
+    assert "Delegate=cpu memory pids" in few.text
+    whole = doctor.limits_without_root(Delegated("/a", ("cpu", "memory", "pids")))
+    assert whole.text == "of pods, in the cgroup /a"
+    assert all(check.is_ok for check in (none, few, whole))
 
 
 def test_a_clock_of_long_ago_is_a_problem():
