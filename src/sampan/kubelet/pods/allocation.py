@@ -3,15 +3,14 @@
 Job: remember at which resources a pod was admitted, on disk; decide about a resize.
 Invariant: a pod runs with what it was given, whatever its spec says by now; after a restart of the
     agent the checkpoint is the truth.
-Invariant: the checkpoint is written before anything is started or changed because of it.
+Invariant: the checkpoint is written before anything is started or changed because of it: who does
+    so waits for `stored`.
 Owner: SyncLoop gives and takes; PodSync reads, and says how far a resize got.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 
 import orjson
 
@@ -19,12 +18,11 @@ from sampan.api.objects import Obj, meta_of, spec_of, uid_of
 from sampan.api.quantity import ZERO, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import containers, init_containers, is_sidecar, is_static
-from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
+from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
 from sampan.kubelet.pods import fit
-
-log = get_logger(__name__)
+from sampan.kubelet.pods.allocation_checkpoint import AllocationCheckpoint
 
 DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 
@@ -126,8 +124,8 @@ def _shared_allocation(text: bytes) -> Allocation:
 class Allocations:
     def __init__(self, path: str = "") -> None:
         """`path` of the checkpoint; empty: none is written."""
-        self._path = Path(path) if path else None
-        self._given: dict[str, Allocation] = self._read()
+        self._checkpoint = AllocationCheckpoint(path)
+        self._given: dict[str, Allocation] = self._checkpoint.read()
         # The spec that asks for just what was given: every new pod is weighed against all others,
         # and looking into each of them again would make that the most expensive step of an ADD.
         self._agreed: dict[str, Obj] = {}
@@ -162,14 +160,14 @@ class Allocations:
         self._agreed.pop(uid_of(pod), None)
         if given and self._given.get(uid_of(pod)) != given:
             self._given[uid_of(pod)] = given
-            self._write()
+            self._checkpoint.put(uid_of(pod), given, self._given)
 
     def forget(self, uid: str) -> None:
         self.pending.pop(uid, None)
         self.in_progress.pop(uid, None)
         self._agreed.pop(uid, None)
         if self._given.pop(uid, None) is not None:
-            self._write()
+            self._checkpoint.put(uid, None, self._given)
 
     def keep_only(self, uids: Iterable[str]) -> None:
         """Of pods that went while the agent was away nothing has to be remembered."""
@@ -177,28 +175,11 @@ class Allocations:
         for uid in gone:
             del self._given[uid]
         if gone:
-            self._write()
+            self._checkpoint.replace(self._given)
 
-    def _read(self) -> dict[str, Allocation]:
-        if self._path is None:
-            return {}
+    async def stored(self) -> None:
+        """What was given until now is on the disk. Raises RuntimeFailure."""
         try:
-            found: dict[str, Allocation] = json.loads(self._path.read_bytes())["allocations"]
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            # As upstream: what cannot be read is as if it were not there; pods are admitted anew.
-            log.warning("checkpoint was not read", path=str(self._path), error=error)
-            return {}
-        return found
-
-    def _write(self) -> None:
-        if self._path is None:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_suffix(".new")
-        with beside.open("w") as file:
-            json.dump({"allocations": self._given}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+            await self._checkpoint.stored()
+        except OSError as error:
+            raise RuntimeFailure(f"what the pod was given is not stored: {error}") from error

@@ -205,6 +205,7 @@ class PodSync:
             log.debug("pod planned", pod=key_of(pod), uid=uid, actions=actions)
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
+            await self._allocations.stored()
             done = await self._performer.perform(pod, actions, observed)
             waiting |= done.waiting
             self._note_resize(pod, done)
