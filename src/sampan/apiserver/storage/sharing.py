@@ -67,12 +67,13 @@ class SharedValues:
     def shared(self, value: Any, levels: int = 0) -> Any:
         """An equal value that others have too; else `value`, or, with `levels`, one whose parts are
         shared down to that depth: a list of which one item is unlike all others."""
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             return sys.intern(value) if len(value) <= INTERNED else value
-        if not isinstance(value, dict | list):
+        if kind is not dict and kind is not list:
             return value
         if not value:
-            return _EMPTY_DICT if isinstance(value, dict) else value
+            return _EMPTY_DICT if kind is dict else value
         text = orjson.dumps(value)
         found = self._known.get(text)
         if found is not None:
@@ -84,8 +85,9 @@ class SharedValues:
 
     def _with_shared_parts(self, value: Any, levels: int) -> Any:
         """`value` itself where none of its parts became another."""
-        if isinstance(value, list):
-            items = [self.shared(item, levels) for item in value]
+        shared = self.shared
+        if type(value) is list:
+            items = [shared(item, levels) for item in value]
             return value if all(map(operator.is_, items, value)) else items
-        made = {key: self.shared(item, levels) for key, item in value.items()}
-        return value if all(made[key] is item for key, item in value.items()) else made
+        parts = {key: shared(item, levels) for key, item in value.items()}
+        return value if all(map(operator.is_, parts.values(), value.values())) else parts
