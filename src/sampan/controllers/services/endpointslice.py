@@ -102,12 +102,16 @@ def endpoints_of(
 ) -> dict[tuple[Port, ...], dict[str, Obj]]:
     """Ports → pod's uid → endpoint."""
     found: dict[tuple[Port, ...], dict[str, Obj]] = {}
-    publish_all = bool(service["spec"].get("publishNotReadyAddresses"))
+    publish_all, ipv6 = bool(service["spec"].get("publishNotReadyAddresses")), family == "IPv6"
+    known: dict[tuple[int, int], tuple[Port, ...]] = {}  # pods of a template have one list of them
     for pod in pods:
-        addresses = addresses_of(pod, ipv6=family == "IPv6")
+        addresses = addresses_of(pod, ipv6=ipv6)
         if pod_facts.is_terminal(pod) or not addresses:
             continue
-        ports = ports_of(service, pod)
+        spec = pod["spec"]
+        containers = id(spec.get("containers")), id(spec.get("initContainers"))
+        if (ports := known.get(containers)) is None:
+            ports = known[containers] = ports_of(service, pod)
         endpoint = _endpoint(service, pod, addresses, publish_all, zones)
         found.setdefault(ports, {})[uid_of(pod)] = endpoint
     return found

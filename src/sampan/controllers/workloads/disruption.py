@@ -72,7 +72,7 @@ class Situation:
     pods: Sequence[Obj]  # those that it selects
     # Controller's uid → its size; a pod whose controller is not here has none that we know.
     scales: Mapping[str, int]
-    roots: Mapping[str, str]  # pod's uid → uid of the controller that sets its number
+    roots: Mapping[str, str]  # uid of a pod's controller → uid of the one that sets its number
 
 
 def disruption_controller() -> Controller:
@@ -157,14 +157,22 @@ def _expected_pods(situation: Situation) -> tuple[int, int] | None:
 def _scale(situation: Situation) -> int | None:
     """The sizes of all controllers of these pods, each once; pods without one do not count."""
     found: set[str] = set()
-    for pod in situation.pods:
-        if controller_of(pod) is None:
-            continue
-        root = situation.roots.get(uid_of(pod))
+    for controller in _controllers(situation.pods):
+        root = situation.roots.get(controller)
         if root is None or root not in situation.scales:
             return None
         found.add(root)
     return sum(situation.scales[uid] for uid in found)
+
+
+def _controllers(pods: Iterable[Obj]) -> dict[str, Obj]:
+    """By uid, each with one of its pods: thousands of pods have few."""
+    found: dict[str, Obj] = {}
+    for pod in pods:
+        reference = controller_of(pod)
+        if reference is not None:
+            found.setdefault(reference.get("uid", ""), pod)
+    return found
 
 
 def _disrupted_pods(
@@ -226,11 +234,11 @@ async def _plan_key(view: View, key: str | Stale) -> Plan:
     ]
     scales: dict[str, int] = {}
     roots: dict[str, str] = {}
-    for pod in pods:
+    for controller, pod in _controllers(pods).items():
         root = _root(view.cache, pod)
         if root is not None:
             scales[uid_of(root)] = replicas_of(root)
-            roots[uid_of(pod)] = uid_of(root)
+            roots[controller] = uid_of(root)
     return plan(Situation(budget, pods, scales, roots), view.now)
 
 
