@@ -10,6 +10,8 @@ Owner: NativeRuntime.
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sampan.runtime.spawn import CGROUPS
@@ -21,19 +23,28 @@ _ROUNDS = 40  # as long as a start may need on a machine that has time for it
 class CgroupMoves:
     def __init__(self, cgroups: str = CGROUPS) -> None:
         self._cgroups = cgroups
+        self._starts = 0
         self._over: threading.Event | None = None  # of the thread that is at it
 
     def expect(self) -> None:
-        """A container will be started in a moment. Returns at once."""
-        if self._over is None or self._over.is_set():
+        """A container will be started in a moment. Returns at once. Nothing is to be done while
+        others are being started: their own moves have the kernel ready."""
+        if not self._starts and (self._over is None or self._over.is_set()):
             self._over = threading.Event()
             work = (self._over,)
             threading.Thread(target=self._keep_ready, args=work, daemon=True).start()
 
-    def end(self) -> None:
-        """It is there. If another one is being made, its own move has the kernel ready."""
-        if self._over is not None:
-            self._over.set()
+    @contextmanager
+    def start(self) -> Iterator[None]:
+        """Around the start itself."""
+        self.expect()
+        self._starts += 1
+        try:
+            yield
+        finally:
+            self._starts -= 1
+            if self._over is not None:
+                self._over.set()
 
     def _keep_ready(self, over: threading.Event) -> None:
         try:

@@ -37,7 +37,8 @@ def test_this_process_is_moved_to_where_it_is(tmp_path: Path) -> None:
     before, moves, file = _threads(), CgroupMoves(str(tmp_path)), _own_file(tmp_path)
     file.touch()
     moves.expect()
-    moves.end()
+    with moves.start():
+        pass
     for thread in _threads() - before:
         thread.join(60)
     assert file.read_text() == str(os.getpid())
@@ -50,10 +51,21 @@ def test_expecting_again_is_no_second_thread(tmp_path: Path) -> None:
     (thread,) = _threads() - before
     moves.expect()
     assert _threads() - before == {thread}
-    moves.end()
+    with moves.start():
+        assert _threads() - before == {thread}
     assert file.read_text() == str(os.getpid())
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_while_containers_are_started_their_own_moves_do(tmp_path: Path) -> None:
+    before, moves = _threads(), CgroupMoves(str(tmp_path / "missing"))
+    with moves.start():
+        for thread in _threads() - before:
+            thread.join(60)
+        moves.expect()
+        with moves.start():
+            assert _threads() <= before
 
 
 def test_where_it_may_not_it_ends_and_may_try_again(tmp_path: Path) -> None:

@@ -181,11 +181,8 @@ class NativeRuntime:
         return UnpackedImage(image, await self.store.lowers(image))
 
     async def start_container(self, container_id: str) -> None:
-        self._moves.expect()
-        try:
+        with self._moves.start():
             await self._containers.start(container_id)
-        finally:
-            self._moves.end()
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
         await self._containers.stop(container_id, grace_seconds)
