@@ -328,7 +328,7 @@ def operator(control_plane, namespace, tmp_path):
         )  # fmt: skip
     yield said
     process.terminate()
-    assert process.wait(20) == 0, said.read_text()
+    assert process.wait(60) == 0, said.read_text()
     assert "Traceback" not in said.read_text()
 
 

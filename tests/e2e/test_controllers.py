@@ -105,7 +105,7 @@ def test_a_stateful_set_keeps_its_data_and_a_claim_takes_it_away(cluster, kubect
     assert volumes <= {one.name for one in root.iterdir()}
     kubectl("-n", namespace, "delete", "statefulset", "db")
     kubectl("-n", namespace, "delete", "pvc", "--all")
-    eventually(lambda: not volumes & {one.name for one in root.iterdir()}, 20)
+    eventually(lambda: not volumes & {one.name for one in root.iterdir()})
     eventually(
         lambda: not volumes & {one["metadata"]["name"] for one in kubectl.get("pv")["items"]}
     )
@@ -117,11 +117,11 @@ def test_daemons_jobs_and_jobs_by_the_clock(kubectl, namespace):
     kubectl("-n", namespace, "create", "-f", "-", stdin=manifest("DaemonSet", "agent", daemon))
     kubectl("-n", namespace, "rollout", "status", "daemonset/agent")
     kubectl("-n", namespace, "create", "job", "once", f"--image={IMAGE}", "--", "true")
-    kubectl("-n", namespace, "wait", "--for=condition=complete", "job/once", "--timeout=30s")
+    kubectl("-n", namespace, "wait", "--for=condition=complete", "job/once", "--timeout=50s")
     schedule = ("--schedule=0 0 1 1 *", f"--image={IMAGE}")
     kubectl("-n", namespace, "create", "cronjob", "yearly", *schedule, "--", "true")
     kubectl("-n", namespace, "create", "job", "now", "--from=cronjob/yearly")
-    kubectl("-n", namespace, "wait", "--for=condition=complete", "job/now", "--timeout=30s")
+    kubectl("-n", namespace, "wait", "--for=condition=complete", "job/now", "--timeout=50s")
     assert "0 0 1 1 *" in kubectl("-n", namespace, "get", "cronjob", "yearly")
 
 
@@ -138,7 +138,7 @@ def test_a_drain_respects_a_budget(own_cluster):
     assert "Cannot evict pod as it would violate the pod's disruption budget" in said
     kubectl("scale", "deployment/web", "--replicas=3")
     kubectl("rollout", "status", "deployment/web")
-    kubectl("drain", node, "--ignore-daemonsets", "--timeout=30s")
+    kubectl("drain", node, "--ignore-daemonsets", "--timeout=50s")
     kubectl("rollout", "status", "deployment/web")
     nodes = {one["spec"]["nodeName"] for one in kubectl.get("pods")["items"]}
     assert node not in nodes
@@ -167,7 +167,7 @@ def test_a_drain_stops_real_containers_as_far_as_a_budget_allows(kubectl, namesp
         assert "would violate the pod's disruption budget" in kubectl.fails(*drain, "--timeout=2s")
         patch = '{"spec":{"minAvailable":0}}'
         kubectl("-n", namespace, "patch", "pdb", "web", "--type=merge", "-p", patch)
-        kubectl(*drain, "--timeout=30s")
+        kubectl(*drain, "--timeout=50s")
         after = kubectl.get("pods", "-n", namespace)["items"]
         assert not before & {one["metadata"]["name"] for one in after}
         assert {one["status"]["phase"] for one in after} == {"Pending"}, "there is no other node"
@@ -216,7 +216,7 @@ def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cl
     kubectl = own_cluster.kubectl
     kubectl("create", "deployment", "web", "--image=anything:1", "--replicas=3")
     eventually(lambda: len(kubectl.get("pods")["items"]) == 3)
-    kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=20s")
+    kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=50s")
     assert kubectl.get("rs")["items"] == []
     assert kubectl.get("pods")["items"] == []
     kubectl("create", "namespace", "busy")
@@ -236,7 +236,7 @@ def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cl
     eventually(waits)
     free = '{"metadata":{"finalizers":null}}'
     kubectl("-n", "busy", "patch", "configmap", "held", "--type=merge", "-p", free)
-    eventually(lambda: not kubectl.exists("namespace", "busy"), 20)
+    eventually(lambda: not kubectl.exists("namespace", "busy"))
     owner = json.loads(kubectl("create", "configmap", "owner", "-o", "json"))
     reference = {
         "apiVersion": "v1",
@@ -251,7 +251,7 @@ def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cl
     }
     kubectl("create", "-f", "-", stdin=json.dumps(owned))
     kubectl("delete", "configmap", "owner")
-    eventually(lambda: not kubectl.exists("secret", "owned"), 20)
+    eventually(lambda: not kubectl.exists("secret", "owned"))
 
 
 def test_controllers_can_be_left_out_and_run_in_a_process_of_their_own(own_cluster):
@@ -290,11 +290,11 @@ def test_controllers_can_be_left_out_and_run_in_a_process_of_their_own(own_clust
     output = own_cluster.root / "controllers.out"
     elsewhere = Program([*sampan_command("controllers"), *flags], output, environment())
     try:
-        kubectl("wait", "--for=condition=complete", "job/once", "--timeout=30s")
+        kubectl("wait", "--for=condition=complete", "job/once", "--timeout=50s")
         lease = kubectl.get("lease", "kube-controller-manager", "-n", "kube-system")
         assert lease["spec"]["holderIdentity"]
-        eventually(lambda: kubectl.exists(*root_ca), 20)
-        eventually(lambda: "token" in kubectl.get("secret", "token").get("data", {}), 20)
+        eventually(lambda: kubectl.exists(*root_ca))
+        eventually(lambda: "token" in kubectl.get("secret", "token").get("data", {}))
         data = kubectl.get("secret", "token")["data"]
         token = base64.b64decode(data["token"]).decode()
         review = {

@@ -79,7 +79,7 @@ async def state_of(node, uid="uid-p"):
     return (await node.runtime.pod(uid)).containers[0].state
 
 
-async def eventually(holds, seconds=15.0):
+async def eventually(holds, seconds=60.0):
     clock = SystemClock()
     deadline = clock.monotonic() + seconds
     while not await holds():

@@ -58,7 +58,7 @@ def facts(node):
 async def with_busybox(node):
     archive = busybox_archive(node.data_dir / "busybox.tar", BUSYBOX)
     await node.import_image(archive.read_bytes())
-    deadline = node.clock.monotonic() + 10
+    deadline = node.clock.monotonic() + 60
     while await node.runtime.image(BUSYBOX) is None:
         assert node.clock.monotonic() < deadline
         await asyncio.sleep(0.01)
@@ -90,7 +90,7 @@ async def start_pod(node, pod, objects=None):
 
 
 async def ended(node, pod, name="c0"):
-    deadline = node.clock.monotonic() + 20
+    deadline = node.clock.monotonic() + 60
     while True:
         seen = await node.runtime.pod(pod["metadata"]["uid"])
         found = next(one for one in seen.containers if one.name == name)
@@ -319,7 +319,7 @@ def test_a_host_port_leads_into_the_pod_and_is_free_afterwards(tmp_path):
             finally:
                 writer.close()
 
-        deadline = node.clock.monotonic() + 10
+        deadline = node.clock.monotonic() + 60
         while True:
             try:
                 assert await read() == b"over\n"

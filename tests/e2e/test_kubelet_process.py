@@ -194,7 +194,7 @@ def test_a_real_node_of_its_own_runs_pods_of_a_cluster(own_cluster, archive):
             eventually(lambda: " Ready " in kubectl("get", "nodes"))
             kubectl("run", "web", "--image=localhost/test/busybox:1", "--", "sh", "-c",
                     "echo hello; sleep 1000")  # fmt: skip
-            kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
+            kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=50s")
             before = kubectl.get("pod", "web")["status"]["containerStatuses"]
             eventually(lambda: "hello" in kubectl("logs", "web"))
             assert kubectl("exec", "web", "--", "echo", "inside").strip() == "inside"

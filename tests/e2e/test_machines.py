@@ -145,7 +145,7 @@ def test_pods_on_three_machines_are_one_network(world):
         assert said.split() == ["on-three", mine]
     assert ask_by_udp_from_pod(kubectl, "on-one", cluster_address, 80) in everywhere
     # The node's own server has a certificate of the cluster's authority soon after it joined.
-    eventually(lambda: _said(kubectl, "exec", "on-three", "--", "hostname") == "on-three", 30)
+    eventually(lambda: _said(kubectl, "exec", "on-three", "--", "hostname") == "on-three")
     assert ask_from_pod(kubectl, "on-three", cluster_address, 80) in everywhere
     _local_traffic_stays_local(kubectl, first, joined)
     _node_is_cut_off_and_comes_back(kubectl, joined[1], both["on-one"])

@@ -157,7 +157,7 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
         small_disk.root,
         evictionHard={"nodefs.available": KEEP_FREE},
         evictionMinimumReclaim={"nodefs.available": "1Mi"},
-        evictionPressureTransitionPeriod="8s",
+        evictionPressureTransitionPeriod="20s",
     )
     small_disk.up("--runtime", "cri", *flags)
     small_disk.run("image", "import", str(archive))

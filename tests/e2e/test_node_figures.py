@@ -27,7 +27,7 @@ def busy(cluster):
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "busy"},
            "spec": {"containers": [container], "terminationGracePeriodSeconds": 0}}  # fmt: skip
     kubectl("create", "-f", "-", stdin=json.dumps(pod))
-    kubectl("wait", "--for=condition=Ready", "pod/busy", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "pod/busy", "--timeout=50s")
     yield kubectl
     kubectl("delete", "pod", "busy", "--wait=false")
 

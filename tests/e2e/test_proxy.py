@@ -54,8 +54,8 @@ def web(cluster):
     kubectl("wait", "--for=condition=Ready", "pod/proxied", "--timeout=60s")
     ready = "jsonpath={.items[*].endpoints[*].conditions.ready}"
     chosen = ("-l", "kubernetes.io/service-name=proxied")
-    eventually(lambda: kubectl("get", "endpointslices", *chosen, "-o", ready) == "true", 30)
-    eventually(lambda: kubectl("get", "--raw", f"{PODS}/proxied:8080/proxy/hello.txt"), 30)
+    eventually(lambda: kubectl("get", "endpointslices", *chosen, "-o", ready) == "true")
+    eventually(lambda: kubectl("get", "--raw", f"{PODS}/proxied:8080/proxy/hello.txt"))
     yield
     kubectl("delete", "pod/proxied", "service/proxied", "--now")
 
@@ -101,11 +101,11 @@ def door(cluster, tmp_path_factory):
     process = cluster.kubectl.background("proxy", "--port=0", output=output)
     try:
         started = re.compile(r"Starting to serve on (127\.0\.0\.1:\d+)")
-        eventually(lambda: started.search(output.read_text()), 20)
+        eventually(lambda: started.search(output.read_text()))
         yield "http://" + started.search(output.read_text())[1]
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def asked(url, body=None, **headers):

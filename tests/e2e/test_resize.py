@@ -28,7 +28,7 @@ MORE = {"requests": {"cpu": "200m", "memory": "48Mi"}, "limits": {"cpu": "400m",
 def test_a_resize_changes_the_cgroup_of_a_running_container(kubectl):
     """[N6] [N16] without a restart"""
     kubectl("apply", "-f", "-", stdin=WEB)
-    kubectl("wait", "--for=condition=Ready", "pod/grows", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "pod/grows", "--timeout=50s")
     before = kubectl.get("pod", "grows")["status"]["containerStatuses"][0]
     assert memory_limit(before) == 64 * 1024**2
     patch = {"spec": {"containers": [{"name": "main", "resources": MORE}]}}
@@ -52,7 +52,7 @@ def test_a_resize_changes_the_cgroup_of_a_running_container(kubectl):
 def test_debug_adds_a_container_to_a_pod_that_runs(kubectl):
     """[C6] [N9]"""
     kubectl("run", "sick", "--image=localhost/test/busybox:1", "--", "sleep", "1000")
-    kubectl("wait", "--for=condition=Ready", "pod/sick", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "pod/sick", "--timeout=50s")
     kubectl("debug", "sick", "--image=localhost/test/busybox:1", "-c", "doctor", "--",
             "sh", "-c", "echo looking; sleep 1000")  # fmt: skip
 

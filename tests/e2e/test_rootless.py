@@ -244,7 +244,7 @@ def test_containers_survive_a_kill_of_sampan_and_are_found_again(kubectl, user):
 
 def test_nothing_is_left_after_a_reset(kubectl, user):
     user.sampan("reset", "--yes")
-    eventually(lambda: not user.processes(), 30)
+    eventually(lambda: not user.processes())
     assert not user.data_dir.exists()
 
 
@@ -308,4 +308,4 @@ def test_with_one_id_containers_run_as_the_user_alone_and_reach_the_network_by_p
             _reaches_the_network_but_not_the_machines_loopback(found, machine)
         finally:
             user.sampan("reset", "--yes")
-        eventually(lambda: not user.processes(), 30)
+        eventually(lambda: not user.processes())

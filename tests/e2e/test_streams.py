@@ -44,7 +44,7 @@ spec:
 @pytest.fixture(scope="module", autouse=True)
 def pod(cluster):
     cluster.kubectl.apply(POD)
-    cluster.kubectl("wait", "--for=condition=Ready", "pod/streams", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/streams", "--timeout=50s")
     yield
     cluster.kubectl("delete", "pod", "streams", "--now")
 

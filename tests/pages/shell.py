@@ -42,7 +42,7 @@ class Terminal:
         assert self._shell.stdin is not None
         self._shell.stdin.close()
         try:
-            self._shell.wait(30)
+            self._shell.wait(60)
         except subprocess.TimeoutExpired:  # a command of the page hangs, and was complained about
             os.killpg(self._shell.pid, signal.SIGKILL)
             self._shell.wait()

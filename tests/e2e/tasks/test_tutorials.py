@@ -57,7 +57,7 @@ def test_a_port_is_forwarded(reader, folder):
         assert fetched(port) == "release 1\n"
     finally:
         forwarding.terminate()
-        forwarding.wait(10)
+        forwarding.wait(60)
 
 
 @page("tutorials/security/seccomp")
