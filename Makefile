@@ -17,9 +17,14 @@ AGAINST ?=
 OURS ?=
 IMAGE ?=
 
-# Real containers, networks and processes on a machine that others load too: what failed beside the
-# others is tried once more by itself, and both are in the report. What fails twice has failed.
-twice = $(PYTEST) -q $(1) $(2) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
+# A file's tests stay together, and with them what they share; tests/conftest.py has the longest begin.
+by_file = --dist loadfile --no-loadscope-reorder
+# Tests of real containers, networks and processes wait more than they compute: four at once keep two
+# cores busy.
+apart = -n 4 $(by_file)
+# On a machine that others load too: what failed beside the others is tried once more by itself, and
+# both are in the report. What fails twice has failed.
+twice = $(PYTEST) -q $(1) $(apart) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check fix flow e2e pages robust campaign attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto setup-run setup-test clean
@@ -40,10 +45,8 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(VENV)/bin/ruff check src tests setup.py
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m vulture
-	$(PYTEST) -q tests/unit tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
-	$(call twice,tests/robustness)
-	$(call twice,tests/attack tests/client_recording)
-	$(call twice,tests/contract tests/e2e tests/pages,-n 2)
+	$(PYTEST) -q tests/unit tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2 $(by_file)
+	$(call twice,tests/robustness tests/attack tests/client_recording tests/contract tests/e2e tests/pages)
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
 	$(VENV)/bin/ruff format --check src tests setup.py
@@ -60,7 +63,7 @@ flow: setup-test ## in-process clusters, virtual time
 	$(PYTEST) -q tests/flow tests/stateful -n 2
 
 e2e: setup-test ## kubectl and containerd as judges (RUNTIME=native: without containerd)
-	SAMPAN_TEST_RUNTIME=$(or $(RUNTIME),cri) $(PYTEST) -q tests/e2e -n 2
+	SAMPAN_TEST_RUNTIME=$(or $(RUNTIME),cri) $(PYTEST) -q tests/e2e $(apart)
 
 pages: setup-test ## every command of README.md, docs/testkit.md and docs/guide, pasted
 	$(PYTEST) -q tests/pages -n 2
