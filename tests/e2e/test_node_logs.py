@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 IMAGE = "localhost/test/busybox:1"
 FLOOD_LINES = 160_000
 FLOOD = (
+    "echo begin; until [ -f /follower ]; do sleep 0.2; done;"
     f"seq 1 {FLOOD_LINES} | sed s/^/a-line-that-is-long-enough-to-fill-the-file-soon-/;"
     " until [ -f /go ]; do sleep 0.2; done; echo last; trap exit TERM; while :; do sleep 0.1; done"
 )
@@ -32,6 +33,8 @@ def test_a_flood_is_rotated_and_a_follower_misses_nothing(cluster, kubectl, tmp_
     kubectl.wait_phase("flood", "Running")
     uid = kubectl.get("pod", "flood")["metadata"]["uid"]
     follower = kubectl.background("logs", "-f", "flood", output=tmp_path / "log")
+    eventually(lambda: (tmp_path / "log").read_text() == "begin\n")
+    kubectl("exec", "flood", "--", "touch", "/follower")
     folder = cluster.data_dir / "logs" / "pods" / f"default_flood_{uid}" / "main"
     eventually(lambda: list(folder.glob("0.log.*")))
     kubectl("exec", "flood", "--", "touch", "/go")
@@ -39,7 +42,7 @@ def test_a_flood_is_rotated_and_a_follower_misses_nothing(cluster, kubectl, tmp_
     kubectl("delete", "pod", "flood")
     follower.wait(60)
     lines = (tmp_path / "log").read_text().splitlines()
-    numbers = [int(line.rsplit("-", 1)[1]) for line in lines[:-1]]
+    numbers = [int(line.rsplit("-", 1)[1]) for line in lines[1:-1]]
     assert numbers == list(range(1, FLOOD_LINES + 1))
     assert lines[-1] == "last"
     assert not folder.exists()

@@ -115,6 +115,7 @@ def _console(block: _Block) -> Iterator[Command]:
 
 _MASKS = (
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
+    (re.compile(r"^W \S+ core\.telemetry\.loop_watch: .*"), ""),  # the machine is busy
     (re.compile(r" \(\d+:\d\d:\d\d\)"), ""),  # pytest's, of what took more than a minute
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s)\b|\b(\d+[dhms]){1,3}\b"), "AGE"),

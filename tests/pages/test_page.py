@@ -72,6 +72,7 @@ def test_what_nobody_can_follow_is_refused(page):
     ("shown", "printed"),
     [
         ("1 passed in 1.52s", "1 passed in 75.80s (0:01:15)"),
+        ("one\ntwo", "one\nW 12:19:50.78 core.telemetry.loop_watch: event loop held\ntwo"),
         ("web  1/1  Running  0  3s", "web 1/1   Running 0     1m12s"),
         ("web-7d9f8c6b5-x2x9z  Running", "web-6bdcc5f8f7-4hk2n  Running"),
         ("ready in 0.54 s", "ready in 12.30 s"),
