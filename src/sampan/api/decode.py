@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sampan.api import quantity
 from sampan.api.objects import copy_of
 from sampan.api.schema.field_kinds import Type, short_name
+from sampan.core.patterns import lazy_pattern
 
 # Where in the object we are: (), or (path of the holder, key or index). Linked, so that a step down
 # costs one tuple; it becomes text only when something is wrong.
@@ -35,7 +36,7 @@ class GoForm(NamedTuple):
 GoFormOf = Callable[[str], GoForm | None]
 
 _INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63, "": 2**63}
-_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_SECONDS = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _LAYOUTS = {
     "date-time": "2006-01-02T15:04:05Z07:00",
     "micro-time": "2006-01-02T15:04:05.000000Z07:00",

@@ -3,9 +3,9 @@
 Job: put `v1alpha1`, `v1beta2`, `v1`, `v2` and names of other forms in order. Pure.
 """
 
-import re
+from sampan.core.patterns import lazy_pattern
 
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_VERSION = lazy_pattern(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _MATURITY = {None: 2, "beta": 1, "alpha": 0}
 
 

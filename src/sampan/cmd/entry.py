@@ -16,6 +16,7 @@ from sampan.cmd.help_screen import CLUSTER_VERBS, screen
 LARGE = 3_000_000  # blocks of memory: some ten thousand pods
 # Verbs of the cluster that ask its API, as the client does.
 QUESTIONS = ("why", "trace", "tour", "schedule", "ui")
+STAYING = ("up", "join", "kubelet", "fork")  # that load most of sampan
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +47,10 @@ def _run(words: list[str], program: str) -> tuple[int, bool]:
     if verb != "config" and (not is_ours or verb in QUESTIONS):
         _find_kubeconfig()
     if is_ours:
+        if verb in STAYING:
+            from sampan.cmd.loading import load_from_one_file
+
+            load_from_one_file()
         from sampan.cmd import main as cluster
 
         return cluster.main(words), False

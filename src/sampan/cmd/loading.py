@@ -9,7 +9,9 @@ import sys
 import sampan
 from sampan.core.compiled_modules import CompiledModules
 
-_modules = CompiledModules("sampan", os.path.dirname(os.path.abspath(sampan.__file__)))
+_modules = CompiledModules(
+    "sampan", os.path.dirname(os.path.abspath(sampan.__file__)), os.path.dirname(os.__file__)
+)
 
 
 def load_from_one_file() -> None:

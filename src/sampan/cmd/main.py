@@ -14,7 +14,6 @@ from sampan.cmd.cluster import cluster_names
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import defaults
 from sampan.cmd.flags.parser import parser_of_verbs
-from sampan.cmd.loading import load_from_one_file
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
 
@@ -110,7 +109,6 @@ def _dispatch(given: argparse.Namespace) -> int:
         case "service" | "upgrade" | "config":
             return _keep(given)
         case "fork":
-            load_from_one_file()
             from sampan.cmd.verbs import fork
 
             return fork.run(given.data_dir, given.snapshot, given.to)
@@ -142,7 +140,6 @@ def _start(given: argparse.Namespace) -> int:
     # What a start imports and builds stays: looking through it for garbage, again and again,
     # costs a tenth of the start. process.settle_memory enables it.
     gc.disable()
-    load_from_one_file()
     match given.verb:
         case "up":
             from sampan.cmd.flags import up_flags

@@ -1,6 +1,7 @@
 """The code of all our modules in one file, beside the package: a start opens that, not 700 files.
 
-Job: find and load the modules of a package from the file; write it anew when something was missing.
+Job: find and load the modules of a package, and those of Python's own library that it uses, from
+    the file; write it anew when something was missing.
 Invariant: the rule of __pycache__: a module whose source is not as it was (time, size) is not taken
     from here, nor is anything of another Python or another place; Python imports it as ever.
 Invariant: whatever is wrong with the file, a start only takes longer. It is not kept open (who goes
@@ -11,13 +12,14 @@ import contextlib
 import marshal
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import ModuleType
 from typing import TypeAlias
 
-# Where its code begins and ends, the time and size of its source, whether it is a package.
-Entry: TypeAlias = tuple[int, int, int, int, bool]
+# Where its code begins and ends, the time and size of its source, whether it is a package, and
+# which file its source is.
+Entry: TypeAlias = tuple[int, int, int, int, bool, str]
 Index: TypeAlias = dict[str, Entry]
 _PYC_HEADER = 16  # magic, flags, time and size of the source
 _LENGTH_BYTES = 8
@@ -27,9 +29,10 @@ _BROKEN = (ValueError, EOFError, TypeError, OSError)
 class CompiledModules:
     """A finder for `sys.meta_path`."""
 
-    def __init__(self, package: str, directory: str) -> None:
-        """`directory`: of the package."""
-        self._package, self._directory = package, directory
+    def __init__(self, package: str, directory: str, library: str = "") -> None:
+        """`directory`: of the package; `library`: of Python's own modules, where they are wanted,
+        too."""
+        self._package, self._directory, self._library = package, directory, library
         self._index: Index = {}
         self._codes: memoryview | None = None
         tag = sys.implementation.cache_tag
@@ -59,14 +62,12 @@ class CompiledModules:
         entry = self._index.get(name)
         if entry is None:
             return None
-        begin, end, modified, size, is_package = entry
-        file = self._source(name, is_package)
+        begin, end, modified, size, is_package, file = entry
         if _state_of(file) != (modified, size) or self._codes is None:
             return None
         loader = _Loader(name, file, self._codes[begin:end])
+        # Without a location: what a module says of its file is quicker set by the loader.
         spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
-        spec.has_location = True
-        spec.cached = _pyc_path(file)
         if is_package:
             spec.submodule_search_locations = [os.path.dirname(file)]
         return spec
@@ -75,8 +76,8 @@ class CompiledModules:
         """What this process has loaded of the package is in the file the next time."""
         if sys.dont_write_bytecode or sys.flags.optimize:
             return False
-        known = {name: entry for name, entry in self._index.items() if self._is_good(name, entry)}
-        found = {name: self._new(name) for name in self._loaded() if name not in known}
+        known = {name: entry for name, entry in self._index.items() if _is_good(entry)}
+        found = {name: _new(source) for name, source in self._loaded() if name not in known}
         new = {name: code for name, code in found.items() if code is not None}
         if new:
             kept = {name: (self._kept(entry), entry) for name, entry in known.items()}
@@ -87,8 +88,8 @@ class CompiledModules:
     def _write(self, codes: "dict[str, tuple[bytes, Entry]]") -> None:
         index: Index = {}
         at = 0
-        for name, (code, (_, _, modified, size, is_package)) in codes.items():
-            index[name] = (at, at + len(code), modified, size, is_package)
+        for name, (code, (_, _, modified, size, is_package, source)) in codes.items():
+            index[name] = (at, at + len(code), modified, size, is_package, source)
             at += len(code)
         head = marshal.dumps((self._made_for(), index))
         temporary = f"{self._file}.{os.getpid()}"
@@ -101,26 +102,22 @@ class CompiledModules:
         assert self._codes is not None, "there is an index"
         return bytes(self._codes[entry[0] : entry[1]])
 
-    def _new(self, name: str) -> "tuple[bytes, Entry] | None":
-        is_package = hasattr(sys.modules[name], "__path__")
-        source = self._source(name, is_package)
-        state = _state_of(source)
-        code = None if state is None else _compiled(source, *state)
-        return None if state is None or code is None else (code, (0, 0, *state, is_package))
-
-    def _loaded(self) -> list[str]:
-        prefix = f"{self._package}."
-        return [name for name in list(sys.modules) if name.startswith(prefix)]
-
-    def _is_good(self, name: str, entry: Entry) -> bool:
-        return _state_of(self._source(name, entry[4])) == entry[2:4]
-
-    def _source(self, name: str, is_package: bool) -> str:
-        below = name[len(self._package) + 1 :].replace(".", "/")
-        return f"{self._directory}/{below}{'/__init__.py' if is_package else '.py'}"
+    def _loaded(self) -> Iterator[tuple[str, str]]:
+        """Names and sources."""
+        for name, module in list(sys.modules.items()):
+            source = getattr(module, "__file__", None) or ""
+            root = name.partition(".")[0]
+            if root == self._package:
+                place = f"{self._directory}/"
+            elif self._library and root in sys.stdlib_module_names:
+                place = f"{self._library}/{name.replace('.', '/')}"
+            else:
+                continue
+            if source.startswith(place) and source.endswith(".py"):
+                yield name, source
 
     def _made_for(self) -> tuple[str, str, str]:
-        return self._package, self._directory, sys.version
+        return self._package, self._directory, f"{sys.version} {self._library}"
 
 
 class _Loader(SourceFileLoader):
@@ -138,8 +135,21 @@ class _Loader(SourceFileLoader):
             body = marshal.loads(code)
         except _BROKEN:
             return super().exec_module(module)
+        module.__file__ = self.path
         exec(body, module.__dict__)
         return None
+
+
+def _new(source: str) -> "tuple[bytes, Entry] | None":
+    state = _state_of(source)
+    code = None if state is None else _compiled(source, *state)
+    if state is None or code is None:
+        return None
+    return code, (0, 0, *state, source.endswith("/__init__.py"), source)
+
+
+def _is_good(entry: Entry) -> bool:
+    return _state_of(entry[5]) == entry[2:4]
 
 
 def _state_of(file: str) -> tuple[int, int] | None:

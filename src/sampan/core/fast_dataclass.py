@@ -11,8 +11,9 @@ Invariant: for `dataclasses.replace`, `fields` and `asdict` these are dataclasse
 Owner: every module that has state of its own. Slots always; no `order`, `kw_only`, ClassVar.
 """
 
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, dataclass_transform
 
@@ -23,7 +24,7 @@ else:
 
 T = TypeVar("T")
 _FIELDS = "__dataclass_fields__"  # the name under which the standard library looks for them
-_ITEMS = "__record_items__"
+_DESCRIPTION = "__record__"
 _NONE = object()  # no default
 _COMPILED_AFTER = 8  # instances
 _refuses = False  # that fields of frozen instances are assigned to
@@ -59,27 +60,74 @@ class _Item:
 Items = dict[str, _Item]
 
 
+class _Description:
+    """The fields of a class. What each is in detail, most starts need to know of few classes."""
+
+    __slots__ = ("_base", "_items", "_own", "cls", "names", "own_names", "plain")
+
+    names: tuple[str, ...]
+    cls: type  # once it is there
+
+    def __init__(self, own: "dict[str, tuple[Any, Any]]", base: "_Description | None") -> None:
+        """`own`: annotation and value of each, as the class body says them."""
+        self._own, self._base = own, base
+        self._items: Items | None = None
+        self.own_names = tuple(own)
+        # Whoever calls `field` has imported the library; nobody else needs it for a start.
+        library = sys.modules.get("dataclasses")
+        special = () if library is None else library.Field
+        self.plain = not any(isinstance(value, special) for _, value in own.values())
+        if base is not None:
+            self.own_names = tuple(name for name in own if name not in base.names)
+            self.plain = self.plain and base.plain
+        self.names = self.own_names if base is None else (*base.names, *self.own_names)
+
+    @property
+    def items(self) -> Items:
+        if self._items is None:
+            inherited = {} if self._base is None else self._base.items
+            own = {name: _Item(name, *said) for name, said in self._own.items()}
+            self._items = inherited | own
+        return self._items
+
+    def chosen(self, which: str) -> Sequence[str]:
+        """Those with `init`, `repr` or `compare`."""
+        if self.plain:
+            return self.names
+        return [name for name, item in self.items.items() if getattr(item, which)]
+
+
 class _Fields:
     """What `dataclasses.fields` and its like ask a class for, made when they first do."""
 
-    def __init__(self, items: Items) -> None:
-        self._items = items
+    __slots__ = ("_described", "_made")
+
+    def __init__(self, described: _Description) -> None:
+        self._described = described
         self._made: dict[str, Field[Any]] | None = None
 
     def __get__(self, instance: Any, owner: type | None = None) -> "dict[str, Field[Any]]":
         if self._made is None:
-            self._made = _library_fields(self._items)
+            self._made = _library_fields(self._described.items)
         return self._made
 
 
-def _library_fields(items: Items) -> "dict[str, Field[Any]]":
+@functools.cache
+def _ordinary_field() -> Any:
+    """The library's mark on a field that is one."""
     import dataclasses
 
     @dataclasses.dataclass
     class Sample:
         value: int
 
-    ordinary = getattr(Sample, _FIELDS)["value"]._field_type
+    return getattr(Sample, _FIELDS)["value"]._field_type
+
+
+def _library_fields(items: Items) -> "dict[str, Field[Any]]":
+    import dataclasses
+
+    ordinary = _ordinary_field()
     found: dict[str, Any] = {}
     for name, item in items.items():
         own: Any = item.source
@@ -100,43 +148,43 @@ def dataclass(
 
 
 def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
-    inherited: Items = dict(getattr(cls, _ITEMS, {}))
-    own = {
-        name: _Item(name, annotation, cls.__dict__.get(name, _NONE))
-        for name, annotation in cls.__annotations__.items()
-    }
-    known = inherited | own
-    body = {key: value for key, value in cls.__dict__.items() if key not in own}
+    body = dict(cls.__dict__)
+    own = {name: (said, body.pop(name, _NONE)) for name, said in cls.__annotations__.items()}
+    described = _Description(own, getattr(cls, _DESCRIPTION, None))
     body.pop("__dict__", None)  # of the class without slots
     body.pop("__weakref__", None)
-    body["__slots__"] = tuple(name for name in own if name not in inherited)
-    body[_ITEMS], body[_FIELDS] = known, _Fields(known)
-    body["__match_args__"] = tuple(name for name, item in known.items() if item.init)
-    body.setdefault("__repr__", _repr(known))
-    _add_equality(body, known, frozen, eq)
+    # All of it before the class is made: what is set on a class that is there costs more.
+    body["__slots__"], body["__qualname__"] = described.own_names, cls.__qualname__
+    body[_DESCRIPTION], body[_FIELDS] = described, _Fields(described)
+    body["__match_args__"] = tuple(described.chosen("init"))
+    body["__init__"] = _init_until_compiled(described, frozen)
+    body.setdefault("__repr__", _repr(described))
+    _add_equality(body, described, frozen, eq)
     if frozen and _refuses:
         body["__setattr__"], body["__delattr__"] = _refuse, _refuse
     if frozen:
         body["__getstate__"], body["__setstate__"] = _state, _set_state
     made: Any = type(cls)(cls.__name__, cls.__bases__, body)  # type: ignore[misc]
-    made.__qualname__ = cls.__qualname__
-    _init_until_compiled(made, known, frozen)
+    described.cls = made
     return cast(type[T], made)
 
 
-def _init_until_compiled(cls: type, known: Items, frozen: bool) -> None:
-    fill, left = _filler(cls, known), _COMPILED_AFTER
+def _init_until_compiled(described: _Description, frozen: bool) -> Callable[..., None]:
+    fill: Callable[[Any, tuple[Any, ...], dict[str, Any]], bool] | None = None
+    left = _COMPILED_AFTER
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        nonlocal left
+        nonlocal fill, left
+        if fill is None:
+            fill = _filler(described.cls, described.items)
         left -= 1
         if left >= 0 and fill(self, args, kwargs):
             return
-        compiled = _compiled_init(cls, known, frozen)
-        cls.__init__ = compiled  # type: ignore[misc]
+        compiled = _compiled_init(described.cls, described.items, frozen)
+        described.cls.__init__ = compiled  # type: ignore[misc]
         compiled(self, *args, **kwargs)  # or it says what is wrong with them
 
-    cls.__init__ = init  # type: ignore[misc]
+    return init
 
 
 def _filler(cls: type, known: Items) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
@@ -212,7 +260,7 @@ _copies: dict[type, Callable[[Any], Any]] = {}
 def _compiled_copy(cls: type) -> Callable[[Any], Any]:
     """Its fields are those of an instance that is there: no default is asked for."""
     assert not hasattr(cls, "__post_init__"), cls
-    names = getattr(cls, _ITEMS)
+    names = getattr(cls, _DESCRIPTION).names
     scope: dict[str, Any] = {"new": object.__new__, "cls": cls}
     scope |= {f"_set_{name}": getattr(cls, name).__set__ for name in names}
     fill = "_set_{0}(other, self.{0})" if _refuses else "other.{0} = self.{0}"
@@ -222,14 +270,14 @@ def _compiled_copy(cls: type) -> Callable[[Any], Any]:
     return copied
 
 
-def _getter(names: list[str]) -> Callable[[Any], Any]:
+def _getter(names: Sequence[str]) -> Callable[[Any], Any]:
     return attrgetter(*names) if names else lambda _: ()
 
 
-def _add_equality(body: dict[str, Any], known: Items, frozen: bool, eq: bool) -> None:
+def _add_equality(body: dict[str, Any], described: _Description, frozen: bool, eq: bool) -> None:
     if not eq:
         return
-    values = _getter([name for name, item in known.items() if item.compare])
+    values = _getter(described.chosen("compare"))
 
     def equal(self: Any, other: Any) -> Any:
         return (
@@ -241,14 +289,12 @@ def _add_equality(body: dict[str, Any], known: Items, frozen: bool, eq: bool) ->
         body["__hash__"] = (lambda self: hash(values(self))) if frozen else None
 
 
-def _repr(known: Items) -> Callable[[Any], str]:
-    names = [name for name, item in known.items() if item.repr]
-
-    def described(self: Any) -> str:
-        inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+def _repr(described: _Description) -> Callable[[Any], str]:
+    def represent(self: Any) -> str:
+        inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in described.chosen("repr"))
         return f"{self.__class__.__qualname__}({inner})"
 
-    return described
+    return represent
 
 
 def _refuse(self: Any, name: str, *_: Any) -> NoReturn:
@@ -258,9 +304,9 @@ def _refuse(self: Any, name: str, *_: Any) -> NoReturn:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, name) for name in getattr(self, _ITEMS)]
+    return [getattr(self, name) for name in getattr(self, _DESCRIPTION).names]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    for name, value in zip(getattr(self, _ITEMS), state, strict=True):
+    for name, value in zip(getattr(self, _DESCRIPTION).names, state, strict=True):
         object.__setattr__(self, name, value)

@@ -4,11 +4,11 @@ Job: what crun says → what runc says of the same mistake, as it stands in pods
 Invariant: what is not known is passed on as it is.
 """
 
-import re
+from sampan.core.patterns import lazy_pattern
 
-_NOT_FOUND = re.compile(r"executable file `(?P<name>.*?)` not found in \$PATH(: [^:]*)?")
-_NOT_OPENED = re.compile(r"open executable: (?P<why>.+)")
-_NO_DIRECTORY = re.compile(r"chdir(?: to)? `?(?P<place>/[^`:]*)`?: (?P<why>.+)")
+_NOT_FOUND = lazy_pattern(r"executable file `(?P<name>.*?)` not found in \$PATH(: [^:]*)?")
+_NOT_OPENED = lazy_pattern(r"open executable: (?P<why>.+)")
+_NO_DIRECTORY = lazy_pattern(r"chdir(?: to)? `?(?P<place>/[^`:]*)`?: (?P<why>.+)")
 
 
 def process_words(said: str, program: str) -> str:

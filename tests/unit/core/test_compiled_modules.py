@@ -1,7 +1,6 @@
 """core/compiled_modules.py: modules from one file, never other ones than Python would import."""
 
 import importlib
-import importlib.util
 import os
 import py_compile
 import sys
@@ -64,7 +63,6 @@ def test_modules_and_packages_come_from_the_file_and_look_as_ever(finder, boat):
     two = importlib.import_module("boat.deck.two")
     assert (two.value, loader_of("boat.deck.two")) == ("compiled", "_Loader")
     assert two.__file__ == str(boat / "deck" / "two.py")
-    assert two.__cached__ == importlib.util.cache_from_source(two.__file__)
     assert importlib.import_module("boat.deck").__path__ == [str(boat / "deck")]
     assert importlib.import_module("boat.one").value == "compiled"
     assert two.__loader__.get_source("boat.deck.two") == SOURCES["deck/two.py"]
@@ -167,3 +165,27 @@ def test_errors_show_the_file_however_it_was_compiled(boat, tmp_path, monkeypatc
         str(path),
         "_Loader",
     )
+
+
+def test_python_s_own_modules_are_in_the_file_where_they_are_wanted(boat, tmp_path, monkeypatch):
+    """A library with one module, by a name that nobody has imported."""
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "antigravity.py").write_text("height = 12\n")
+    (library / "stranger.py").write_text("")
+    for name in ("antigravity", "stranger"):
+        py_compile.compile(str(library / f"{name}.py"))
+    monkeypatch.syspath_prepend(str(library))
+    monkeypatch.delitem(sys.modules, "antigravity", raising=False)
+    for name in ("antigravity", "stranger"):
+        importlib.import_module(name)
+    assert CompiledModules("boat", str(boat), str(library)).write_if_incomplete()
+    found = CompiledModules("boat", str(boat), str(library))
+    assert found.open()
+    assert found.find_spec("antigravity").origin == str(library / "antigravity.py")
+    assert found.find_spec("stranger") is None
+    monkeypatch.setattr(sys, "meta_path", [found, *sys.meta_path])
+    del sys.modules["antigravity"], sys.modules["stranger"]
+    assert loader_of("antigravity") == "_Loader"
+    del sys.modules["antigravity"]
+    assert not CompiledModules("boat", str(boat)).open()

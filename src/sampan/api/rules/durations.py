@@ -8,6 +8,7 @@ Invariant: a duration printed and read again is the same; the text for people ha
 import re
 
 from sampan.core.digits import whole_number
+from sampan.core.patterns import lazy_pattern
 
 NANO = 10**9
 _LONGEST = 2**63  # nanoseconds, as Go keeps them
@@ -16,8 +17,8 @@ _UNITS = {
     "h": 3600 * NANO,
 }  # fmt: skip
 _LONG_UNITS = {"d": 86400, "w": 7 * 86400}  # that Go does not know
-_LONG = re.compile(r"(\d+(?:\.\d+)?)([dw])", re.ASCII)
-_PART = re.compile(r"(\d*)(?:\.(\d*))?([^.\d]*)", re.ASCII)
+_LONG = lazy_pattern(r"(\d+(?:\.\d+)?)([dw])", re.ASCII)
+_PART = lazy_pattern(r"(\d*)(?:\.(\d*))?([^.\d]*)", re.ASCII)
 
 
 class DurationError(ValueError):

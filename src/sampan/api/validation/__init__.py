@@ -13,6 +13,7 @@ from sampan.api.errors import FieldError, type_invalid
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource, by_plural
 from sampan.api.validation.custom_resources.custom_object import object_errors, status_errors
+from sampan.api.validation.kinds import rules_of_kind
 from sampan.api.validation.metadata import (
     validate_known_finalizers,
     validate_metadata,
@@ -25,10 +26,7 @@ _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, Overf
 
 
 def rules_of(resource: Resource) -> Rules:
-    # Late, since clients want the forms of names (names.py) without the rules of sixty kinds.
-    from sampan.api.validation.kinds import TABLE
-
-    return TABLE.get((resource.group, resource.kind), _DEFAULT)
+    return rules_of_kind(resource.group, resource.kind) or _DEFAULT
 
 
 def validate_create(

@@ -3,8 +3,6 @@
 Job: what must hold of such a list.
 """
 
-import re
-
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -16,10 +14,11 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 STATUSES = ("False", "True", "Unknown")
-_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_REASON = lazy_pattern(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _REASON_WORDS = (
     "a condition reason must start with alphabetic character, optionally followed by a string of"
     " alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g."

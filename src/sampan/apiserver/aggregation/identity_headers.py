@@ -4,15 +4,15 @@ Job: a user → X-Remote-* headers; a request's headers → those that may trave
 Invariant: nothing that a caller sent says who the caller is: such headers are ours alone.
 """
 
-import re
 from collections.abc import Mapping
 
 from sampan.apiserver.authn.user import User
 from sampan.core.http.messages import Headers
+from sampan.core.patterns import lazy_pattern
 
 _OURS = frozenset({"authorization", "x-remote-user", "x-remote-group", "x-remote-uid"})
 _PREFIXES = ("impersonate-", "x-remote-extra-")
-_TOKEN = re.compile(r"[^!#$&'*+\-.^_`|~0-9A-Za-z]")  # and "%": what a header's name cannot hold
+_TOKEN = lazy_pattern(r"[^!#$&'*+\-.^_`|~0-9A-Za-z]")  # and "%": what a header's name cannot hold
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:

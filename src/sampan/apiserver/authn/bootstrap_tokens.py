@@ -4,7 +4,6 @@ Job: a token like abcdef.0123456789abcdef → the user that its secret allows. P
 """
 
 import hmac
-import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 
@@ -12,12 +11,13 @@ from sampan.api.objects import Obj, meta_of, seconds_of
 from sampan.apiserver.authn.jwt import BadToken
 from sampan.apiserver.authn.tokens import Lookup
 from sampan.apiserver.authn.user import User
+from sampan.core.patterns import lazy_pattern
 
 NAMESPACE = "kube-system"
 TYPE = "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers"
-_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
-_EXTRA_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
+_TOKEN = lazy_pattern(r"([a-z0-9]{6})\.([a-z0-9]{16})")
+_EXTRA_GROUP = lazy_pattern(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 
 
 def bootstrap_user(token: str, lookup: Lookup, now: float) -> User | None:

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from functools import cache
 from urllib.parse import urlsplit
 
+from sampan.core.patterns import lazy_pattern
+
 HELD_BYTES = 64 * 1024  # of a tag that has not ended yet; a longer one is none
 # As apimachinery's proxy transport: the attributes that hold an address.
 _LINKS = {
@@ -21,7 +23,7 @@ _LINKS = {
     b"link": b"href", b"object": b"classid|codebase|data|usemap", b"q": b"cite", b"script": b"src",
     b"source": b"src", b"video": b"poster|src",
 }  # fmt: skip
-_TAG = re.compile(rb"<([a-zA-Z]+)(\s[^<>]*)>")
+_TAG = lazy_pattern(rb"<([a-zA-Z]+)(\s[^<>]*)>")
 
 
 @cache  # one for each of the few texts in _LINKS

@@ -6,7 +6,6 @@ Invariant: no node is asked while nobody asks us; a node that does not answer is
 Owner: the API server; its samples are bounded by the nodes there are.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError
 from sampan.core.http.origin import Target
+from sampan.core.patterns import lazy_pattern
 from sampan.core.tasks import all_of
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ ASK_SECONDS = 5.0
 PAUSE_SECONDS = 0.5  # between two samples where there is none from before
 YOUNGEST_SECONDS, OLDEST_SECONDS = 0.4, 90.0
 SIMULATED = "simulated.sampan.dev/usage-"
-_LINE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LINE = lazy_pattern(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$")
+_LABEL = lazy_pattern(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 Find = Callable[[Resource], Iterable[Obj]]
 Key = tuple[str, str, str]  # namespace, pod, container; all empty: the node

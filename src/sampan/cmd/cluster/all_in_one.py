@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import NODES, SERVICE_ACCOUNTS
+from sampan.api.validation import kinds
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
 from sampan.client.contract import Client
@@ -228,3 +229,4 @@ def _load_parts() -> None:
     """What is imported when it starts, at the latest."""
     for module in ("controllers.catalog", "cmd.cluster.schedulers", "kubelet.kubelet"):
         import_module(f"sampan.{module}")
+    kinds.load_all()

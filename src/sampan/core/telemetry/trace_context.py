@@ -6,12 +6,13 @@ Job: read and write `traceparent`; remember the step that is under way, so that 
 Invariant: what is no valid header is as none.
 """
 
-import re
 from contextvars import ContextVar, Token
 from typing import NamedTuple, Protocol
 
+from sampan.core.patterns import lazy_pattern
+
 HEADER = "traceparent"
-_FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$")
+_FORM = lazy_pattern(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$")
 _SAMPLED = 1
 _LONGEST = 512  # of a header that is looked at
 

@@ -6,7 +6,6 @@ Invariant: a name stands once in the result; env beats envFrom, both beat servic
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
@@ -21,10 +20,11 @@ from sampan.api.objects import (
 )
 from sampan.api.quantity import Quantity, value_of
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 from sampan.kubelet.contracts.spec import find_container
 
 Objects = Mapping[tuple[str, str], Obj | None]
-_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+_SUBSCRIPT = lazy_pattern(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 class ConfigError(Exception):

@@ -9,18 +9,18 @@ Owner: Kubelet runs it; without the right to read the log it ends, saying so.
 import asyncio
 import errno
 import os
-import re
 from collections.abc import Callable
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
+from sampan.core.patterns import lazy_pattern
 
 log = get_logger(__name__)
 
 KERNEL_LOG = "/dev/kmsg"
 _RECORD_BYTES = 8192  # as the kernel: a read gives one record, and none is longer
 # oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),…,global_oom,task_memcg=/a,task=x,pid=1,uid=0
-_VICTIM = re.compile(r"^oom-kill:constraint=.*,global_oom,.*,task=(.*),pid=(\d+),uid=\d+$")
+_VICTIM = lazy_pattern(r"^oom-kill:constraint=.*,global_oom,.*,task=(.*),pid=(\d+),uid=\d+$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ Invariant: no symbolic link is followed when something is unmounted.
 import ctypes
 import errno
 import os
-import re
 from pathlib import Path
+
+from sampan.core.patterns import lazy_pattern
 
 MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 0x1000, 0x4000, 1 << 20
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
-_ESCAPE = re.compile(r"\\([0-7]{3})")
+_ESCAPE = lazy_pattern(r"\\([0-7]{3})")
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _libc = ctypes.CDLL(None, use_errno=True)  # once: each is a class of its own
 

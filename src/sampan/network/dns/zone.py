@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.rules.endpoint_slices import ready_endpoints
+from sampan.core.patterns import lazy_pattern
 from sampan.network.dns.wire import (
     AAAA,
     ANY,
@@ -32,7 +33,7 @@ from sampan.network.dns.wire import (
 
 TTL_SECONDS = 5  # as CoreDNS by default: answers are here, and always fresh
 VERSION = "1.1.0"
-_POD = re.compile(r"^[0-9a-f][0-9a-f-]*$")
+_POD = lazy_pattern(r"^[0-9a-f][0-9a-f-]*$")
 _SOA_NUMBERS = (7200, 1800, 86400, TTL_SECONDS)
 
 

@@ -5,11 +5,11 @@ Invariant: a call that is let through names its container and interface as file 
 """
 
 import json
-import re
 from collections.abc import Sequence
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 from sampan.network.pods.bandwidth import UNLIMITED, Bandwidth, Limit
 
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
@@ -21,8 +21,8 @@ INCOMPATIBLE_VERSION, BAD_ENVIRONMENT = 1, 4
 UNDECODABLE, BAD_CONFIGURATION, NOT_AVAILABLE = 6, 7, 50
 FAILED = 100  # the first that is the plugin's own
 
-_CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*\Z")
-_INTERFACE = re.compile(r"[^\s/:]{1,15}\Z")
+_CONTAINER = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.\-]*\Z")
+_INTERFACE = lazy_pattern(r"[^\s/:]{1,15}\Z")
 _NEED_CONTAINER = ("ADD", "DEL", "CHECK")
 _COMMANDS = (*_NEED_CONTAINER, "GC", "STATUS", "VERSION")
 

@@ -12,16 +12,16 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 from sampan.runtime.images.claims import is_held
 
 CHUNK_BYTES = 1 << 20
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
+_DIGEST = lazy_pattern(r"sha256:[0-9a-f]{64}\Z")
 
 
 class ImageError(Exception):

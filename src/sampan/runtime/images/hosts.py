@@ -7,13 +7,13 @@ Invariant: a file that cannot be understood stops the pull with its name: nobody
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 from sampan.runtime.images.content import ImageError
 
 PULL, RESOLVE = "pull", "resolve"
@@ -23,7 +23,7 @@ _LOCAL = ("localhost", "127.", "[::1]")
 _HOST_KEYS = {
     "capabilities", "ca", "client", "skip_verify", "header", "override_path", "dial_timeout",
 }  # fmt: skip
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)\Z")
+_DURATION = lazy_pattern(r"(\d+(?:\.\d+)?)(ms|s|m)\Z")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _CONNECT_SECONDS = 30.0  # as containerd
 

@@ -9,7 +9,6 @@ Invariant: what a host answers is a value, an ImageError or an HttpError, within
 import asyncio
 import base64
 import json
-import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -18,6 +17,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import ClientResponse, ClientStream, HttpClient
 from sampan.core.http.errors import HttpError
+from sampan.core.patterns import lazy_pattern
 from sampan.core.tls import client_context
 from sampan.runtime.images import manifests
 from sampan.runtime.images.content import ImageError
@@ -26,7 +26,7 @@ from sampan.runtime.images.hosts import Encryption, Host
 ANSWER_SECONDS = 60.0  # for a small answer as a whole
 _MOST_REDIRECTS = 5
 _MOST_COMPLAINT = 1 << 16
-_CHALLENGE = re.compile(r'([a-zA-Z_]+)="([^"]*)"')
+_CHALLENGE = lazy_pattern(r'([a-zA-Z_]+)="([^"]*)"')
 
 
 class ImageMissing(ImageError):

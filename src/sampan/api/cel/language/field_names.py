@@ -6,13 +6,15 @@ Invariant: unescaping what was escaped gives the name back.
 
 import re
 
+from sampan.core.patterns import lazy_pattern
+
 KEYWORDS = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
     "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
 })  # fmt: skip
 _CHARACTERS = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _BACK = {escaped: plain for plain, escaped in _CHARACTERS.items()}
-_NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_NAME = lazy_pattern(r"[_a-zA-Z][_a-zA-Z0-9]*")
 
 
 def escape(name: str) -> str | None:

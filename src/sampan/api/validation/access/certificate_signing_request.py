@@ -20,10 +20,11 @@ from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 VERDICTS = ("Approved", "Denied")
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     rb"-----BEGIN CERTIFICATE REQUEST-----\s(.*?)-----END CERTIFICATE REQUEST-----", re.DOTALL
 )
 _USAGES = frozenset((

@@ -24,13 +24,14 @@ from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
+from sampan.core.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from sampan.api.cel.policies import Expression
 
 Errors = list[FieldError]
 MOST_CONDITIONS, MOST_ANNOTATIONS, MOST_ANNOTATION_BYTES = 64, 20, 5 * 1024
-_NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
+_NAME = lazy_pattern(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")  # as listed; Unauthorized is good too
 
 
