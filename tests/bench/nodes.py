@@ -2,7 +2,8 @@
 
 Job: start `sampan up --runtime simulated`, create every pod, wait until all run, look at memory,
     lists, watchers and idle CPU, delete every pod; print a table, and what each figure is against
-    its target. With --seeded the pods are put into the store, and it begins with a start again.
+    its target. With --seeded the pods are put into the store, and it begins with a start again;
+    with --deployment they are one Deployment's, and nothing else is measured.
 """
 
 import argparse
@@ -27,14 +28,16 @@ from tests.bench.seeded_pods import seed
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
 from tests.bench.watchers import Watchers
 
-AT_ONCE = 32
+AT_ONCE = 100  # requests; with few at a time each turn of the server's loop has less to do
 APPS = 100
 IDLE_SECONDS = 20.0
+SETTLE_SECONDS = 5.0  # controllers have looked at thousands of new nodes
 LONGEST_SECONDS = 1800.0
 EVENTS = 10
 PODS, CONFIG_MAPS = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps"
 HOLDS = "sampan_event_loop_holds_total{"
-TARGETS = {"pods to Running": 300.0, "memory": 1536.0, "idle CPU": 5.0}
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+TARGETS = {"pods to Running": 500.0, "memory": 1536.0, "idle CPU": 5.0}
 
 
 class Api:
@@ -143,6 +146,34 @@ async def measure(process: SampanProcess, pods: int) -> None:
     await clock.sleep(IDLE_SECONDS)
     idle = (cpu_seconds(pids) - used) / (clock.monotonic() - began)
     say("idle CPU", idle * 100, "% of a core")
+    await api.close()
+
+
+def deployment(replicas: int) -> Obj:
+    labels = {"app": app(0)}
+    template = {"metadata": {"labels": labels}, "spec": pod(0)["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "large"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+async def measure_deployment(process: SampanProcess, replicas: int) -> None:
+    clock, api = SystemClock(), Api(process.kubeconfig)
+    pids = our_processes(process.pid)
+    await clock.sleep(SETTLE_SECONDS)
+    began, used = clock.monotonic(), cpu_seconds(pids)
+    await api.ask("POST", DEPLOYMENTS, deployment(replicas))
+    async with asyncio.timeout(LONGEST_SECONDS):
+        while True:
+            status = (await api.ask("GET", f"{DEPLOYMENTS}/large")).get("status", {})
+            if status.get("readyReplicas") == replicas:
+                break
+            await clock.sleep(0.25)
+    say("Deployment ready", clock.monotonic() - began, "s")
+    say("CPU per pod", (cpu_seconds(pids) - used) / replicas * 1000, "ms")
     await api.close()
 
 
@@ -256,6 +287,7 @@ def main() -> None:
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--processes", action="store_true", help="each part its own process")
     parser.add_argument("--seeded", action="store_true", help="put the pods into the store")
+    parser.add_argument("--deployment", action="store_true", help="of all the pods; that alone")
     given = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
@@ -266,6 +298,9 @@ def main() -> None:
         process = SampanProcess(Path(folder), *flags)
         try:
             start(process, "start")
+            if given.deployment:
+                asyncio.run(measure_deployment(process, given.pods))
+                return
             if given.seeded:
                 asyncio.run(first_pod(process))
                 stop(process, "stop with one pod")
