@@ -7,7 +7,7 @@ Owner: cmd/ builds one per node.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 from sampan.api.objects import Obj, uid_of
 from sampan.api.rules.durations import duration_text
@@ -89,7 +89,6 @@ class Kubelet:
         self._build_node()
         self._build_pods()
         self._build_watches()
-        self._build_figures()
         if self._below.is_real:
             self._declare()  # a process has one real node; simulated ones are too many
 
@@ -197,8 +196,7 @@ class Kubelet:
         )
 
     def _build_watches(self) -> None:
-        """What looks at the runtime, its images and its logs now and then."""
-        settings, runtime = self._settings, self._context.runtime
+        """What looks at the runtime now and then."""
         self._relist = Relist(
             self._context,
             observations=self._observations,
@@ -207,31 +205,44 @@ class Kubelet:
             found=self._found,
             health_changed=self._health_changed,
         )
-        self._rotation = LogRotation(
-            runtime,
+
+    # What only a real node needs, or whom somebody asks: there are thousands of others.
+
+    @cached_property
+    def _rotation(self) -> LogRotation:
+        settings = self._settings
+        return LogRotation(
+            self._context.runtime,
             settings.log_dir,
             most_bytes=settings.container_log_max_bytes,
             most_files=settings.container_log_max_files,
             clock=self._clock,
         )
-        self._image_garbage = ImageGarbage(
-            runtime,
+
+    @cached_property
+    def _image_garbage(self) -> ImageGarbage:
+        settings = self._settings
+        return ImageGarbage(
+            self._context.runtime,
             settings.image_directory or settings.root_dir,
             settings=settings.image_garbage,
             clock=self._clock,
             warn=self._heartbeat.warn,
         )
 
-    def _build_figures(self) -> None:
-        """What the node uses, who asks for it, and who acts on it."""
-        settings = self._settings
-        self._stats = NodeStats(
+    @cached_property
+    def _stats(self) -> NodeStats:
+        return NodeStats(
             cgroups=self._below.cgroups,
             pods=self._all_pods,
             observed=self._observations.last_seen,
         )
+
+    @cached_property
+    def _summary(self) -> StatsSummary:
+        settings = self._settings
         images = settings.image_directory or settings.root_dir
-        self._summary = StatsSummary(
+        return StatsSummary(
             node_name=settings.node_name,
             stats=self._stats,
             runtime=self._context.runtime,
@@ -239,7 +250,10 @@ class Kubelet:
             directories=(settings.root_dir, settings.log_dir, images),
             clock=self._clock,
         )
-        self._pressure = PressureWatch(
+
+    @cached_property
+    def _pressure(self) -> PressureWatch:
+        return PressureWatch(
             self._context,
             stats=self._stats,
             images=self._image_garbage,
