@@ -133,14 +133,17 @@ class Heartbeat:
 
     async def _goes_on(self) -> bool:
         """The agent was away, and the node is as its status says: that need not be written again.
-        Its lease says that somebody is here. What images its first pod has brought can wait."""
+        Its lease says that somebody is here. What image the first pod of one of many nodes has
+        brought can wait."""
         self._poked.clear()
         await self._list_images()
         shown = self._node.get("status") or {}
-        now = {**node_status(self._knowledge(), shown), "images": shown.get("images")}
+        now = node_status(self._knowledge(), shown)
+        if self._leases is not None:
+            self._tells_images_later = True
+            now["images"] = shown.get("images")
         if not is_ready(shown) or differs(shown, now):
             return False
-        self._tells_images_later = True
         self.node_ready.set()
         return True
 

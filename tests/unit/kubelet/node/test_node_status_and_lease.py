@@ -4,6 +4,8 @@ import asyncio
 import random
 from dataclasses import replace
 
+import pytest
+
 from sampan.api.resources import LEASES, NODES
 from sampan.client.events import EventRecorder
 from sampan.core.metrics import Metrics
@@ -11,6 +13,7 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.node.machine import SIMULATED
 from sampan.kubelet.node.node_status_and_lease import Heartbeat
+from sampan.kubelet.node.shared_leases import SharedLeases
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
@@ -30,6 +33,7 @@ class Stage:
         self.settings = replace(KubeletSettings("n"), **settings)
         self.tasks = Tasks("test")
         self.runtime = SimulatedRuntime(clock=self.clock)
+        self.leases = None
 
     def start(self):
         context = NodeContext(
@@ -40,6 +44,7 @@ class Stage:
             machine=SIMULATED,
             health=self.health,
             recorder=EventRecorder(self.api, "kubelet", clock=self.clock),
+            leases=self.leases,
         )
         self.tasks.start("node", self.heartbeat.run())
         self.tasks.start("lease", self.heartbeat.keep_lease())
@@ -86,10 +91,15 @@ def test_an_existing_node_keeps_what_others_wrote_and_gets_what_it_lacks():
     told(story)
 
 
-def test_an_agent_that_goes_on_writes_nothing_but_what_its_images_become_later():
+@pytest.mark.parametrize("is_of_many", [True, False])
+def test_of_many_nodes_an_agent_that_goes_on_tells_of_a_new_image_later(is_of_many):
     """A thousand nodes each get their first pod, and with it an image."""
 
+    async def nobody(times):
+        return ()
+
     async def story(stage):
+        stage.leases = SharedLeases(nobody, stage.clock, 20.0) if is_of_many else None
         stage.start()
         await stage.heartbeat.node_ready.wait()
         await stage.tasks.stop()
@@ -100,7 +110,7 @@ def test_an_agent_that_goes_on_writes_nothing_but_what_its_images_become_later()
         stage.tasks.start("images", stage.heartbeat.watch_images())
         await stage.heartbeat.node_ready.wait()
         await asyncio.sleep(10)
-        assert "patch status nodes" not in stage.api.calls
+        assert ("patch status nodes" not in stage.api.calls) == is_of_many
         await asyncio.sleep(60)
         assert IMAGE in stage.node()["status"]["images"][0]["names"]
 
