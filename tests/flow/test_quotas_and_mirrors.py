@@ -2,7 +2,7 @@
 
 import pytest
 
-from sampan.api.errors import Forbidden
+from sampan.api.errors import Forbidden, Invalid
 from sampan.api.resources import (
     CONFIG_MAPS,
     ENDPOINT_SLICES,
@@ -176,7 +176,18 @@ async def test_policies_and_service_ranges_have_a_status(plane):
     assert found["status"]["observedGeneration"] == 1
     made = await plane.client.get(SERVICE_CIDRS, "", "more")
     assert made["status"]["conditions"][0]["status"] == "True"
+    service = {"metadata": {"name": "there"},
+               "spec": {"clusterIP": "10.200.0.7", "ports": [{"port": 80}]}}  # fmt: skip
+    await plane.client.create(SERVICES, service, "default")
     await plane.client.delete(SERVICE_CIDRS, "", "more")
+    await plane.settled()
+    held = await plane.client.get(SERVICE_CIDRS, "", "more")
+    assert held["status"]["conditions"][0]["reason"] == "Terminating"
+    other = {"metadata": {"name": "too-late"},
+             "spec": {"clusterIP": "10.200.0.8", "ports": [{"port": 80}]}}  # fmt: skip
+    with pytest.raises(Invalid, match="does not match the current range"):
+        await plane.client.create(SERVICES, other, "default")
+    await plane.client.delete(SERVICES, "default", "there")
     await plane.settled()
     left = (await plane.client.list(SERVICE_CIDRS)).items
     assert "more" not in [one["metadata"]["name"] for one in left]

@@ -69,10 +69,10 @@ from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to
 from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
-from sampan.apiserver.registry.service_claims import Claims
+from sampan.apiserver.registry.service_claims import SERVICE_CIDRS, Claims
 from sampan.apiserver.registry.service_holdings import HoldingsOfAll
 from sampan.apiserver.registry.service_repair import Repair
-from sampan.apiserver.registry.services import Allocator
+from sampan.apiserver.registry.services import Allocator, ServiceRanges
 from sampan.apiserver.registry.strategies import Strategies, volume_strategy
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
@@ -125,11 +125,11 @@ class ApiServer:
         signer = token_signer(settings)
         self._callers: list[Caller] = []
         self._authenticators = authenticators(settings, signer, self._callers, clock)
-        ports = range(settings.node_port_first, settings.node_port_last + 1)
-        claims = Claims(registry, ports, clock, rng)
+        claims = Claims(registry, settings.node_ports, clock, rng)
         held = HoldingsOfAll(lambda: registry.find_all(SERVICES))
         follow(registry.kind(SERVICES), held.change, held.forget)
-        self._allocator = Allocator(settings.service_cidrs, ports, held, claims, rng)
+        ranges = ServiceRanges(settings.service_cidrs, lambda: registry.find_all(SERVICE_CIDRS))
+        self._allocator = Allocator(ranges, settings.node_ports, held, claims, rng)
         self._repair = Repair(registry, claims, clock)
         rbac = followed_rbac(registry)
         self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)

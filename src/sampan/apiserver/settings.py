@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ApiServerSettings:
     service_cidrs: tuple[str, ...] = ("10.96.0.0/12",)  # one of each family, the main one first
-    node_port_first: int = 30000
-    node_port_last: int = 32767
+    node_ports: range = range(30000, 32768)
     event_ttl_seconds: int = 3600
     # Where clients in the cluster find this server: the endpoints of the `kubernetes` service.
     advertise_address: str = "127.0.0.1"

@@ -9,7 +9,11 @@ from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_not_negative
 from sampan.api.validation.internal_form import internal_form
-from sampan.api.validation.network.addresses import address_of, network_of, validate_network
+from sampan.api.validation.network.addresses import (
+    address_of,
+    network_of,
+    validate_canonical_network,
+)
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules, same_rules
 
@@ -50,15 +54,16 @@ def validate_service_range(range_: Obj, errors: Errors) -> None:
     if len(networks) > 2:
         errors.append(invalid_value("spec.cidrs", shown, "may only hold up to 2 values"))
         return
-    for index, text in enumerate(networks):
-        validate_network(text, f"spec.cidrs[{index}]", errors)
-    families = [found.version for network in networks if (found := network_of(network))]
-    if len(families) != len(set(families)):
+    families = {found.version for network in networks if (found := network_of(network))}
+    if len(networks) == 2 and len(families) != 2:
         why = (
             "may specify no more than one IP for each IP family,"
             " i.e 192.168.0.0/24 and 2001:db8::/64"
         )
         errors.append(invalid_value("spec.cidrs", shown, why))
+        return
+    for index, text in enumerate(networks):
+        validate_canonical_network(text, f"spec.cidrs[{index}]", errors)
 
 
 def validate_service_range_update(new: Obj, old: Obj, errors: Errors) -> None:

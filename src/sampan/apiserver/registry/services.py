@@ -9,13 +9,14 @@ Invariant: what was taken for a write that is then refused is given back; what w
 
 import ipaddress
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules.service_families import addresses_of, family_of, settle_families
+from sampan.api.rules.service_ranges import Network, network_of, networks_to_give_from
 from sampan.api.validation.network.service import validate_families
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_holdings import Holdings, HoldingsOfAll, holdings
@@ -44,18 +45,31 @@ class Wish:
         return invalid("Service", "", name_of(self.service), [cause])
 
 
+class ServiceRanges:
+    """Where addresses come from."""
+
+    def __init__(self, own: Sequence[str], cidrs: Callable[[], Iterable[Obj]]) -> None:
+        """`own`: one of each family, the one that services have by default first; `cidrs`: the
+        ServiceCIDRs that there are now."""
+        self._own, self._cidrs = own, cidrs
+        self.families = [family_of(text) for text in own]
+        # The `kubernetes` service's own is the first of them.
+        self.first_addresses = [str(network_of(text)[1]) for text in own]
+
+    def networks(self, family: str) -> list[Network]:
+        return networks_to_give_from(self._own, self._cidrs(), family)
+
+
 class Allocator:
     def __init__(
         self,
-        cidrs: Sequence[str],
+        ranges: ServiceRanges,
         ports: range,
         held: HoldingsOfAll,
         claims: Claims,
         rng: random.Random,
     ) -> None:
-        """`cidrs`: one of each family, the one that services have by default first."""
-        networks = [ipaddress.ip_network(cidr) for cidr in cidrs]
-        self._networks = {f"IPv{network.version}": network for network in networks}
+        self._ranges = ranges
         self._ports = ports
         self._held = held
         self._claims = claims
@@ -64,7 +78,7 @@ class Allocator:
     @property
     def first_address(self) -> str:
         """The `kubernetes` service's own."""
-        return str(next(iter(self._networks.values()))[1])
+        return self._ranges.first_addresses[0]
 
     async def allocate(self, service: Obj, old: Obj | None, dry_run: bool, hold: Hold) -> None:
         """Fill in what the service needs. It has it when the write is done, and what only `old` had
@@ -98,7 +112,7 @@ class Allocator:
         spec = service.setdefault("spec", {})
         if spec.get("type") == "ExternalName":
             return
-        wrong = settle_families(spec, spec_of(wish.old or {}), list(self._networks))
+        wrong = settle_families(spec, spec_of(wish.old or {}), self._ranges.families)
         if wrong:
             raise invalid("Service", "", name_of(service), wrong)
         await self._give_ips(wish)
@@ -148,28 +162,34 @@ class Allocator:
             address = ipaddress.ip_address(asked)
         except ValueError:
             return False  # validation says what is wrong with it
-        network = self._networks[family_of(asked)]
-        if address not in network:
+        if not any(address in network for network in self._ranges.networks(family_of(asked))):
             mismatch = "the provided network does not match the current range"
             why = f"failed to allocate IP {asked}: {mismatch}"
             raise wish.refuse(invalid_value("spec.clusterIPs", addresses_of(wish.spec), why))
         return True
 
     def _free_ip(self, wish: Wish, family: str, lost: Collection[str]) -> str:
-        network = self._networks[family]
-        size = network.num_addresses
-        start = self._rng.randrange(size)
-        # The network's own, the kubernetes service's and the broadcast address are not given.
-        kept = (0, 1, size - 1) if network.version == 4 else (0, 1)
-        for step in range(min(size, 1 << 20)):
-            offset = (start + step) % size
-            if offset in kept:
-                continue
-            address = str(network[offset])
-            if address not in lost and not self._held.has_ip(address):
-                return address
+        kept = {*lost, *self._ranges.first_addresses}
+        for network in self._ranges.networks(family):
+            found = self._free_ip_of(network, kept)
+            if found:
+                return found
         why = "failed to allocate a serviceIP: range is full"
         raise wish.refuse(invalid_value("spec.clusterIPs", [], why))
+
+    def _free_ip_of(self, network: Network, kept: Collection[str]) -> str:
+        """Empty where there is none. The network's own and the broadcast address are not given."""
+        size = network.num_addresses
+        last = size - 1 if network.version == 4 else size
+        start = self._rng.randrange(size)
+        for step in range(min(size, 1 << 20)):
+            offset = (start + step) % size
+            if not 0 < offset < last:
+                continue
+            address = str(network[offset])
+            if address not in kept and not self._held.has_ip(address):
+                return address
+        return ""
 
     async def _give_ports(self, wish: Wish) -> None:
         """Those that were asked for, else free ones; all are taken at once."""

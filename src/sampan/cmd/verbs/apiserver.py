@@ -192,8 +192,7 @@ def server_settings_of(
         client_ca, token_key = Path(files.client_ca).read_bytes(), Path(files.token_key)
         return ApiServerSettings(
             service_cidrs=settings.service_cidrs,
-            node_port_first=settings.node_ports[0],
-            node_port_last=settings.node_ports[1],
+            node_ports=range(settings.node_ports[0], settings.node_ports[1] + 1),
             advertise_address=advertised[0],
             advertise_port=advertised[1],
             token_signing_key_pem=token_key.read_bytes(),

@@ -8,7 +8,7 @@ from sampan.api.objects import name_of
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.service_claims import IP_ADDRESSES, Claims
 from sampan.apiserver.registry.service_holdings import HoldingsOfAll
-from sampan.apiserver.registry.services import Allocator, prepare_update
+from sampan.apiserver.registry.services import Allocator, ServiceRanges, prepare_update
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.core.holding import Hold
@@ -34,7 +34,9 @@ class Server:
         self.services, rng = [], random.Random(1)
         self.held = HoldingsOfAll(lambda: self.services)
         self.claims = Claims(self.registry, PORTS, LoopClock(), rng)
-        self.allocator = Allocator(cidrs, PORTS, self.held, self.claims, rng)
+        self.cidrs = []
+        ranges = ServiceRanges(cidrs, lambda: self.cidrs)
+        self.allocator = Allocator(ranges, PORTS, self.held, self.claims, rng)
 
     async def give(self, new, old=None, *, dry_run=False):
         async with Hold() as hold:
@@ -312,3 +314,23 @@ def test_where_the_second_range_is_used_up_the_first_address_is_given_back():
         assert server.addresses() == set()
 
     on_a_dual_stack_server(story)
+
+
+def test_another_range_gives_when_the_own_one_is_full_and_what_is_asked_for():
+    async def story(one, two):
+        one.cidrs = [
+            {"metadata": {}, "spec": {"cidrs": ["10.0.0.0/29"]}},
+            {"metadata": {}, "spec": {"cidrs": ["10.7.0.0/30"]}},
+        ]
+        asked = await one.give(service("asked", type="ClusterIP", clusterIP="10.7.0.2"))
+        assert asked["clusterIPs"] == ["10.7.0.2"]
+        given = [await one.give(service(f"s{number}", type="ClusterIP")) for number in range(6)]
+        addresses = [spec["clusterIP"] for spec in given]
+        assert sorted(addresses[:5]) == [f"10.0.0.{n}" for n in (2, 3, 4, 5, 6)]
+        assert addresses[5:] == ["10.7.0.1"]
+        with pytest.raises(Invalid, match="range is full"):
+            await one.give(service("more", type="ClusterIP"))
+        with pytest.raises(Invalid, match="does not match the current range"):
+            await one.give(service("outside", type="ClusterIP", clusterIP="10.7.0.9"))
+
+    on_servers(story)

@@ -68,6 +68,27 @@ def validate_network(text: str, path: str, errors: list[FieldError]) -> None:
         errors.append(invalid_value(path, text, _BAD_NETWORK))
 
 
+def validate_canonical_network(text: str, path: str, errors: list[FieldError]) -> None:
+    """Of fields that were never forgiving: as upstream's IsValidCIDR."""
+    if (network := network_of(text)) is None:
+        errors.append(invalid_value(path, text, _BAD_NETWORK))
+    elif why := _oddity_of(text, network):
+        errors.append(invalid_value(path, text, why))
+
+
+def _oddity_of(text: str, network: Network) -> str:
+    """Empty where the network is written in its one spelling."""
+    address, _, bits = text.partition("/")
+    if _forgiven(address) != address or (len(bits) > 1 and bits.startswith("0")):
+        return "must not have leading 0s in IP or prefix length"
+    written = ip_address(address)
+    if isinstance(written, IPv6Address) and written.ipv4_mapped:
+        return "must not have an IPv4-mapped IPv6 address"
+    if written != network.network_address:
+        return "must not have bits set beyond the prefix length"
+    return "" if text == str(network) else f'must be in canonical form ("{network}")'
+
+
 def _forgiven(text: str) -> str:
     if "%" in text:  # Go's parser knows no zones
         return ""
