@@ -230,3 +230,30 @@ async def test_when_the_last_node_falls_the_evicted_ones_may_stay(plane):
     await plane.settled(seconds=100)
     assert await taints(plane, "n1") == await taints(plane, "n2")
     assert await taints(plane, "n1") == {("unreachable", "NoSchedule")}
+
+
+@with_nodes
+async def test_pods_leave_a_node_that_a_person_tainted_when_their_time_is_over(plane):
+    """Whose taint does not say when it was added; and whose end takes the sentence with it."""
+    await join(plane, "n1")
+    patient = {"key": "mine", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+
+    async def taint(*taints):
+        patch = {"spec": {"taints": list(taints)}}
+        await plane.client.patch(NODES, "", "n1", patch, patch_type="merge")
+        await plane.settled()
+
+    await place(plane, "patient", "n1", tolerations=[patient])
+    for _ in range(2):
+        await taint({"key": "mine", "effect": "NoExecute"})
+        await live(plane, ["n1"], 40)
+        assert not await is_leaving(plane, "patient")
+        await taint()
+    await taint({"key": "mine", "effect": "NoExecute"})
+    await live(plane, ["n1"], 40)
+    await place(plane, "late", "n1", tolerations=[patient])
+    await live(plane, ["n1"], 30)
+    assert await is_leaving(plane, "patient")
+    assert not await is_leaving(plane, "late")
+    await live(plane, ["n1"], 50)
+    assert await is_leaving(plane, "late")

@@ -2,8 +2,9 @@
 
 Job: delete a pod when no toleration covers such a taint of its node, or when its tolerationSeconds
     are over.
-Invariant: the time runs from when the taint was added; a taint that went away takes the sentence
-    with it.
+Invariant: the time runs from when the taint was added, or the pod was put on the node; of a taint
+    that does not say when, from when it was first seen there. A taint that went away takes the
+    sentence with it.
 """
 
 import math
@@ -14,6 +15,7 @@ from sampan.api.objects import (
     Obj,
     is_deleted,
     key_of,
+    meta_of,
     name_of,
     namespace_of,
     seconds_of,
@@ -21,7 +23,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import NODES, PODS
-from sampan.api.rules.conditions import is_true
+from sampan.api.rules.conditions import condition_of, is_true
 from sampan.api.rules.nodes import taints_of
 from sampan.api.rules.tolerations import taint_of, toleration_of
 from sampan.client.events import reference
@@ -33,20 +35,47 @@ NODE_INDEX = "node"
 
 
 def taint_eviction_controller() -> Controller:
+    sentences = Sentences()
+
+    async def planned(view: View, key: str) -> Plan:
+        pod = view.cache(PODS).get(key)
+        node = view.cache(NODES).get(pod["spec"].get("nodeName", "")) if pod is not None else None
+        if pod is None or node is None or not _no_execute(node):
+            sentences.forget(key)
+            return NOTHING
+        return plan(pod, node, view.now, sentences.began(key, uid_of(pod), view.now))
+
     return Controller(
         name="taint-eviction-controller",
         component="taint-eviction-controller",
         wakes={PODS: _pod_on_a_node, NODES: _taints_changed},
         indices={PODS: {NODE_INDEX: by_node_name}},
-        planned=_plan_key,
+        planned=planned,
         workers=8,
     )
 
 
-def plan(pod: Obj, node: Obj, now: float) -> Plan:
+class Sentences:
+    """Since when each pod has been seen on a node with such a taint."""
+
+    def __init__(self) -> None:
+        self._began: dict[str, tuple[str, float]] = {}  # by key: uid, moment
+
+    def began(self, key: str, uid: str, now: float) -> float:
+        known = self._began.get(key)
+        if known is None or known[0] != uid:
+            known = self._began[key] = (uid, now)
+        return known[1]
+
+    def forget(self, key: str) -> None:
+        self._began.pop(key, None)
+
+
+def plan(pod: Obj, node: Obj, now: float, seen_at: float) -> Plan:
+    """`seen_at`: when the pod was first seen on the node with its taint."""
     if is_deleted(pod):
         return NOTHING
-    end = stay_until(pod, node, now)
+    end = stay_until(pod, node, now, seen_at)
     if end > now:
         return NOTHING if end == math.inf else Plan(again_seconds=end - now)
     message = f"Marking for deletion Pod {key_of(pod)}"
@@ -56,7 +85,7 @@ def plan(pod: Obj, node: Obj, now: float) -> Plan:
     return Plan([*actions, deletion(PODS, pod, propagation=None)])
 
 
-def stay_until(pod: Obj, node: Obj, now: float) -> float:
+def stay_until(pod: Obj, node: Obj, now: float, seen_at: float) -> float:
     """When the pod has to go: at once (`now`), later, or never (infinity)."""
     tolerations = (pod.get("spec") or {}).get("tolerations") or ()
     end = math.inf
@@ -72,9 +101,18 @@ def stay_until(pod: Obj, node: Obj, now: float) -> float:
             return now
         limits = [s for item in covering if (s := item.get("tolerationSeconds")) is not None]
         if limits:
-            added = seconds_of(taint["timeAdded"]) if taint.get("timeAdded") else now
-            end = min(end, added + max(min(limits), 0))
+            end = min(end, _began(pod, taint, seen_at) + max(min(limits), 0))
     return max(end, now)
+
+
+def _began(pod: Obj, taint: Obj, seen_at: float) -> float:
+    """Who is put on a node that has had its taint for long is given its time, too."""
+    if not taint.get("timeAdded"):
+        return seen_at
+    scheduled = condition_of(pod, "PodScheduled") or {}
+    put = scheduled.get("lastTransitionTime") or meta_of(pod).get("creationTimestamp")
+    added = seconds_of(taint["timeAdded"])
+    return max(added, seconds_of(put)) if put else added
 
 
 def _disruption_target(pod: Obj, now: float) -> Patch:
@@ -92,28 +130,22 @@ def _disruption_target(pod: Obj, now: float) -> Patch:
     )  # fmt: skip
 
 
-async def _plan_key(view: View, key: str) -> Plan:
-    pod = view.cache(PODS).get(key)
-    node = view.cache(NODES).get(pod["spec"].get("nodeName", "")) if pod is not None else None
-    return NOTHING if pod is None or node is None else plan(pod, node, view.now)
-
-
 def _pod_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    if new is None:
-        return ()
-    for name in by_node_name(new):
+    pod = new or old or {}
+    for name in by_node_name(pod):
         node = caches(NODES).get(name)
         if node is not None and _no_execute(node):
-            return (key_of(new),)
+            return (key_of(pod),)
     return ()
 
 
 def _taints_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    if new is None or not _no_execute(new):
+    nodes = [node for node in (old, new) if node is not None]
+    if not any(map(_no_execute, nodes)):
         return ()
-    if old is not None and taints_of(old) == taints_of(new):
+    if old is not None and new is not None and taints_of(old) == taints_of(new):
         return ()
-    return [key_of(pod) for pod in caches(PODS).by(NODE_INDEX, name_of(new))]
+    return [key_of(pod) for pod in caches(PODS).by(NODE_INDEX, name_of(nodes[0]))]
 
 
 def _no_execute(node: Obj) -> bool:

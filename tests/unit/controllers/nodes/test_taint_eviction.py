@@ -13,7 +13,8 @@ KEY = "node.kubernetes.io/unreachable"
 
 
 def node(*effects, added=NOW):
-    taints = [{"key": KEY, "effect": one, "timeAdded": time_text(added)} for one in effects]
+    timed = {"timeAdded": time_text(added)} if added is not None else {}
+    taints = [{"key": KEY, "effect": effect, **timed} for effect in effects]
     return {"metadata": {"name": "n1"}, "spec": {"taints": taints}}
 
 
@@ -40,14 +41,21 @@ def tolerate(seconds=None):
         (pod(tolerate(300)), node("NoExecute", added=NOW - 400), NOW),
         (pod(tolerate(300), tolerate(50)), node("NoExecute"), NOW + 50),
         (pod(tolerate(-5)), node("NoExecute"), NOW),
+        # It came to a node that has had its taint for long.
+        (
+            pod(tolerate(300), creationTimestamp=time_text(NOW - 10)),
+            node("NoExecute", added=NOW - 9000),
+            NOW + 290,
+        ),
+        (pod(tolerate(300)), node("NoExecute", added=None), NOW + 280),
     ],
 )
 def test_how_long_a_pod_may_stay(who, where, until):
-    assert eviction.stay_until(who, where, NOW) == until
+    assert eviction.stay_until(who, where, NOW, seen_at=NOW - 20) == until
 
 
 def test_a_pod_that_must_go_is_marked_and_deleted():
-    record, mark, delete = eviction.plan(pod(), node("NoExecute"), NOW).actions
+    record, mark, delete = eviction.plan(pod(), node("NoExecute"), NOW, NOW).actions
     assert isinstance(record, Record)
     assert record.reason == "TaintManagerEviction"
     assert isinstance(mark, Patch)
@@ -57,8 +65,8 @@ def test_a_pod_that_must_go_is_marked_and_deleted():
 
 
 def test_a_pod_that_goes_already_is_left_alone():
-    assert eviction.plan(pod(deletionTimestamp="x"), node("NoExecute"), NOW) is NOTHING
+    assert eviction.plan(pod(deletionTimestamp="x"), node("NoExecute"), NOW, NOW) is NOTHING
 
 
 def test_a_pod_with_time_left_is_looked_at_again():
-    assert eviction.plan(pod(tolerate(300)), node("NoExecute"), NOW).again_seconds == 300
+    assert eviction.plan(pod(tolerate(300)), node("NoExecute"), NOW, NOW).again_seconds == 300
