@@ -190,6 +190,36 @@ def test_a_drained_node_is_left_by_its_pods_and_takes_new_ones_again():
         assert set(do(*nodes).split()) == {"node-0", "node-1"}
 
 
+@pytest.mark.timeout(180)
+def test_who_watches_sees_what_comes_after_the_list():
+    """As names: first the list, then each object that is new or has changed, and none twice."""
+    with testing.cluster(nodes=0) as c:
+        sampan = [sys.executable, "-m", "sampan", "--kubeconfig", c.kubeconfig]
+
+        def do(*words):
+            subprocess.run([*sampan, *words], check=True, capture_output=True, timeout=120)
+
+        def watching(*words):
+            command = [*sampan, "get", "configmaps", "-n", "default", *words]
+            return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+        do("create", "configmap", "first", "-n", "default")
+        own = ("--field-selector", "metadata.name!=kube-root-ca.crt")
+        with watching("-w", "-o", "name", *own) as names, watching("-w", *own) as rows:
+            try:
+                assert names.stdout.readline() == "configmap/first\n"
+                assert rows.stdout.readline().split() == ["NAME", "DATA", "AGE"]
+                assert rows.stdout.readline().split()[0] == "first"
+                do("create", "configmap", "second", "-n", "default")
+                do("annotate", "configmap", "first", "a=b", "-n", "default")
+                for name in ("second", "first"):
+                    assert names.stdout.readline() == f"configmap/{name}\n"
+                    assert rows.stdout.readline().split()[0] == name
+            finally:
+                names.terminate()
+                rows.terminate()
+
+
 def test_a_file_that_says_detach_starts_one_cluster_in_the_background(tmp_path):
     """The process in the background reads the same file, and must not start another."""
     data = tmp_path / "dev"

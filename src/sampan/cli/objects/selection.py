@@ -103,6 +103,11 @@ def check_selectors(values: Values, chosen: list[Target]) -> None:
         raise CliError("name cannot be provided when --all is specified") from None
 
 
+def namespace_of(session: Session, values: Values) -> str:
+    """Empty: all of them."""
+    return "" if values["all-namespaces"] else session.namespace
+
+
 def query_of(values: Values) -> dict[str, str]:
     query = {}
     flag = values.flags.get("selector")

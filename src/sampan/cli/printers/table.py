@@ -9,6 +9,12 @@ from sampan.api.objects import Obj
 from sampan.cli.printers.tabs import align
 from sampan.core.fast_dataclass import dataclass
 
+# What a server that knows tables is asked for.
+ACCEPT = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,"
+    "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:

@@ -85,7 +85,7 @@ def _find(session: Session, values: Values) -> Iterator[Found]:
     query = selection.query_of(values)
     _check_names(targets, has_selector=bool(query or values["all"]))
     for target in targets:
-        namespace = "" if values["all-namespaces"] else session.namespace
+        namespace = selection.namespace_of(session, values)
         if target.name:
             where = namespace if target.resource.namespaced else ""
             yield Info(target.resource, where, target.name, {})

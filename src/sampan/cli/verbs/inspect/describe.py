@@ -91,7 +91,7 @@ def _find(session: Session, values: Values) -> "list[selection.Found]":
     query = selection.query_of(values)
     found: list[selection.Found] = []
     for target in targets:
-        namespace = "" if values["all-namespaces"] else session.namespace
+        namespace = selection.namespace_of(session, values)
         for item in selection.target_objects(session, target, namespace, query):
             if isinstance(item, ApiError) and item.reason == "NotFound" and target.name:
                 found += _by_prefix(session, target, namespace) or [item]

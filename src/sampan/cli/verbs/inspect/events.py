@@ -23,7 +23,7 @@ def run(session: Session, values: Values) -> None:
     for kind in values["types"]:
         if kind.lower() not in ("normal", "warning"):
             raise CliError("valid --types are Normal or Warning")
-    namespace = "" if values["all-namespaces"] else session.namespace
+    namespace = selection.namespace_of(session, values)
     resource = session.discovery.find("events.")
     items = selection.list_objects(session, resource, namespace, {})
     items = sorted((item for item in items if _is_chosen(item, chosen, values)), key=last_seen)

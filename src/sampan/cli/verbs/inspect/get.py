@@ -1,10 +1,9 @@
 """`get`: objects as the server's tables, or whole in one of many formats.
 
-Job: find the objects, ask for tables or objects, print, and watch where asked.
+Job: find the objects, ask for tables or objects, print; who watches goes on in get_watch.py.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
@@ -21,10 +20,6 @@ from sampan.cli.printers import table
 from sampan.cli.session import Session
 
 GET_FORMATS = tuple(sorted((*FORMATS, "custom-columns", "custom-columns-file", "wide")))
-TABLE = (
-    "application/json;as=Table;v=v1;g=meta.k8s.io,"
-    "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
-)
 NOTHING = (
     "Required resource not specified.\n"
     'Use "{program} explain <resource>" for a detailed description of that resource '
@@ -126,7 +121,7 @@ def _collect(
     failures: list[Exception] = []
     query = selection.query_of(values)
     for target in targets:
-        namespace = _namespace(session, values)
+        namespace = selection.namespace_of(session, values)
         try:
             if target.name:
                 path = target.resource.path(namespace, target.name, values.text("subresource"))
@@ -153,19 +148,19 @@ def _not_found(session: Session, target: Target, error: ApiError) -> ApiError:
     return error
 
 
-def _namespace(session: Session, values: Values) -> str:
-    return "" if values["all-namespaces"] else session.namespace
-
-
 def _objects(session: Session, values: Values, targets: list[Target]) -> None:
     printer = _printer(values)
     found, failures = _collect(session, values, targets)
     if values["sort-by"]:
         objects = _in_order([obj for _, obj in found], values.text("sort-by"))
         found = [(resource, obj) for obj in objects for resource, own in found if own is obj]
-    _print_objects(session, printer, targets, found)
+    if not values["watch-only"]:
+        _print_objects(session, printer, targets, found)
+        session.io.stdout.flush()
     if _is_watch(values):
-        _watch_objects(session, values, targets[0], printer)
+        from sampan.cli.verbs.inspect.get_watch import watch_objects
+
+        watch_objects(session, values, targets[0], [obj for _, obj in found], printer)
     if failures:
         raise Several(failures)
 
@@ -253,7 +248,9 @@ def _tables(session: Session, values: Values, targets: list[Target]) -> None:
     if _is_watch(values):
         if len([target for target in targets if target.name]) > 1:
             raise CliError("you may only watch a single resource or type of resource at a time")
-        _watch_tables(session, values, targets[0], tables, style)
+        from sampan.cli.verbs.inspect.get_watch import watch_tables
+
+        watch_tables(session, values, targets[0], [item for _, item in tables], style)
     elif not texts and not failures and not values["ignore-not-found"]:
         _say_nothing_found(session, values, resources)
     if failures:
@@ -301,16 +298,16 @@ def _ask(
     extra = {"includeObject": "Object"} if values["sort-by"] else {}
     for target in targets:
         path = target.resource.path(
-            _namespace(session, values), target.name, values.text("subresource")
+            selection.namespace_of(session, values), target.name, values.text("subresource")
         )
         try:
             if target.name:
-                answer = session.api.json("GET", path, extra, accept=TABLE)
+                answer = session.api.json("GET", path, extra, accept=table.ACCEPT)
                 yield target.resource, _as_table(values, target.resource, answer)
                 continue
             pages = {**query, **extra, **_limit(values)}
             while True:
-                answer = session.api.json("GET", path, pages, accept=TABLE)
+                answer = session.api.json("GET", path, pages, accept=table.ACCEPT)
                 yield target.resource, _as_table(values, target.resource, answer)
                 token = (answer.get("metadata") or {}).get("continue")
                 if not token:
@@ -370,100 +367,6 @@ def _merge(tables: list[tuple[ApiResource, Obj]]) -> list[tuple[ApiResource, Obj
 
 def _columns(item: Obj) -> list[str]:
     return [column["name"] for column in item.get("columnDefinitions") or []]
-
-
-# --- watching
-
-
-def _watch_query(session: Session, values: Values, target: Target, revision: str) -> dict[str, str]:
-    query = {**selection.query_of(values), "resourceVersion": revision}
-    if target.name:
-        query["fieldSelector"] = f"metadata.name={target.name}"
-    return query
-
-
-def _watch_tables(
-    session: Session,
-    values: Values,
-    target: Target,
-    tables: list[tuple[ApiResource, Obj]],
-    style: table.TableStyle,
-) -> None:
-    path = target.resource.path(_namespace(session, values))
-    query = _watch_query(session, values, target, _revision(target, tables))
-    kind = target.resource.qualified_singular if values["show-kind"] else ""
-    is_first = not any(item.get("rows") for _, item in tables) or values["watch-only"]
-    widths: list[int] = []
-    header = _last_header(tables)
-    for event, obj in session.api.watch(path, query, accept=TABLE):
-        header = obj if obj.get("columnDefinitions") else {**obj, **_definitions(header)}
-        rows = _rows_of(header, style, kind)
-        titles = table.header_of(header, style)
-        if values["output-watch-events"]:
-            rows = [[event, *row] for row in rows]
-            titles = ["EVENT", *titles]
-        if not widths:
-            listed = [row for _, item in tables for row in _rows_of(item, style, kind)]
-            widths = _widths([titles, *listed])
-        if is_first and style.headers:
-            session.write(_pad(titles, widths))
-            is_first = False
-        for row in rows:
-            session.write(_pad(row, widths))
-        session.io.stdout.flush()
-
-
-def _revision(target: Target, tables: list[tuple[ApiResource, Obj]]) -> str:
-    """Where the watch starts: at the last list, or at the named object's own revision."""
-    revision = ""
-    for _, item in tables:
-        revision = (item.get("metadata") or {}).get("resourceVersion") or revision
-    first_row = next((row for _, item in tables for row in item.get("rows") or []), None)
-    if target.name and not revision and first_row:
-        revision = first_row["object"]["metadata"].get("resourceVersion") or ""
-    return revision
-
-
-def _last_header(tables: list[tuple[ApiResource, Obj]]) -> Obj:
-    """The last table that says its columns."""
-    return next((item for _, item in reversed(tables) if item.get("columnDefinitions")), {})
-
-
-def _rows_of(item: Obj, style: table.TableStyle, kind: str) -> list[list[str]]:
-    return [table.row_of(item, row, style, kind) for row in item.get("rows") or []]
-
-
-def _definitions(header: Obj) -> Obj:
-    return {"columnDefinitions": header.get("columnDefinitions") or []}
-
-
-def _widths(rows: list[list[str]]) -> list[int]:
-    return [
-        max([6, *(len(row[index]) + 3 for row in rows if index < len(row))])
-        for index in range(max(len(row) for row in rows))
-    ]
-
-
-def _pad(row: list[str], widths: list[int]) -> str:
-    cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-    return "".join([*cells, row[-1]]) + "\n"
-
-
-def _watch_objects(
-    session: Session, values: Values, target: Target, printer: ObjectPrinter
-) -> None:
-    path = target.resource.path(_namespace(session, values))
-    query = _watch_query(session, values, target, "")
-    del query["resourceVersion"]
-    is_first: dict[str, Any] = {}
-    for _, obj in session.api.watch(path, query):
-        name = obj["metadata"]["name"]
-        if name not in is_first and not values["watch-only"]:
-            is_first[name] = True
-            continue  # it was printed with the list
-        label = f"{target.resource.qualified_singular}/{name}"
-        session.write(printer.text(obj, label))
-        session.io.stdout.flush()
 
 
 GET = Command(
