@@ -57,7 +57,7 @@ def test_a_pod_is_limited_both_ways_and_on_the_host_s_network_that_is_refused(ku
     assert "rate 13Mbit" in shapers()
     assert "rate 7Mbit" in shapers("nsenter", f"--net=/proc/{process_with(word)}/ns/net")
     events = "get", "events", "-o", "jsonpath={range .items[*]}{.reason} {.message}{'\\n'}{end}"
-    assert "HostNetworkNotSupported" in kubectl(*events)
+    eventually(lambda: "HostNetworkNotSupported" in kubectl(*events))
     wrong = ["FailedCreatePodSandBox ", "resource is unreasonably small (< 1kbit)"]
     eventually(lambda: any(all(part in line for part in wrong)
                            for line in kubectl(*events).splitlines()), 60)  # fmt: skip

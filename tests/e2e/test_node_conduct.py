@@ -32,7 +32,7 @@ def test_an_unsafe_sysctl_that_nobody_allowed_ends_the_pod(kubectl):
     create(kubectl, "unsafe", [container()], securityContext=unsafe)
     kubectl.wait_phase("unsafe", "Failed")
     assert " SysctlForbidden " in kubectl("get", "pod", "unsafe")
-    assert "SysctlForbidden" in reasons(kubectl, "unsafe")
+    eventually(lambda: "SysctlForbidden" in reasons(kubectl, "unsafe"))
     kubectl("delete", "pod", "unsafe")
 
 

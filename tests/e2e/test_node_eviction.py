@@ -108,7 +108,7 @@ def test_pods_beyond_their_own_limits_of_storage_are_ended_and_those_past_their_
     assert failed(kubectl, "talks")["message"] == total.format("2Mi")
     assert failed(kubectl, "writes")["message"] == total.format("1Mi")
     assert kubectl.phase("modest") == "Running"
-    assert ("writes", total.format("1Mi")) in events(kubectl, "Evicted")
+    eventually(lambda: ("writes", total.format("1Mi")) in events(kubectl, "Evicted"))
     metrics = kubectl("get", "--raw", f"/api/v1/nodes/{node_name(kubectl)}/proxy/metrics")
     counted = dict(re.findall(r'kubelet_evictions{eviction_signal="(.*)"} (.*)', metrics))
     assert float(counted["emptydirfs.limit"]) >= 1
@@ -188,7 +188,7 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
         "Evicted", "Pod was rejected: The node had condition: [DiskPressure]. ",
     )  # fmt: skip
     said = (node_name(kubectl), "Attempting to reclaim ephemeral-storage")
-    assert said in events(kubectl, "EvictionThresholdMet")
+    eventually(lambda: said in events(kubectl, "EvictionThresholdMet"))
     images = small_disk.run("image", "list")
     assert spare_image not in images
     assert IMAGE in images

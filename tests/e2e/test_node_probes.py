@@ -70,8 +70,9 @@ def test_a_command_that_fails_as_liveness_restarts_the_container(kubectl):
                               "livenessProbe": probe})  # fmt: skip
     eventually(lambda: main(kubectl, "alive").get("restartCount", 0) >= 1)
     sentence = "Container main failed liveness probe, will be restarted"
-    assert sentence in messages(kubectl, "alive", "Killing")
-    assert any("can't open '/alive'" in one for one in messages(kubectl, "alive", "Unhealthy"))
+    eventually(lambda: sentence in messages(kubectl, "alive", "Killing"))
+    missing = "can't open '/alive'"
+    eventually(lambda: any(missing in one for one in messages(kubectl, "alive", "Unhealthy")))
     kubectl("delete", "pod", "alive", "--wait=false")
 
 

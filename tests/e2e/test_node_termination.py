@@ -54,7 +54,7 @@ def test_a_pre_stop_hook_that_hangs_takes_no_more_than_the_grace(kubectl):
            terminationGracePeriodSeconds=1)  # fmt: skip
     kubectl.wait_phase("hangs", "Running")
     assert took(kubectl, "hangs") > 0.9
-    assert "PreStopHook failed" in messages(kubectl, "hangs", "FailedPreStopHook")
+    eventually(lambda: "PreStopHook failed" in messages(kubectl, "hangs", "FailedPreStopHook"))
 
 
 def test_a_container_gets_the_stop_signal_that_it_names(kubectl, tmp_path):
@@ -141,8 +141,8 @@ def test_hooks_run_commands_ask_servers_and_sleep(kubectl, listener):
         kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=50s")
     kubectl("exec", "sleeps", "--", "ls", "/started")
     kubectl.wait_phase("fails", "Failed")
-    assert "PostStartHook failed" in messages(kubectl, "fails", "FailedPostStartHook")
-    assert "FailedPostStartHook" in messages(kubectl, "fails", "Killing")
+    eventually(lambda: "PostStartHook failed" in messages(kubectl, "fails", "FailedPostStartHook"))
+    eventually(lambda: "FailedPostStartHook" in messages(kubectl, "fails", "Killing"))
     assert took(kubectl, "sleeps") > 1.9
     took(kubectl, "asks")
     agent = listener.heard[0][1]

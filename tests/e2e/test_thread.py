@@ -32,9 +32,8 @@ def test_a_pod_from_the_registry_runs_is_seen_and_goes(kubectl, registry_image, 
     pod = kubectl.get("pod", "web")
     assert pod["status"]["podIP"]
     assert pod["status"]["containerStatuses"][0]["ready"] is True
-    described = kubectl("describe", "pod", "web")
-    for reason in ("Scheduled", "Pulling", "Pulled", "Created", "Started"):
-        assert reason in described, described
+    reasons = ("Scheduled", "Pulling", "Pulled", "Created", "Started")
+    eventually(lambda: all(map(kubectl("describe", "pod", "web").__contains__, reasons)))
     eventually(lambda: kubectl("logs", "web") == "started\n")
     kubectl("delete", "pod", "web")
     gone(kubectl, "web")
@@ -201,7 +200,7 @@ def test_a_missing_image_is_reported_and_does_not_block_others(kubectl, registry
 
     eventually(lambda: reason() in {"ErrImagePull", "ImagePullBackOff"})
     eventually(lambda: reason() == "ImagePullBackOff")
-    assert "Failed to pull image" in kubectl("describe", "pod", "missing")
+    eventually(lambda: "Failed to pull image" in kubectl("describe", "pod", "missing"))
     run(kubectl, "fine", *FOREVER)
     kubectl.wait_phase("fine", "Running")
     kubectl("delete", "pod", "missing", "fine", "--now")

@@ -32,7 +32,7 @@ from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 # What is told of a pod's start is written in one go, and not while it starts.
-EVENTS_SECONDS = 0.05
+EVENTS_SECONDS = 0.03
 Loop = Callable[[], Awaitable[None]]
 Retry = Callable[[str], None]  # of a pod, by its uid
 

@@ -205,7 +205,7 @@ def test_liveness_readiness_and_startup_probes(reader):
     reader.run_pod("liveness-exec", "sh", "-c", script, container_fields={"livenessProbe": healthy})
     restarts = ".status.containerStatuses[0].restartCount"
     reader.sees(lambda: int(reader.field("pod liveness-exec", restarts)) >= 1, 90)
-    assert {"Unhealthy", "Killing"} <= reader.reasons("liveness-exec")
+    reader.sees(lambda: {"Unhealthy", "Killing"} <= reader.reasons("liveness-exec"))
     web = {
         "image": WEB, "ports": [{"name": "http", "containerPort": 80}],
         "startupProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 1},
