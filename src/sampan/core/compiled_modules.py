@@ -6,6 +6,7 @@ Invariant: the rule of __pycache__: a module whose source is not as it was (time
     from here, nor is anything of another Python or another place; Python imports it as ever.
 Invariant: whatever is wrong with the file, a start only takes longer. It is not kept open (who goes
     to the background closes what he does not know), and its contents only until `let_go`.
+Invariant: it has the name of what Python caches for all_modules.py, so that pip removes it.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ class CompiledModules:
         self._index: Index = {}
         self._codes: memoryview | None = None
         tag = sys.implementation.cache_tag
-        self._file = os.path.join(directory, "__pycache__", f"{package}-modules.{tag}")
+        self._file = os.path.join(directory, "__pycache__", f"all_modules.{tag}.pyc")
 
     def open(self) -> bool:
         """Whether there is a file that is of use here."""

@@ -1,9 +1,11 @@
 """core/compiled_modules.py: modules from one file, never other ones than Python would import."""
 
 import importlib
+import importlib.util
 import os
 import py_compile
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +42,7 @@ def written(boat):
     importlib.import_module("boat.one")
     assert CompiledModules("boat", str(boat)).write_if_incomplete()
     forget()
-    [file] = boat.glob("__pycache__/boat-modules.*")
+    [file] = boat.glob("__pycache__/all_modules.*")
     return file
 
 
@@ -139,7 +141,7 @@ def test_who_wants_no_compiled_files_gets_none(boat, monkeypatch):
     importlib.import_module("boat.one")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert not CompiledModules("boat", str(boat)).write_if_incomplete()
-    assert not list(boat.glob("__pycache__/boat-modules.*"))
+    assert not list(boat.glob("__pycache__/all_modules.*"))
 
 
 def test_a_compiled_file_of_another_source_is_left_out(boat):
@@ -189,3 +191,14 @@ def test_python_s_own_modules_are_in_the_file_where_they_are_wanted(boat, tmp_pa
     assert loader_of("antigravity") == "_Loader"
     del sys.modules["antigravity"]
     assert not CompiledModules("boat", str(boat)).open()
+
+
+def test_the_file_goes_with_a_module_that_pip_removes(boat):
+    """What pip has compiled of that module at the installation is no hindrance."""
+    placeholder = boat / "all_modules.py"
+    placeholder.write_text('"""Nothing."""\n')
+    py_compile.compile(str(placeholder))
+    assert not CompiledModules("boat", str(boat)).open()
+    assert written(boat) == Path(importlib.util.cache_from_source(str(placeholder)))
+    assert CompiledModules("boat", str(boat)).open()
+    assert importlib.util.find_spec("sampan.all_modules") is not None
