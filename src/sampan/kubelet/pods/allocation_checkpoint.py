@@ -1,8 +1,8 @@
 """The file that remembers what pods were given.
 
 Job: a line for each change, read at a start, written anew when most of its lines say nothing more.
-Invariant: after `stored`, all that was put before is on the disk; the event loop does not wait for
-    the disk.
+Invariant: after `stored`, all that was put before is on the disk; the event loop waits for the disk
+    only where the file is written anew.
 Invariant: a line that was cut off (the machine lost its power) is as none.
 Owner: Allocations.
 """

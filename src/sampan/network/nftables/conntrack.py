@@ -5,7 +5,6 @@ Job: find and forget the tracked connections of one protocol to one port whose a
 Invariant: a connection to an endpoint that still serves is never forgotten.
 """
 
-import os
 import socket
 import struct
 from collections.abc import Collection, Iterator
@@ -19,12 +18,13 @@ from sampan.network.nftables.attributes import (
     number_of_error,
     split,
 )
+from sampan.network.nftables.dumps import answers
 from sampan.network.nftables.elements import PROTOCOLS, Values
 
 _NETLINK_NETFILTER = 12
 _SUBSYSTEM, _GET, _DELETE = 1, 1, 2
 _REQUEST, _ACK, _DUMP = 0x1, 0x4, 0x300
-_ERROR, _DONE = 2, 3
+_ERROR = 2
 # linux/netfilter/nfnetlink_conntrack.h
 _ORIGINAL, _REPLY, _FILTER = 1, 2, 25
 _TUPLE_IP, _TUPLE_PROTOCOL = 1, 2
@@ -65,16 +65,10 @@ def _tracked_connections(
     flags = struct.pack("=I", _BY_PROTOCOL | _BY_TARGET_PORT)
     body += nested_attribute(_FILTER, attribute(_FILTER_ORIGINAL, flags))
     netlink.send(message(_SUBSYSTEM << 8 | _GET, _REQUEST | _DUMP, 1, body))
-    while True:
-        for kind, content in split(netlink.recv(_ANSWER_BYTES)):
-            if kind == _DONE:
-                return
-            if kind == _ERROR:
-                number = number_of_error(content)
-                raise OSError(number, os.strerror(number))
-            entry = attributes(content[GENERIC.size :])
-            original, reply = _ends(entry[_ORIGINAL]), _ends(entry[_REPLY])
-            yield entry[_ORIGINAL], original[1], reply[0]
+    for content in answers(netlink):
+        entry = attributes(content[GENERIC.size :])
+        original, reply = _ends(entry[_ORIGINAL]), _ends(entry[_REPLY])
+        yield entry[_ORIGINAL], original[1], reply[0]
 
 
 def _ends(data: bytes) -> tuple[Values, Values]:

@@ -4,29 +4,21 @@ Job: ask by netlink (a program takes ten times as long). Blocking; the kernel an
 Invariant: every question is answered or raises OSError; none waits for longer than ten seconds.
 """
 
-import os
 import socket
 import struct
 from collections.abc import Iterator
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.network.nftables.attributes import (
-    GENERIC,
-    attributes,
-    message,
-    number_of_error,
-    split,
-)
+from sampan.network.nftables.attributes import GENERIC, attributes, message
+from sampan.network.nftables.dumps import answers
 
 _NETLINK_NETFILTER = 12
 _REQUEST, _DUMP = 0x1, 0x300
-_ERROR, _DONE = 2, 3
 _SUBSYSTEM = 10 << 8
 # linux/netfilter/nf_tables.h
 _GET_CHAIN, _GET_GENERATION = 4, 16
 _CHAIN_TABLE, _CHAIN_NAME, _CHAIN_HOOK, _CHAIN_POLICY = 1, 3, 4, 5
 _HOOK_NUMBER, _GENERATION_ID = 1, 1
-_ANSWER_BYTES = 1 << 16
 _ANSWER_SECONDS = 10.0
 _FAMILIES = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 
@@ -89,14 +81,7 @@ def _answers(question: int, flags: int) -> Iterator[bytes]:
         netlink.settimeout(_ANSWER_SECONDS)
         body = GENERIC.pack(0, 0, 0)
         netlink.send(message(_SUBSYSTEM | question, _REQUEST | flags, 1, body))
-        while True:
-            for kind, content in split(netlink.recv(_ANSWER_BYTES)):
-                if kind == _DONE:
-                    return
-                if kind == _ERROR:
-                    number = number_of_error(content)
-                    raise OSError(number, os.strerror(number))
-                yield content
+        yield from answers(netlink)
 
 
 def _text(data: bytes) -> str:
