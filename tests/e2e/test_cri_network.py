@@ -111,10 +111,10 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
     """In a network namespace of its own: the real proxy and enforcer on a small API."""
     script = textwrap.dedent(
         """
-        import asyncio, subprocess, sys
+        import asyncio, errno, socket, subprocess, sys
         from pathlib import Path
         import uvloop
-        from sampan.api.resources import NAMESPACES, PODS, SERVICES
+        from sampan.api.resources import NAMESPACES, PODS, SERVICE_CIDRS, SERVICES
         from sampan.client.informer import Informers
         from sampan.core.clock import SystemClock
         from sampan.core.metrics import Metrics
@@ -138,6 +138,28 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
             command = ["nft", "-a", "list", "table", "ip", table]
             shown = subprocess.run(command, capture_output=True, text=True)
             return shown.stdout.partition("\\n")[0]
+
+        def is_refused():
+            with socket.socket() as caller:
+                caller.settimeout(0.2)
+                return caller.connect_ex(("192.0.2.9", 80)) == errno.ECONNREFUSED
+
+        async def no_address_of_a_further_range_leads_anywhere(api, bridge):
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            subprocess.run(["ip", "route", "add", "192.0.2.0/24", "dev", bridge], check=True)
+            assert not await asyncio.to_thread(is_refused)
+            more = {"metadata": {"name": "more"}, "spec": {"cidrs": ["192.0.2.0/24"]}}
+            await api.create(SERVICE_CIDRS, more)
+            inside = {"metadata": {"name": "inside"}, "spec": {"cidrs": ["192.0.2.0/26"]}}
+            await api.create(SERVICE_CIDRS, inside)
+            async with asyncio.timeout(60):
+                while not await asyncio.to_thread(is_refused):
+                    await asyncio.sleep(0.02)
+            await api.delete(SERVICE_CIDRS, "", "more")
+            await api.delete(SERVICE_CIDRS, "", "inside")
+            async with asyncio.timeout(60):
+                while await asyncio.to_thread(is_refused):
+                    await asyncio.sleep(0.02)
 
         async def story(data):
             network = cni.set_up(data, ("10.96.0.0/12",))
@@ -176,6 +198,7 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
             async with asyncio.timeout(60):
                 while not all(known in str(rules(table)) for known in KNOWN):
                     await asyncio.sleep(0.02)
+            await no_address_of_a_further_range_leads_anywhere(api, network.bridge)
             whole, here = rules(table), f"ip {table}"
             assert set(untouched) <= set(whole), whole
             for mischief in (

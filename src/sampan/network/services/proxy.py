@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj, key_of, labels_of
-from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICES
+from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES
 from sampan.api.rules.endpoint_slices import ready_endpoints, services_of_slice
 from sampan.client.informer import Informers
 from sampan.core.clock import Clock
@@ -68,6 +68,7 @@ class ServiceProxy:
         self._services = informers.of(SERVICES)
         self._slices = informers.of(ENDPOINT_SLICES, indices={"proxied": services_of_slice})
         self._node = informers.of(NODES, field_selector=f"metadata.name={settings.node_name}")
+        self._ranges = informers.of(SERVICE_CIDRS)
         self._families: list[_Family] = []
         self._written = settings.written  # for the first time
         self._dirty: set[str] = set()
@@ -95,8 +96,10 @@ class ServiceProxy:
         self._services.on_change(self._service_changed)
         self._slices.on_change(self._slice_changed)
         self._node.on_change(self._node_changed)
+        self._ranges.on_change(self._range_changed)
         for informer in (self._services, self._slices, self._node):
             await informer.synced()
+        await self._ranges.answered()  # servers before v1.33 have none
         watch = TableWatch(self._settings.place.table, self._tampered)
         try:
             while True:
@@ -134,6 +137,9 @@ class ServiceProxy:
             self._dirty.update(key_of(service) for service in self._services.cache.all())
             self._wake.set()
 
+    def _range_changed(self, _old: Obj | None, _new: Obj | None) -> None:
+        self._wake.set()
+
     def _touch(self, service: str) -> None:
         self._dirty.add(service)
         self._wake.set()
@@ -151,8 +157,10 @@ class ServiceProxy:
             if not self._families:
                 await asyncio.to_thread(self._open, tampering)
                 dirty = {key_of(service) for service in self._services.cache.all()}
+            ranges = self._service_cidrs()
             for family in self._families:
                 self._sync_family(family, dirty)
+                family.table.refuse_rest(ranges)
             await self._keep_health_checks(dirty)
         except (OSError, NftError) as error:
             self._failures.add()
@@ -194,6 +202,12 @@ class ServiceProxy:
         for family in self._families:
             family.table.close()
         self._families = []
+
+    def _service_cidrs(self) -> tuple[str, ...]:
+        """Those that the node was told of, and what ServiceCIDRs add."""
+        added = {cidr for found in self._ranges.cache.all() for cidr in found["spec"]["cidrs"]}
+        known = self._settings.place.service_cidrs
+        return (*known, *sorted(added.difference(known)))
 
     def _sync_family(self, family: _Family, dirty: Iterable[str]) -> None:
         changes: list[Change] = []

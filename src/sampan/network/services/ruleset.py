@@ -3,7 +3,7 @@
 Job: the skeleton of the table, and the chains that pick one of N endpoints. Pure.
 Invariant: a rule looks a Service up in a map; so a Service that changes is a change of elements,
     and costs the same however many there are.
-Invariant: what is addressed to the service range and was not sent on to an endpoint is rejected on
+Invariant: what is addressed to a service range and was not sent on to an endpoint is rejected on
     this machine: nothing for it ever leaves.
 
 A connection's way: `services` finds the chain by address, protocol and port (or by node port); that
@@ -15,6 +15,7 @@ asked first, and only for such traffic.
 """
 
 import functools
+import ipaddress
 from collections.abc import Iterable, Sequence
 
 from sampan.core.fast_dataclass import dataclass
@@ -146,6 +147,14 @@ def pick_chains(family: str, place: ProxyPlace, names: Iterable[str]) -> str:
             rules = _pick(family, sort, int(number), place)
             lines += [f"add rule {table} {name} {rule}" for rule in rules]
     return "\n".join(lines) + "\n"
+
+
+def refusals(family: str, place: ProxyPlace) -> str:
+    """The chain of what is refused, where the ranges of Services are others than they were."""
+    table = f"{family} {place.table}"
+    name, _, rules = _refusing_chain(family, place)
+    lines = [f"flush chain {table} {name}"]
+    return "\n".join([*lines, *(f"add rule {table} {name} {rule}" for rule in rules)]) + "\n"
 
 
 def slots(family: str, place: ProxyPlace, numbers: Iterable[int]) -> str:
@@ -290,7 +299,7 @@ def _incoming(place: ProxyPlace) -> list[str]:
 
 
 def _refusing_chain(family: str, place: ProxyPlace) -> Chain:
-    ranges = _in_family(family, place.service_cidrs)
+    ranges = _disjoint(_in_family(family, place.service_cidrs))
     new = f"ct state new {_TRANSPORT}"
     known = [
         f"{new} {family} daddr . {_PORT_KEY} @no-endpoint-ips",
@@ -364,6 +373,12 @@ def _leaving(family: str, place: ProxyPlace) -> list[str]:
 
 def _set(cidrs: Sequence[str]) -> str:
     return f"{{ {', '.join(cidrs)} }}" if len(cidrs) > 1 else cidrs[0]
+
+
+def _disjoint(cidrs: Sequence[str]) -> list[str]:
+    """The same addresses: nft refuses a set whose ranges overlap, and ServiceCIDRs may."""
+    networks = {ipaddress.ip_network(cidr, strict=False) for cidr in cidrs}
+    return [str(each) for each in ipaddress.collapse_addresses(networks)]
 
 
 def _in_family(family: str, cidrs: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ Owner: ServiceProxy, one per family of addresses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from sampan.network.nftables import nft
 from sampan.network.nftables.desired_elements import Change
@@ -37,6 +38,13 @@ class ServiceTable:
     def replace(self) -> None:
         """Rules as they must be, and nothing else. Raises NftError."""
         nft.replace(self.family, self._place.table, ruleset.skeleton(self.family, self._place))
+
+    def refuse_rest(self, service_cidrs: tuple[str, ...]) -> None:
+        """What is addressed to these ranges and nobody has is rejected. Raises NftError."""
+        if service_cidrs != self._place.service_cidrs:
+            place = replace(self._place, service_cidrs=service_cidrs)
+            nft.write(self.family, place.table, ruleset.refusals(self.family, place))
+            self._place = place
 
     def present(self) -> Elements:
         """What an earlier proxy left. Its chains are written again when they are used."""

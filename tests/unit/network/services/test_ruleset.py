@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from sampan.network.services import ruleset
@@ -29,6 +31,14 @@ def test_what_is_left_for_the_service_range_is_refused_before_it_is_routed():
     assert rules(script, "refuse-prerouting") == ["jump refused"]
     assert rules(script, "filter-output") == ["jump refused"]
     assert rules(script, "refused")[-1] == "ip daddr 10.96.0.0/12 reject"
+
+
+def test_ranges_that_overlap_are_refused_as_the_addresses_that_they_have():
+    """nft takes no set whose intervals overlap, and two ServiceCIDRs may."""
+    ranges = ("10.96.0.0/12", "10.96.8.0/24", "192.0.2.0/25", "192.0.2.128/25", "fd00::/112")
+    script = ruleset.refusals("ip", replace(PLACE, service_cidrs=ranges))
+    assert script.startswith("flush chain ip sampan0-pods refused\n")
+    assert rules(script, "refused")[-1] == "ip daddr { 10.96.0.0/12, 192.0.2.0/24 } reject"
 
 
 def test_pods_carry_the_node_s_address_only_beyond_the_cluster():
