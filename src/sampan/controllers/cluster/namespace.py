@@ -104,10 +104,11 @@ NO_TROUBLES = Troubles()
 
 def plan(namespace: Obj, content: Content, now: float, troubles: Troubles = NO_TROUBLES) -> Plan:
     """`content`: all objects in the namespace, as the server listed them after its deletion."""
-    if not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
+    if not is_deleted(namespace) or not _finalizers(namespace):
         return NOTHING
     if not any(content.values()) and not troubles:
-        return Plan([Update(NAMESPACES, _without_finalizer(namespace), subresource="finalize")])
+        # The conditions first: who is released may be gone a moment later.
+        return Plan(_status_actions(namespace, (), troubles, now) or _release(namespace))
     wanted = {PODS: content[PODS]} if content.get(PODS) else content
     deletions = [
         deletion(resource, obj)
@@ -155,7 +156,7 @@ def conditions(
 
 async def _plan_key(view: View, key: str) -> Plan:
     namespace = view.cache(NAMESPACES).get(key)
-    if namespace is None or not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
+    if namespace is None or not is_deleted(namespace) or not _finalizers(namespace):
         return NOTHING
     custom = [resource for resource in custom_resources(view.cache) if resource.namespaced]
     elsewhere, stale = await _elsewhere(view)
@@ -231,12 +232,19 @@ def _finalizers(namespace: Obj) -> list[str]:
     return finalizers
 
 
-def _without_finalizer(namespace: Obj) -> Obj:
+def _is_held_by_others(namespace: Obj) -> bool:
+    """It stays when its content is gone, until they let go."""
+    others = {*_finalizers(namespace), *(meta_of(namespace).get("finalizers") or ())}
+    return bool(others - {FINALIZER})
+
+
+def _release(namespace: Obj) -> list[Action]:
+    finalizers = _finalizers(namespace)
+    if FINALIZER not in finalizers:
+        return []
     released: Obj = copy_of(namespace)
-    released["spec"]["finalizers"] = [
-        finalizer for finalizer in _finalizers(namespace) if finalizer != FINALIZER
-    ]
-    return released
+    released["spec"]["finalizers"] = [each for each in finalizers if each != FINALIZER]
+    return [Update(NAMESPACES, released, subresource="finalize")]
 
 
 def _remaining(
@@ -268,7 +276,7 @@ def _status_actions(
     troubles: Troubles,
     now: float,
 ) -> list[Action]:
-    if not remaining and not troubles:
+    if not (remaining or troubles or _is_held_by_others(namespace)):
         return []  # it will be gone in a moment: nobody could read this
     before: list[Obj] = (namespace.get("status") or {}).get("conditions") or []
     stated = conditions(before, remaining, troubles, now)
@@ -319,9 +327,9 @@ def _condition(kind: str, trouble: str) -> Obj:
 
 
 def _with_transition_time(condition: Obj, before: Obj | None, now: float) -> Obj:
-    """The time is that of the last change of status or reason, as upstream's updater keeps it."""
-    if before is not None and all(before.get(field) == condition[field] for field in condition):
-        return before
+    """The time is that of the last change of status, as upstream's updater keeps it."""
+    if before is not None and before.get("status") == condition["status"]:
+        return {**before, **condition}
     return {**condition, "lastTransitionTime": time_text(now)}
 
 

@@ -49,10 +49,29 @@ def test_an_empty_namespace_is_released():
     assert plan(namespace(), {PODS: [], SECRETS: []}, NOW).actions == wanted
 
 
-def test_other_finalizers_of_the_namespace_stay():
-    [update] = plan(namespace(finalizers=("kubernetes", "mine")), {PODS: []}, NOW).actions
+def test_other_finalizers_of_the_namespace_stay_and_it_says_that_its_content_is_gone():
+    held = namespace(finalizers=("kubernetes", "mine"))
+    [patch] = plan(held, {PODS: []}, NOW).actions
+    assert {status for status, _, _ in by_type(patch).values()} == {"False"}
+    assert by_type(patch)["NamespaceContentRemaining"][1] == "ContentRemoved"
+    stated = patch.patch["status"]["conditions"]
+    held = namespace(finalizers=("kubernetes", "mine"), stated=stated)
+    [update] = plan(held, {PODS: []}, NOW + 9).actions
     assert update.obj["spec"]["finalizers"] == ["mine"]
-    assert plan(namespace(finalizers=("mine",)), {PODS: []}, NOW) is NOTHING
+    assert plan(namespace(finalizers=("mine",), stated=stated), {PODS: []}, NOW).actions == []
+    assert plan(namespace(finalizers=()), {PODS: [thing("a")]}, NOW) is NOTHING
+
+
+def test_a_namespace_that_others_hold_loses_what_still_comes_into_it():
+    planned = plan(namespace(finalizers=("mine",)), {PODS: [], SECRETS: [thing("s")]}, NOW)
+    assert planned.actions == [deletion(SECRETS, thing("s"))]
+
+
+def test_finalizers_in_the_namespace_s_metadata_hold_it_likewise():
+    held = namespace()
+    held["metadata"]["finalizers"] = ["mine"]
+    [patch] = plan(held, {PODS: []}, NOW).actions
+    assert by_type(patch)["NamespaceContentRemaining"][0] == "False"
 
 
 def test_pods_go_first():
@@ -147,6 +166,18 @@ def test_conditions_are_written_only_when_they_change():
     [patch] = plan(namespace(), waiting, NOW).then([])
     stated = patch.patch["status"]["conditions"]
     assert plan(namespace(stated=stated), waiting, NOW + 60).then([]) == []
+
+
+def test_another_message_is_no_transition():
+    two = [(SECRETS, thing("s")), (SECRETS, thing("t"))]
+    before = conditions([], two, NO_TROUBLES, NOW)
+    after = conditions(before, two[:1], NO_TROUBLES, NOW + 60)
+    assert [one["lastTransitionTime"] for one in after] == (
+        [one["lastTransitionTime"] for one in before]
+    )
+    assert after != before
+    well = conditions(before, [], NO_TROUBLES, NOW + 60)
+    assert well[3]["lastTransitionTime"] != before[3]["lastTransitionTime"]
 
 
 def test_foreign_conditions_are_kept():
