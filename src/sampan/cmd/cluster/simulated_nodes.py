@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.context import NodeContext
     from sampan.kubelet.kubelet import Kubelet, SharedSources
     from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
-    from sampan.kubelet.node.shared_leases import SharedLeases
+    from sampan.kubelet.node.shared_leases import Leases, SharedLeases
     from sampan.kubelet.server.http_server import KubeletServer
     from sampan.kubelet.simulated.idle_nodes import IdleNodes
     from sampan.kubelet.simulated.node_types import NodeShape
@@ -117,9 +117,9 @@ class SimulatedNodes:
         self._renew, self._register_all = together.renew, together.register
 
     def leases_on_demand(self) -> "LeasesOnDemand | None":
-        """Where time is virtual; not of so many nodes that few of them have an agent."""
+        """Where time is virtual."""
         virtual = self._settings.clock == "virtual" and not self._settings.quiet_nodes
-        if not virtual or self._renew is None or len(self._shapes) > MANY_NODES:
+        if not virtual or self._renew is None:
             return None
         return self.renew_on_demand(self._renew)
 
@@ -132,10 +132,11 @@ class SimulatedNodes:
         return self._leases
 
     def attends(self, node: str) -> bool:
-        """Whether its agent lives."""
+        """Whether it lives: its agent does, or it needs none yet."""
         agent = self._agents.get(node)
         lives = agent is not None and not agent.done() and not agent.cancelling()
-        return self._leases is not None and lives
+        is_idle = self._idle is not None and node in self._idle
+        return self._leases is not None and (lives or is_idle)
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
@@ -295,16 +296,15 @@ class SimulatedNodes:
         source, own_nodes = ApiserverSource(pods, self._wake), NodeSource(nodes)
         self._objects = TrackedObjects(client, clock=self._clock, rng=self._rng)
         self._tasks.supervise("source", source.run)
-        if self._leases is not None:
-            self._tasks.supervise("leases", self._leases.run)
-            return SharedSources(source, own_nodes, self._objects, self._leases)
-        leases = self._shared_leases()
+        leases = self._leases or self._shared_leases()
+        if leases is not None:
+            self._tasks.supervise("leases", leases.run)
         if leases is not None and self._register_all is not None and len(self._shapes) > MANY_NODES:
             self._idle = self._idle_nodes(leases, clients)
             nodes.on_change(self._idle.seen)
         return SharedSources(source, own_nodes, self._objects, leases)
 
-    def _idle_nodes(self, leases: "SharedLeases", clients: ClientMaker) -> "IdleNodes":
+    def _idle_nodes(self, leases: "Leases", clients: ClientMaker) -> "IdleNodes":
         from sampan.kubelet.simulated.idle_nodes import IdleNodes
 
         idle = IdleNodes(
@@ -348,9 +348,7 @@ class SimulatedNodes:
             return None
         # Where time is virtual nobody is overrun by what all of them do at one moment.
         shares = 1 if self._settings.clock == "virtual" else SHARES
-        leases = SharedLeases(self._renew, self._clock, self._heartbeat_seconds, shares)
-        self._tasks.supervise("leases", leases.run)
-        return leases
+        return SharedLeases(self._renew, self._clock, self._heartbeat_seconds, shares)
 
     def _context(
         self,

@@ -14,39 +14,42 @@ from contextlib import contextmanager
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
-from sampan.kubelet.node.shared_leases import Renew
+from sampan.kubelet.node.shared_leases import Alone, Renew, until_alone
 
 
 class LeasesOnDemand:
     def __init__(self, renew: Renew, clock: Clock, every_seconds: float) -> None:
         """`renew`: node → renewTime, and those that it could not renew."""
         self._renew, self._clock, self._pause = renew, clock, every_seconds
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._nodes: dict[str, Alone] = {}
         self._followers = 0
         self._followed = asyncio.Event()
 
+    def keep(self, node: str, alone: Alone, *, soon: bool = False) -> None:
+        """However long it was away: who reads its lease finds it renewed."""
+        self._nodes[node] = alone
+
+    def let_go(self, node: str, alone: Alone) -> None:
+        if self._nodes.get(node) is alone:
+            del self._nodes[node]
+
     async def due(self, node: str, *, soon: bool = False) -> None:
-        """Keeps the node's lease. Returns when the node has to renew it itself, once.
-        `soon`: nobody has renewed it for a while."""
-        waiting = self._waiting[node] = asyncio.get_running_loop().create_future()
-        if soon:
-            await self.renew([node])
-        try:
-            await waiting
-        finally:
-            if self._waiting.get(node) is waiting:
-                del self._waiting[node]
+        """An agent that is back says so at once."""
+        now = micro_time_text(self._clock.now())
+        if not soon or not await self._renew({node: now}):
+            await until_alone(self, node, soon=soon)
 
     async def renew(self, nodes: Collection[str] | None = None) -> None:
-        """Those that wait here; all of them, where none are named."""
-        chosen = self._waiting.keys() if nodes is None else self._waiting.keys() & set(nodes)
+        """Those that are kept here; all of them, where none are named."""
+        chosen = self._nodes.keys() if nodes is None else self._nodes.keys() & set(nodes)
         if not chosen:
             return
         now = micro_time_text(self._clock.now())
         for node in await self._renew(dict.fromkeys(sorted(chosen), now)):
-            waiting = self._waiting.get(node)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(None)
+            alone = self._nodes.get(node)
+            if alone is not None:
+                self.let_go(node, alone)
+                alone()
 
     async def say_last_word(self, node: str) -> None:
         """It is silent from now on."""

@@ -26,8 +26,30 @@ Alone = Callable[[], None]
 class Leases(Protocol):
     """Who renews the leases of many nodes for them."""
 
+    def keep(self, node: str, alone: Alone, *, soon: bool = False) -> None:
+        """Renew the node's lease from now on; `alone` is told when it has to do that itself.
+        `soon`: nobody has renewed it for a while, as far as its keeper knows."""
+
+    def let_go(self, node: str, alone: Alone) -> None:
+        """Whom somebody else keeps meanwhile stays."""
+
     async def due(self, node: str, *, soon: bool = False) -> None:
         """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
+
+
+async def until_alone(leases: Leases, node: str, *, soon: bool) -> None:
+    """Has the node kept until it has to renew its lease itself."""
+    waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def alone() -> None:
+        if not waiting.done():
+            waiting.set_result(None)
+
+    leases.keep(node, alone, soon=soon)
+    try:
+        await waiting
+    finally:
+        leases.let_go(node, alone)
 
 
 class _Left(NamedTuple):
@@ -52,9 +74,7 @@ class SharedLeases:
         self._joined = asyncio.Event()
 
     def keep(self, node: str, alone: Alone, *, soon: bool = False) -> None:
-        """Renew the node's lease from now on; `alone` is told when it has to do that itself.
-        `soon`: nobody has renewed it for a while, as far as its keeper knows. Who was let go and
-        comes back before its share's turn has missed none."""
+        """Who was let go and comes back before its share's turn has missed none."""
         left = self._left.pop(node, None)
         if left is not None and self._has_missed_none(left):
             place, soon = left.place, False
@@ -85,17 +105,7 @@ class SharedLeases:
 
     async def due(self, node: str, *, soon: bool = False) -> None:
         """Keeps the node's lease renewed. Returns when the node has to do that itself, once."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def alone() -> None:
-            if not waiting.done():
-                waiting.set_result(None)
-
-        self.keep(node, alone, soon=soon)
-        try:
-            await waiting
-        finally:
-            self.let_go(node, alone)
+        await until_alone(self, node, soon=soon)
 
     async def run(self) -> None:
         """Until cancelled."""

@@ -17,7 +17,7 @@ from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.kubelet.node.node_status import differs, is_ready
-from sampan.kubelet.node.shared_leases import Alone, SharedLeases
+from sampan.kubelet.node.shared_leases import Alone, Leases
 
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD = 0.6180339887  # each next one is told about far from those before it
@@ -27,7 +27,7 @@ _TIMES = ("lastHeartbeatTime", "lastTransitionTime")
 class IdleNodes:
     def __init__(
         self,
-        leases: SharedLeases,
+        leases: Leases,
         client_of: Callable[[str], Client],
         wake: Callable[[str], None],
         clock: Clock,

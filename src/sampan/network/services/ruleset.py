@@ -377,8 +377,10 @@ def _set(cidrs: Sequence[str]) -> str:
 
 def _disjoint(cidrs: Sequence[str]) -> list[str]:
     """The same addresses: nft refuses a set whose ranges overlap, and ServiceCIDRs may."""
-    networks = {ipaddress.ip_network(cidr, strict=False) for cidr in cidrs}
-    return [str(each) for each in ipaddress.collapse_addresses(networks)]
+    fourth = [ipaddress.IPv4Network(cidr, strict=False) for cidr in _in_family("ip", cidrs)]
+    sixth = [ipaddress.IPv6Network(cidr, strict=False) for cidr in _in_family("ip6", cidrs)]
+    collapse = ipaddress.collapse_addresses
+    return [*map(str, collapse(fourth)), *map(str, collapse(sixth))]
 
 
 def _in_family(family: str, cidrs: Sequence[str]) -> list[str]:

@@ -25,9 +25,11 @@ LIFECYCLE = ["node-lifecycle-controller"]
 class Nodes:
     """`async with Nodes(plane) as nodes`: started, on the plane's API."""
 
-    def __init__(self, plane, folder, register=None):
+    def __init__(self, plane, folder, register=None, clock="real"):
         self.plane = plane
-        settings = UpSettings(data_dir=str(folder), runtime="simulated", nodes=COUNT)
+        settings = UpSettings(
+            data_dir=str(folder), runtime="simulated", nodes=COUNT, clock=clock
+        )  # fmt: skip
         progress = Progress(io.StringIO(), plane.clock)
         identity = NodeIdentity("here", ("10.0.0.1",))
         self.nodes = SimulatedNodes(settings, identity, progress, plane.clock, random.Random(1))
@@ -154,3 +156,39 @@ async def test_who_asks_an_idle_node_finds_an_agent_there(plane):
         place = await nodes.nodes.place_of(Origin("https", address, 10250))
         assert place.host == "127.0.0.1"
         assert "node-20" in nodes.agents
+
+
+async def renewals(plane):
+    """By node: when its lease was renewed."""
+    listed = (await plane.client.list(LEASES, "kube-node-lease")).items
+    return {each["metadata"]["name"]: each["spec"]["renewTime"] for each in listed}
+
+
+@story([])
+async def test_where_time_is_virtual_leases_are_renewed_when_somebody_reads_them(plane):
+    nodes = Nodes(plane, "unused", clock="virtual")
+    leases = nodes.nodes.leases_on_demand()
+    async with nodes:
+        before = await renewals(plane)
+        assert len(before) == COUNT
+        await plane.clock.sleep(1000)
+        assert await renewals(plane) == before, "nobody has read them"
+        await leases.renew()
+        after = await renewals(plane)
+        assert {name for name in after if after[name] > before[name]} == set(before)
+        assert nodes.agents == {"node-00", "node-01"}
+
+
+@story([])
+async def test_where_time_is_virtual_an_idle_node_counts_as_alive_until_it_is_killed(plane):
+    nodes = Nodes(plane, "unused", clock="virtual")
+    leases = nodes.nodes.leases_on_demand()
+    async with nodes:
+        assert nodes.nodes.attends("node-20")
+        assert nodes.nodes.attends("node-00")
+        await nodes.nodes.kill("node-20")
+        assert not nodes.nodes.attends("node-20")
+        last = (await renewals(plane))["node-20"]
+        await plane.clock.sleep(100)
+        await leases.renew()
+        assert (await renewals(plane))["node-20"] == last
