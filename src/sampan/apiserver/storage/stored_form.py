@@ -68,9 +68,14 @@ def item_from(
     if obj is None:
         obj = orjson.loads(value)
     obj["metadata"]["resourceVersion"] = str(revision)
-    if value.startswith(_ALIKE) and len(value) <= _ALIKE_BYTES:
+    if is_alike(value):
         return AlikeItem(key, revision, obj, len(value))
     return Item(key, revision, obj, with_revision(value, revision))
+
+
+def is_alike(value: bytes) -> bool:
+    """Whether it is of a kind of which many are alike."""
+    return value.startswith(_ALIKE) and len(value) <= _ALIKE_BYTES
 
 
 def _reason(event: bytes) -> bytes:

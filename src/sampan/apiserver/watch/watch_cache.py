@@ -20,6 +20,7 @@ from itertools import count
 from sampan.api.calls import Event, Item
 from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
+from sampan.apiserver.storage.first_read import FirstRead
 from sampan.apiserver.storage.packing import Patterns
 from sampan.apiserver.storage.sharing import SharedValues
 from sampan.apiserver.storage.stored_form import at_revision, item_from, share_parts
@@ -404,15 +405,14 @@ class WatchCache:
         """By pages: as bytes and parsed, all there is would take twice the memory."""
         found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
         revision, start, read = 0, "", 0
+        reading = FirstRead(self._sharing, self._patterns)
         while True:
             page = await self._store.range(ROOT, start=start, limit=LOAD_PAGE, revision=revision)
             for entry in page.entries:
                 prefix, key = split_key(entry.key)
-                item = item_from(key, entry.value, entry.revision, None, self._patterns)
                 others = found.setdefault(prefix, [])
-                # Neighbours are often of one template.
-                share_parts(item, others[-1] if others else None, self._sharing)
-                others.append(item)
+                neighbour = others[-1] if others else None
+                others.append(reading.item(key, entry.value, entry.revision, neighbour))
             revision, read = page.revision, read + len(page.entries)
             if told is not None:
                 told(read, read + page.remaining)

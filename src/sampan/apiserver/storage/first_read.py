@@ -1,0 +1,25 @@
+"""The first read of a store: bytes of a hundred thousand objects, as the cache keeps them.
+
+Job: entries, in the order of their keys, to items.
+Owner: the watch cache, for as long as it reads.
+"""
+
+from sampan.api.calls import Item
+from sampan.apiserver.storage.alike_texts import AlikeTexts
+from sampan.apiserver.storage.packing import Patterns
+from sampan.apiserver.storage.sharing import SharedValues
+from sampan.apiserver.storage.stored_form import is_alike, item_from, share_parts
+
+
+class FirstRead:
+    def __init__(self, sharing: SharedValues, patterns: Patterns) -> None:
+        self._sharing, self._patterns = sharing, patterns
+        self._texts = AlikeTexts()
+
+    def item(self, key: str, value: bytes, revision: int, neighbour: Item | None) -> Item:
+        """`neighbour`: the one before it, often of the same template."""
+        obj = self._texts.parse(value) if is_alike(value) else None
+        item = item_from(key, value, revision, obj, self._patterns)
+        if obj is None:
+            share_parts(item, neighbour, self._sharing)
+        return item
