@@ -20,7 +20,7 @@ from sampan.kubelet.contracts.volumes_hook import Volumes
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.node.machine import SIMULATED, Machine, less_reserved, read_machine
 from sampan.kubelet.node.node_status import allocatable_of
-from sampan.kubelet.pods.perform import Services
+from sampan.kubelet.pods.start_inputs import Services
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Check
 from sampan.kubelet.settings import KubeletSettings

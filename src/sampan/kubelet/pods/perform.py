@@ -7,15 +7,14 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
-import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
 from typing import TypeVar, assert_never
 
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
-from sampan.api.resources import RUNTIME_CLASSES, SECRETS
+from sampan.api.resources import RUNTIME_CLASSES
 from sampan.api.rules.durations import seconds_text
 from sampan.api.rules.pods import containers
 from sampan.core.fast_dataclass import dataclass
@@ -24,7 +23,6 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
-from sampan.kubelet.container_spec.service_environment import service_variables
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.runtime import (
@@ -47,13 +45,10 @@ from sampan.kubelet.contracts.spec import (
 )
 from sampan.kubelet.contracts.verdict import Waiting
 from sampan.kubelet.contracts.volumes_hook import (
-    MountedVolume,
-    Objects,
     SubPathFailure,
     VolumeFailure,
 )
 from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
-from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
 from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.pods.hooks import HookFailure, Subject, handler_of
 from sampan.kubelet.pods.parts import PodMeans
@@ -68,11 +63,9 @@ from sampan.kubelet.pods.plan import (
     Resize,
     StartContainer,
 )
+from sampan.kubelet.pods.start_inputs import InputReader, Services, StartInputs
 
 POST_START_SECONDS = 3600.0
-# How long the first list of the services is waited for: an API that does not give it holds nobody
-# up in silence.
-SERVICES_SECONDS = 10.0
 NO_SERVICES = "services have not yet been read at least once, cannot construct envvars"
 # The container_type of upstream's metrics.
 TYPES = {
@@ -82,7 +75,6 @@ TYPES = {
     Role.EPHEMERAL: "ephemeral_container",
 }
 T = TypeVar("T")
-Services = Callable[[], Awaitable[Iterable[Obj]]]
 
 
 @dataclass(slots=True)
@@ -105,22 +97,8 @@ class _Site:
     sandbox_id: str = ""
     attempt: int = 0  # the sandbox's
     pod_ips: Sequence[str] = ()
-    images: dict[str, Image | ImageFailure] = field(default_factory=dict)
-    volume_images: dict[str, Image | ImageFailure] = field(default_factory=dict)
-    objects: Objects = field(default_factory=dict)
-    services: Mapping[str, str] | None = field(default_factory=dict)  # their variables
-    volumes: Mapping[str, MountedVolume] = field(default_factory=dict)
+    inputs: StartInputs = field(default_factory=StartInputs)
     broken: bool = False  # no sandbox or no volumes: nothing is started
-
-
-def _with_images(site: _Site) -> Mapping[str, MountedVolume]:
-    """The volumes, with the images behind those that the runtime mounts itself."""
-    images = {
-        name: MountedVolume("", read_only=True, image=found.id)
-        for name, found in site.volume_images.items()
-        if isinstance(found, Image)
-    }
-    return {**site.volumes, **images} if images else site.volumes
 
 
 class _Counts:
@@ -160,7 +138,8 @@ class Performer:
         self._runtime, self._client, self._clock = context.runtime, context.client, context.clock
         self._killer, self._hooks, self._volumes = means.killer, means.hooks, means.volumes
         self._events, self._cgroups = means.events, means.cgroups
-        self._puller, self._services, self._node, self._features = puller, services, node, features
+        self._puller, self._node, self._features = puller, node, features
+        self._inputs = InputReader(context, means, puller, services, features)
         self._users = UserNamespaces(node.root_dir)
         self._count = _Counts(context.metrics)
         self._traces = context.metrics.traces
@@ -194,20 +173,17 @@ class Performer:
         before = [action for action in actions if not isinstance(action, StartContainer)]
         starts = [action for action in actions if isinstance(action, StartContainer)]
         if starts:
-            await self._traced(pod, "read objects", self._gather(site, done))
-            if site.broken:
-                return done  # as upstream: not even an image is pulled before the volumes are there
-        await all_of(
-            [
-                self._in_order(site, before, done),
-                self._mount(site, starts, done),
-                *(self._fetch_image(site, start.name) for start in starts),
-                *(
-                    self._fetch_volume_image(site, name, wanted)
-                    for name, wanted in (image_volumes(pod) if starts else {}).items()
-                ),
-            ]
-        )
+            try:
+                await self._inputs.read(pod, site.inputs)
+            except VolumeFailure as error:
+                # As upstream: not even an image is pulled before the volumes are there.
+                self._no_volumes(site, error, done)
+                return done
+        work = [self._in_order(site, before, done)]
+        if starts:
+            names = [start.name for start in starts]
+            work += [self._mount(site, done), self._inputs.pull(pod, names, site.inputs)]
+        await all_of(work)
         await self._in_order(site, starts, done)
         return done
 
@@ -242,10 +218,10 @@ class Performer:
                 # A limit that grows must find room around it. One that shrinks may be refused here,
                 # until the container's own has shrunk.
                 with contextlib.suppress(CgroupFailure):
-                    self._cgroups.ensure(site.pod)
+                    await self._cgroups.ensure(site.pod)
             await self._runtime.update_container(container_id, wanted)
             if self._cgroups is not None:
-                self._cgroups.ensure(site.pod)
+                await self._cgroups.ensure(site.pod)
         except (RuntimeFailure, CgroupFailure) as error:
             done.failed, done.resize_error = True, f"{name}: {error}"
         else:
@@ -272,9 +248,7 @@ class Performer:
         self._count.pods.add()
         try:
             if self._cgroups is not None:
-                began = self._traces.now()
-                self._cgroups.ensure(pod)
-                self._traces.span(uid_of(pod), LANE, "cgroups", began)
+                await self._traced(pod, "cgroups", self._cgroups.ensure(pod))
             spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
             running = self._traced(pod, "sandbox and network", self._runtime.run_sandbox(spec))
             site.sandbox_id, site.attempt = await running, attempt
@@ -302,71 +276,13 @@ class Performer:
         seen = newest_sandbox(await self._runtime.pod(uid))
         return seen.ips if seen is not None and seen.id == sandbox_id else ()
 
-    async def _gather(self, site: _Site, done: Performed) -> None:
-        """What environments and volumes are made of; without it there is no sandbox either."""
-        await self._find_services(site)
-        try:
-            site.objects = await self._volumes.objects(site.pod)
-            check_image_volumes(site.pod, self._features())
-            self._volumes.check(site.pod, site.objects)
-        except VolumeFailure as error:
-            self._no_volumes(site, error, done)
-
-    async def _find_services(self, site: _Site) -> None:
-        linked = spec_of(site.pod).get("enableServiceLinks") is not False
-        try:
-            async with asyncio.timeout(SERVICES_SECONDS):
-                found = await self._services()
-        except TimeoutError:
-            site.services = None  # as upstream: said of each container that would need them
-            return
-        site.services = service_variables(found, namespace_of(site.pod), service_links=linked)
-
-    async def _fetch_image(self, site: _Site, name: str) -> None:
-        found = find_container(site.pod, name)
-        assert found is not None, name
-        try:
-            secrets = await self._pull_secrets(site.pod)
-            ensured = self._puller.ensure(site.pod, found[1], secrets)
-            site.images[name] = await self._traced(site.pod, f"image of {name}", ensured)
-        except ImageFailure as failure:
-            site.images[name] = failure
-
-    async def _fetch_volume_image(self, site: _Site, name: str, wanted: Obj) -> None:
-        try:
-            secrets = await self._pull_secrets(site.pod)
-            ensured = self._puller.ensure(site.pod, wanted, secrets)
-            step = f"image of volume {name}"
-            site.volume_images[name] = await self._traced(site.pod, step, ensured)
-        except ImageFailure as failure:
-            site.volume_images[name] = failure
-
-    async def _pull_secrets(self, pod: Obj) -> list[Obj]:
-        secrets = []
-        for reference in spec_of(pod).get("imagePullSecrets") or ():
-            try:
-                secrets.append(
-                    await self._client.get(SECRETS, namespace_of(pod), reference.get("name", ""))
-                )
-            except ApiError:
-                self._events.warning(
-                    pod,
-                    "FailedToRetrieveImagePullSecret",
-                    f"Unable to retrieve some image pull secrets ({reference.get('name')}); "
-                    "attempting to pull the image may not succeed.",
-                )
-        return secrets
-
     def _no_volumes(self, site: _Site, error: VolumeFailure, done: Performed) -> None:
         site.broken = done.failed = True
         self._events.warning(site.pod, "FailedMount", str(error))
 
-    async def _mount(self, site: _Site, starts: Sequence[Action], done: Performed) -> None:
-        if not starts or site.broken:
-            return
+    async def _mount(self, site: _Site, done: Performed) -> None:
         try:
-            prepared = self._volumes.prepare(site.pod, site.objects)
-            site.volumes = await self._traced(site.pod, "volumes", prepared)
+            await self._inputs.mount(site.pod, site.inputs)
         except VolumeFailure as error:
             self._no_volumes(site, error, done)
 
@@ -375,12 +291,10 @@ class Performer:
         self._count.containers.add(TYPES[start.role])
         self._trace_restart(site, start)
         _, container = find_container(pod, name) or (None, {})
-        image = site.images[name]
-        needed = [image, *(site.volume_images.get(item) for item in sorted(mounted_by(container)))]
-        missing = next((item for item in needed if isinstance(item, ImageFailure)), None)
-        if missing is not None or isinstance(image, ImageFailure):
-            assert missing is not None
-            self._refuse(site, name, missing.reason, str(missing), done, said=missing.reason)
+        try:
+            image = site.inputs.image_of(container)
+        except ImageFailure as error:
+            self._refuse(site, name, error.reason, str(error), done, said=error.reason)
             return
         try:
             creation = self._create(site, start, container, image)
@@ -421,7 +335,7 @@ class Performer:
             handler = await self._runtime_handler(site.pod)
         except ApiError as error:
             raise generate.ConfigError(str(error)) from error
-        if site.services is None:
+        if site.inputs.services is None:
             raise generate.ConfigError(NO_SERVICES)
         sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
         spec = generate.container_spec(
@@ -431,11 +345,11 @@ class Performer:
                 attempt=start.attempt,
                 image_id=image.id,
                 image=image,
-                objects=site.objects,
+                objects=site.inputs.objects,
                 pod_ips=site.pod_ips,
                 node=self._node,
-                mounts=_with_images(site),
-                service_variables=site.services,
+                mounts=site.inputs.mounts(),
+                service_variables=site.inputs.services,
                 features=self._features(),
                 runtime_handler=handler,
                 users=sandbox.security.users,
