@@ -14,6 +14,7 @@ from sampan.api.rules.durations import duration_text
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.flag import Flag
+from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.verdict import Verdict
@@ -142,9 +143,9 @@ class Kubelet:
             clock=self._clock,
             traces=context.metrics.traces,
         )
-        means = PodMeans(
-            killer, self._hooks, self._below.volumes, self._events, self._below.cgroups
-        )
+        below = self._below.cgroups
+        self._cgroups = CgroupThread(below) if below is not None else None
+        means = PodMeans(killer, self._hooks, self._below.volumes, self._events, self._cgroups)
         self._probes = NodeProbes(
             context,
             check=self._below.check,
@@ -289,6 +290,8 @@ class Kubelet:
             self._probes.close()
             await self._tasks.stop()
             await self._hooks.close()
+            if self._cgroups is not None:
+                self._cgroups.close()
             if self._own_objects is not None:
                 await self._own_objects.stop()
 
@@ -411,9 +414,9 @@ class Kubelet:
         if self._loop.all_ready() and not self._swept:
             self._swept = True
             self._tasks.start("volumes of gone pods", self._below.volumes.remove_orphans(known))
-        if self._loop.all_ready() and self._below.cgroups is not None:
+        if self._loop.all_ready() and self._cgroups is not None:
             # Each time, as upstream: a runtime that fails late leaves them after their pod went.
-            self._below.cgroups.remove_orphans(known)
+            self._tasks.start("cgroups of gone pods", self._cgroups.remove_orphans(known))
         if not self._below.is_real:
             return  # what a simulated container writes is written at once, and short
         too_large = self._rotation.too_large(pods)

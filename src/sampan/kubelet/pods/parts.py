@@ -4,7 +4,7 @@ Job: two values instead of a dozen arguments: what they act with, and what they 
 """
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.cgroups.pod_cgroups import Cgroups
+from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.contracts.volumes_hook import Volumes
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
@@ -23,7 +23,7 @@ class PodMeans:
     hooks: Hooks
     volumes: Volumes
     events: PodEvents
-    cgroups: Cgroups | None  # None: the runtime's own
+    cgroups: CgroupThread | None  # None: the runtime's own
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, i
 from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
-from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
+from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import bandwidth
 from sampan.kubelet.container_spec.name_resolution import missing_cluster_dns
 from sampan.kubelet.context import LANE, NodeContext
@@ -153,18 +154,18 @@ class PodSync:
     async def _timed(self, uid: str, step: str, work: Awaitable[None]) -> None:
         await self._traces.timed(uid, LANE, step, work)
 
-    async def _remove_cgroups(self, cgroups: Cgroups, uid: str) -> None:
+    async def _remove_cgroups(self, cgroups: CgroupThread, uid: str) -> None:
         """The containers are gone: whatever is still in the pod's cgroups was left by a start that
         did not come to its end, and is killed."""
         for seconds in CGROUP_PAUSES:
             try:
-                cgroups.remove(uid)
+                await cgroups.remove(uid)
                 return
             except CgroupFailure:
-                killed = cgroups.kill(uid)
+                killed = await cgroups.kill(uid)
                 log.info("killed what was left in a pod's cgroups", uid=uid, processes=killed)
                 await self._clock.sleep(seconds)
-        cgroups.remove(uid)
+        await cgroups.remove(uid)
 
     async def _remove_unstarted(self, uid: str) -> None:
         """A container that was created and never started has no end to show."""
