@@ -44,25 +44,29 @@ class SimulatedSandbox:
 class Listener:
     """Who reads the runtime's events, and those that it has still to read."""
 
-    __slots__ = ("_events", "_more")
+    __slots__ = ("_events", "_more", "_next")
 
     def __init__(self) -> None:
         self._events: list[RuntimeEvent | None] = []
+        self._next: list[RuntimeEvent | None] = []  # before those, and the last one first
         self._more = Flag()
 
     def tell(self, event: RuntimeEvent | None) -> None:
         """None: it ends. Whoever does not read in time is cut, and looks at everything then."""
-        if len(self._events) >= EVENTS_BOUND:
-            self._events = [None]
+        if len(self._events) + len(self._next) >= EVENTS_BOUND:
+            self._events, self._next = [None], []
         else:
             self._events.append(event)
         self._more.set()
 
     async def next(self) -> RuntimeEvent | None:
-        while not self._events:
-            self._more.clear()
-            await self._more.wait()
-        return self._events.pop(0)
+        while not self._next:
+            while not self._events:
+                self._more.clear()
+                await self._more.wait()
+            self._next, self._events = self._events, []
+            self._next.reverse()
+        return self._next.pop()
 
 
 class Addresses:
