@@ -107,7 +107,7 @@ def test_pods_beyond_their_own_limits_of_storage_are_ended_and_those_past_their_
     assert failed(kubectl, "adds-up")["message"] == total.format("2Mi")
     assert failed(kubectl, "talks")["message"] == total.format("2Mi")
     assert failed(kubectl, "writes")["message"] == total.format("1Mi")
-    assert kubectl.phase("modest") == "Running"
+    kubectl.wait_phase("modest", "Running")
     eventually(lambda: ("writes", total.format("1Mi")) in events(kubectl, "Evicted"))
     metrics = kubectl("get", "--raw", f"/api/v1/nodes/{node_name(kubectl)}/proxy/metrics")
     counted = dict(re.findall(r'kubelet_evictions{eviction_signal="(.*)"} (.*)', metrics))
@@ -153,12 +153,9 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
 ):
     """[N18] DiskPressure, its taint, its refusals, who goes, and the way back; images that nobody
     uses and that can be pulled again go first"""
-    flags = configuration(
-        small_disk.root,
-        evictionHard={"nodefs.available": KEEP_FREE},
-        evictionMinimumReclaim={"nodefs.available": "1Mi"},
-        evictionPressureTransitionPeriod="20s",
-    )
+    wanted = {"evictionHard": {"nodefs.available": KEEP_FREE},
+              "evictionMinimumReclaim": {"nodefs.available": "1Mi"}}  # fmt: skip
+    flags = configuration(small_disk.root, **wanted, evictionPressureTransitionPeriod="1h")
     small_disk.up("--runtime", "cri", *flags)
     small_disk.run("image", "import", str(archive))
     kubectl = small_disk.kubectl
@@ -194,6 +191,8 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
     assert IMAGE in images
     assert "pause" in images
     create(kubectl, pod("later", "true"))  # the scheduler keeps it until the taint is gone
+    small_disk.kill()
+    small_disk.up("--runtime", "cri", *configuration(small_disk.root, **wanted))
     eventually(lambda: condition(kubectl, "DiskPressure")["status"] == "False")
     kubectl.wait_phase("later", "Running")
     assert kubectl.phase("modest") == "Running"
