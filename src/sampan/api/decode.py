@@ -93,6 +93,7 @@ class Decoder:
     def _compile(self, name: str) -> Checker:
         types = self._fields_of(name)
         fields = {key: self._checker(item) for key, item in types.items()}
+        names = {key: item.name for key, item in types.items() if item.shape == "object"}
         form = self._go_form_of(name)
         if form is None:
             return _plain_struct(go_type(Type("object", name=name)), fields)
@@ -105,18 +106,17 @@ class Decoder:
                 kept.discard(key)  # empty is nothing: left out, or null where it is always written
             elif key not in kept and fields[key] is _check_string:
                 fields[key] = _check_omitted_string
-        missing = [(key, self._zero(types[key])) for key in types if key in always]
-        return _go_struct(go_type(Type("object", name=name)), fields, frozenset(kept), missing)
+        zeros = [(key, self._zero(types[key])) for key in types if key in always]
+        plans = _Plans(fields, lambda key: self.struct(names[key]) if key in names else None, kept)
+        return _go_struct(go_type(Type("object", name=name)), plans, zeros)
 
-    def _zero(self, kind: Type) -> Callable[[], Any]:
+    def _zero(self, kind: Type) -> "_Zero":
         """What Go writes for a field that nobody has set."""
         if kind.shape == "object":
             check = self._later(kind.name)
-            return lambda: check({}, (), [])
-        zero = (
-            None if kind.shape in ("list", "map", "any") or kind.format in _TIMES else zero_of(kind)
-        )
-        return lambda: zero
+            return None, lambda: check({}, (), [])
+        is_null = kind.shape in ("list", "map", "any") or kind.format in _TIMES
+        return (None if is_null else zero_of(kind)), None
 
     def _checker(self, kind: Type) -> Checker:
         if kind.shape == "object":
@@ -158,12 +158,18 @@ class Decoder:
         return check_reference
 
     def _list(self, kind: Type) -> Checker:
-        assert kind.element is not None, kind
-        check, wanted, zero = self._checker(kind.element), go_type(kind), zero_of(kind.element)
+        element = kind.element
+        assert element is not None, kind
+        wanted, zero = go_type(kind), zero_of(element)
+        check = self._checker(element)
+        is_struct = element.shape == "object"
 
         def check_list(value: Any, path: Path, unknown: list[Path]) -> Any:
+            nonlocal check, is_struct
             if type(value) is not list:
                 raise Mismatch(json_word(value), path, wanted)
+            if is_struct:  # known by now: without the detour of a reference
+                check, is_struct = self.struct(element.name), False
             return [
                 check(copy_of(zero) if item is None else item, (path, index), unknown)
                 for index, item in enumerate(value)
@@ -178,6 +184,12 @@ class Decoder:
         def check_map(value: Any, path: Path, unknown: list[Path]) -> Any:
             if type(value) is not dict:
                 raise Mismatch(json_word(value), path, wanted)
+            if check is _check_string:
+                for item in value.values():
+                    if type(item) is not str:
+                        break
+                else:
+                    return value.copy()
             return {
                 key: check(copy_of(zero) if item is None else item, (path, key), unknown)
                 for key, item in value.items()
@@ -240,36 +252,91 @@ def _plain_struct(wanted: str, fields: dict[str, Checker]) -> Checker:
     return check_struct
 
 
-def _go_struct(
-    wanted: str,
-    fields: dict[str, Checker],
-    kept: frozenset[str],
-    missing: list[tuple[str, Callable[[], Any]]],
-) -> Checker:
-    """`kept`: whose zero is written; `missing`: what is written where nothing was sent."""
-    find = fields.get
+# A constant, or what makes one anew.
+_Zero = tuple[Any, Callable[[], Any] | None]
+_MOST_PLANS = 64  # of one type
+_MOST_KEYS = 64  # of a value that is read by a plan: others hardly have the same
+_MOST_TEXTS, _MOST_LETTERS = 1024, 40  # whose one spelling is remembered
+
+
+# How a value with these fields is read: scalars with their type and whether their zero is written;
+# and the others with their checkers, None where some field is not known.
+_Plan = tuple[
+    tuple[tuple[str, type, bool], ...], tuple[tuple[str, Checker, bool], ...] | None
+]  # fmt: skip
+
+
+class _Plans:
+    """Of one type. Most of its values have the same fields: what is to be done with these is worked
+    out once. `kept`: whose zero is written."""
+
+    def __init__(
+        self, fields: dict[str, Checker], struct_of: Callable[[str], Checker | None], kept: set[str]
+    ) -> None:
+        self.fields, self.kept = fields, frozenset(kept)
+        self._struct_of = struct_of
+        self.known: dict[tuple[str, ...], _Plan] = {}
+
+    def add(self, keys: tuple[str, ...]) -> _Plan:
+        if len(keys) > _MOST_KEYS or not all(key in self.fields for key in keys):
+            return (), None
+        checks = {key: self._struct_of(key) or self.fields[key] for key in keys}
+        scalars, others = [], []
+        for key, check in checks.items():
+            kind = _SCALARS.get(check)
+            if kind is None:
+                others.append((key, check, key in self.kept))
+            else:
+                scalars.append((key, kind, key in self.kept))
+        if len(self.known) >= _MOST_PLANS:
+            self.known.clear()
+        plan = self.known[keys] = tuple(scalars), tuple(others)
+        return plan
+
+
+def _go_struct(wanted: str, plans: _Plans, zeros: list[tuple[str, _Zero]]) -> Checker:
+    """`zeros`: what is written where nothing was sent."""
+    find, kept, known = plans.fields.get, plans.kept, plans.known
 
     def check_struct(value: Any, path: Path, unknown: list[Path]) -> Any:
         if type(value) is not dict:
             raise Mismatch(json_word(value), path, wanted)
+        keys = (*value,)
+        try:
+            scalars, others = known[keys]
+        except KeyError:
+            scalars, others = plans.add(keys)
+        for key, kind, is_kept in scalars:
+            item = value[key]
+            if type(item) is not kind or not (item or is_kept):
+                others = None
+                break
+        if others is None:
+            out = check_each(value, path, unknown)
+        else:
+            out = value.copy()
+            for key, check, is_kept in others:
+                item = value[key]
+                found = None if item is None else check(item, (path, key), unknown)
+                if found or (is_kept and item is not None):
+                    out[key] = found
+                else:
+                    del out[key]
+        for key, (zero, fresh) in zeros:
+            if key not in out:
+                out[key] = zero if fresh is None else fresh()
+        return out
+
+    def check_each(value: Any, path: Path, unknown: list[Path]) -> Any:
         out = {}
         for key, item in value.items():
             check = find(key)
             if check is None:
                 unknown.append((path, key))
             elif item is not None:
-                if check is _check_string and type(item) is str:
-                    out[key] = item  # the commonest fields by far, without a call
-                elif check is _check_omitted_string and type(item) is str:
-                    if item:
-                        out[key] = item
-                else:
-                    found = check(item, (path, key), unknown)
-                    if found or key in kept:
-                        out[key] = found
-        for key, zero in missing:
-            if key not in out:
-                out[key] = zero()
+                found = check(item, (path, key), unknown)
+                if found or key in kept:
+                    out[key] = found
         return out
 
     return check_struct
@@ -381,13 +448,32 @@ def _check_int_or_string(value: Any, path: Path, unknown: list[Path]) -> Any:
     raise Malformed(f"json: cannot unmarshal {shown} into Go value of type int32")
 
 
-def _check_quantity(value: Any, path: Path, unknown: list[Path]) -> Any:
-    if type(value) is not str and type(value) is not int and type(value) is not float:
-        raise Malformed(quantity.WRONG_FORM)
-    try:
-        return quantity.canonical(value)
-    except quantity.QuantityError as error:
-        raise Malformed(str(error)) from error
+def _quantity() -> Checker:
+    known: dict[str, str] = {}
+
+    def check_quantity(value: Any, path: Path, unknown: list[Path]) -> Any:
+        if type(value) is not str and type(value) is not int and type(value) is not float:
+            raise Malformed(quantity.WRONG_FORM)
+        try:
+            return known[value]  # type: ignore[index]  # a number is in no table of texts
+        except KeyError:
+            pass
+        try:
+            found = quantity.canonical(value)
+        except quantity.QuantityError as error:
+            raise Malformed(str(error)) from error
+        if type(value) is str and len(value) <= _MOST_LETTERS:
+            _note(known, value, found)
+        return found
+
+    return check_quantity
+
+
+def _note(known: dict[str, str], value: str, found: str) -> None:
+    """The one spelling of a text, which others are going to have too."""
+    if len(known) >= _MOST_TEXTS:
+        known.clear()
+    known[value] = found
 
 
 def _check_bytes(value: Any, path: Path, unknown: list[Path]) -> Any:
@@ -411,11 +497,16 @@ def _time(form: str) -> Checker:
     layout = _LAYOUTS[form]
     pattern = "%Y-%m-%dT%H:%M:%S.%fZ" if form == "micro-time" else "%Y-%m-%dT%H:%M:%SZ"
     length = 27 if form == "micro-time" else 20  # of the canonical text
+    known: dict[str, str] = {}  # moments of this second come again and again
 
     def check_time(value: Any, path: Path, unknown: list[Path]) -> Any:
         if type(value) is not str:
             word = json_word(value)
             raise Malformed(f"json: cannot unmarshal {word} into Go value of type string")
+        try:
+            return known[value]
+        except KeyError:
+            pass
         try:
             moment = datetime.fromisoformat(value) if _SECONDS.fullmatch(value) else None
         except ValueError:
@@ -424,18 +515,25 @@ def _time(form: str) -> Checker:
             raise Malformed(
                 f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
             )
-        if len(value) == length and value[-1] == "Z":
-            return value
-        return moment.astimezone(UTC).strftime(pattern)
+        is_canonical = len(value) == length and value[-1] == "Z"
+        found = value if is_canonical else moment.astimezone(UTC).strftime(pattern)
+        if len(value) <= _MOST_LETTERS:
+            _note(known, value, found)
+        return found
 
     return check_time
 
 
+_SCALARS: dict[Checker, type] = {
+    _check_string: str,
+    _check_omitted_string: str,
+    _check_bool: bool,
+}
 _STRINGS: dict[str, Checker] = {
     "": _check_string,
     "byte": _check_bytes,
     "date-time": _time("date-time"),
     "micro-time": _time("micro-time"),
     "int-or-string": _check_int_or_string,
-    "quantity": _check_quantity,
+    "quantity": _quantity(),
 }

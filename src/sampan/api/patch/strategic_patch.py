@@ -42,39 +42,45 @@ class _Merge:
         self._is_plain = is_plain
 
     def maps(self, original: Obj, patch: Obj, kind: Type) -> Obj:
-        if _MARKER in patch:
-            return _direct(patch)
-        _retain_keys(original, patch)
-        self._in_given_order(original, patch, kind)
-        self._delete_from_primitive_lists(original, patch)
+        if not self._is_plain:
+            if _MARKER in patch:
+                return _direct(patch)
+            _retain_keys(original, patch)
+            self._in_given_order(original, patch, kind)
+            self._delete_from_primitive_lists(original, patch)
         for key, value in patch.items():
+            shape = type(value)
             if value is None:
                 original.pop(key, None)
-            elif key not in original or type(original[key]) is not type(value):
+            elif key not in original or type(original[key]) is not shape:
                 cleaned = value if self._is_plain else _without_directives(value)
                 if cleaned is not None:
                     original[key] = cleaned
-            else:
+            elif shape is dict or shape is list:
                 original[key] = self._value(original[key], value, self._field(kind, key))
+            else:
+                original[key] = value
         return original
 
     def _field(self, holder: Type, key: str) -> Type:
         return self._schema.field(holder, key) or ANY
 
     def _value(self, original: Any, patch: Any, kind: Type) -> Any:
-        if isinstance(patch, dict):
-            if "replace" in kind.strategies:
-                return patch if self._is_plain else _without_directives(patch)
-            return self.maps(original, patch, kind)
-        if isinstance(patch, list):
+        if type(patch) is list:
             return self._list(original, patch, kind)
-        return patch
+        if "replace" in kind.strategies:
+            return patch if self._is_plain else _without_directives(patch)
+        return self.maps(original, patch, kind)
 
     def _list(self, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
         if "merge" not in kind.strategies:
             return patch if self._is_plain else [_without_directives(item) for item in patch]
         if not original and not patch:
             return original
+        if self._is_plain and kind.merge_key:
+            merged = self._told_apart(original, patch, kind.merge_key, kind.element or ANY)
+            if merged is not None:
+                return merged
         if not _holds_maps(original, patch):
             both = list(dict.fromkeys([*original, *patch]))
             return _order(both, patch, original, "")
@@ -86,6 +92,33 @@ class _Merge:
             return items
         merged = self._items(list(kept), items, key, kind.element or ANY)
         return _order(merged, items, kept, key)
+
+    def _told_apart(
+        self, original: list[Any], patch: list[Any], key: str, element: Type
+    ) -> list[Any] | None:
+        """The same for the usual case: maps that one text each tells apart. None for others."""
+        try:
+            before = {item[key]: place for place, item in enumerate(original)}
+            ours = {item[key]: item for item in patch}
+        except (KeyError, TypeError):
+            return None
+        if len(before) != len(original) or len(ours) != len(patch):
+            return None
+        for identity in (*before, *ours):
+            if type(identity) is not str:
+                return None
+        others = [place for identity, place in before.items() if identity not in ours]
+        out: list[Any] = []
+        at = 0  # so many of the others are placed
+        for identity, item in ours.items():
+            if identity in before:
+                place = before[identity]
+                while at < len(others) and others[at] < place:
+                    out.append(original[others[at]])
+                    at += 1
+                item = self.maps(original[place], item, element)
+            out.append(item)
+        return out + [original[place] for place in others[at:]]
 
     def _items(self, kept: list[Obj], items: list[Obj], key: str, element: Type) -> list[Obj]:
         places = _places([_identity(entry, key) for entry in kept])

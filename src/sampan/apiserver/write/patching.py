@@ -62,9 +62,11 @@ def apply_patch(schema: Schema, call: Call, current: Obj, warnings: list[str]) -
 
 def _own_metadata(metadata: Obj) -> Obj:
     """Nobody changes an entry of managedFields in place; the rest is small."""
-    return {
-        key: value if key == "managedFields" else copy_of(value) for key, value in metadata.items()
-    }
+    own = metadata.copy()
+    for key, value in metadata.items():
+        if (type(value) is dict or type(value) is list) and key != "managedFields":
+            own[key] = copy_of(value)
+    return own
 
 
 def _not_taken(whole: Obj, why: str) -> Invalid:
@@ -93,21 +95,24 @@ def _check_operations(call: Call) -> None:
 def _not_mentioned(current: Obj, patch: object) -> tuple[str, ...]:
     """Parts that the patch does not touch: they are good already, and need not be merged and
     checked again (a pod's spec is ten times its status)."""
-    if not isinstance(patch, dict) or any(key.startswith("$") for key in patch):
+    if not isinstance(patch, dict):
         return ()
-    return tuple(
-        key
-        for key in current
-        if key not in ("apiVersion", "kind")
-        and (key not in patch or (key == "metadata" and _repeats(current[key], patch[key])))
-    )
+    for key in patch:
+        if key[:1] == "$":
+            return ()
+    said = patch.keys() - {"metadata"} if _repeats(current, patch) else patch
+    return tuple([key for key in current if key not in said and key not in ("apiVersion", "kind")])
 
 
-def _repeats(current: Obj, said: object) -> bool:
-    """It only names the object, as a kubelet does with its uid."""
-    return isinstance(said, dict) and all(
-        isinstance(value, str) and value == current.get(key) for key, value in said.items()
-    )
+def _repeats(current: Obj, patch: Obj) -> bool:
+    """Its metadata only names the object, as a kubelet does with its uid."""
+    if "metadata" not in patch or type(patch["metadata"]) is not dict:
+        return False
+    metadata = current["metadata"]
+    for key, value in patch["metadata"].items():
+        if type(value) is not str or key not in metadata or value != metadata[key]:
+            return False
+    return True
 
 
 def _without(current: Obj, left: tuple[str, ...]) -> Obj:

@@ -224,3 +224,25 @@ def test_long_lists_do_not_take_the_square_of_their_length():
     assert time.process_time() - started < 1.0
     assert merged["spec"]["containers"] == items
     assert len(left["spec"]["containers"]) == 2000
+
+
+_CONTAINERS = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from([*"abcde", 1, True])},
+        optional={"image": st.sampled_from("xy"), "env": st.just([{"name": "k", "value": "v"}])},
+    )
+    | st.just({"image": "nameless"}),
+    max_size=4,
+)
+
+
+@given(_CONTAINERS, _CONTAINERS)
+def test_a_patch_without_directives_merges_as_one_that_has_some(current, patch):
+    def outcome(*more):
+        try:
+            body = {"spec": {"containers": patch}, **{key: [] for key in more}}
+            return patched({"spec": {"containers": current}}, body)["spec"]
+        except BadRequest as error:
+            return error.message
+
+    assert outcome() == outcome("$deleteFromPrimitiveList/finalizers")

@@ -2,8 +2,9 @@
 
 import sys
 
+import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.errors import BadRequest
@@ -245,3 +246,67 @@ def test_what_was_decoded_decodes_to_itself(kind, tree):
     again = SCHEMA.check(*kind, once.obj)
     assert again.obj == once.obj
     assert again.unknown == []
+
+
+_MAYBE_TEXT = st.sampled_from(["a", "", None])
+_MAYBE_TIME = st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", None])
+
+
+def _struct(**fields):
+    """Some of the fields, in any order."""
+    return st.lists(st.sampled_from(sorted(fields)), unique=True).flatmap(
+        lambda keys: st.fixed_dictionaries({key: fields[key] for key in keys})
+    )
+
+
+_POD_STATUS = _struct(
+    phase=_MAYBE_TEXT,
+    message=_MAYBE_TEXT,
+    startTime=_MAYBE_TIME,
+    observedGeneration=st.sampled_from([0, 1, None]),
+    podIPs=st.lists(_struct(ip=_MAYBE_TEXT), max_size=2) | st.none(),
+    conditions=st.lists(
+        _struct(
+            type=_MAYBE_TEXT, status=_MAYBE_TEXT, lastProbeTime=_MAYBE_TIME, reason=_MAYBE_TEXT
+        ),
+        max_size=2,
+    ),
+    containerStatuses=st.lists(
+        _struct(
+            name=_MAYBE_TEXT,
+            ready=st.sampled_from([True, False, None]),
+            restartCount=st.sampled_from([0, 3, None]),
+            started=st.sampled_from([True, False, None]),
+            image=_MAYBE_TEXT,
+            state=_struct(running=_struct(startedAt=_MAYBE_TIME) | st.none()),
+        ),
+        max_size=2,
+    ),
+)
+
+
+def _with_a_field_that_is_not_known(value):
+    """In every struct, so that none is like one that was read before."""
+    if isinstance(value, list):
+        return [_with_a_field_that_is_not_known(item) for item in value]
+    if isinstance(value, dict):
+        known = {key: _with_a_field_that_is_not_known(item) for key, item in value.items()}
+        return {**known, "isNotKnown": 1}
+    return value
+
+
+@settings(max_examples=40)
+@given(_POD_STATUS)
+def test_what_is_read_does_not_depend_on_what_was_read_before(status):
+    body = {"metadata": {"name": "a"}, "status": status}
+    found = [orjson.dumps(SCHEMA.check("v1", "Pod", body).obj) for _ in range(2)]
+    strange = SCHEMA.check("v1", "Pod", _with_a_field_that_is_not_known(body))
+    assert strange.unknown
+    assert found == [orjson.dumps(strange.obj)] * 2
+
+
+@given(st.sampled_from(["phase", "message", "reason"]), st.sampled_from([1, True, [], {}]))
+def test_a_text_of_the_wrong_type_is_refused_after_good_ones(key, wrong):
+    SCHEMA.check("v1", "Pod", {"status": {key: "good"}})
+    with pytest.raises(BadRequest, match=rf"PodStatus\.status\.{key} of type string"):
+        SCHEMA.check("v1", "Pod", {"status": {key: wrong}})
