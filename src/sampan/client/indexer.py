@@ -14,35 +14,78 @@ from itertools import islice
 from typing import Any
 
 from sampan.api.objects import Obj, key_of, meta_of, namespace_of, uid_of
+from sampan.api.rules.aspects import (
+    ANYTHING,
+    CAME,
+    EXISTENCE,
+    NODE,
+    OTHER,
+    OWNERS,
+    WENT,
+    interest_of,
+    looks_at,
+    touched,
+)
 from sampan.api.rules.tally import Tally, TallyFunction
 
 IndexFunction = Callable[[Obj], Iterable[str]]
-# What a change replaced and what is there now; None where there was, or is, nothing.
-Difference = tuple[Obj | None, Obj | None]
+# What a change replaced and what is there now; None where there was, or is, nothing. And which
+# aspects of the object it touches.
+Difference = tuple[Obj | None, Obj | None, int]
 
 
+@looks_at(CAME)
 def by_namespace(obj: Obj) -> Iterable[str]:
     return (namespace_of(obj),)
 
 
+@looks_at(OWNERS)
 def by_controller_uid(obj: Obj) -> Iterable[str]:
     owners = meta_of(obj).get("ownerReferences") or ()
     return [owner.get("uid", "") for owner in owners if owner.get("controller")]
 
 
+@looks_at(NODE)
 def by_node_name(obj: Obj) -> Iterable[str]:
     node_name = (obj.get("spec") or {}).get("nodeName")
     return (node_name,) if node_name else ()
 
 
+class _Index:
+    """The keys of the objects under each of their values."""
+
+    __slots__ = ("aspects", "function", "keys", "values")
+
+    def __init__(self, function: IndexFunction) -> None:
+        self.function, self.aspects = function, interest_of(function).aspects
+        self.keys: dict[str, dict[str, None]] = {}  # by value, in the order in which they came
+        # Under which values each key stands, so that nobody has to ask for those of the old object.
+        self.values: dict[str, Sequence[str]] = {}
+
+    def put(self, key: str, obj: Obj | None) -> None:
+        before = self.values.get(key, ())
+        after: Sequence[str] = () if obj is None else tuple(self.function(obj))
+        if before is after or before == after:
+            return
+        for value in before:
+            found = self.keys.get(value, {})
+            found.pop(key, None)
+            if not found:
+                self.keys.pop(value, None)  # unless it is named twice
+        if after:
+            self.values[key] = after
+        else:
+            del self.values[key]
+        for value in after:
+            self.keys.setdefault(value, {})[key] = None
+
+
 class Cache:
     def __init__(self, indices: Mapping[str, IndexFunction] | None = None) -> None:
         self._objects: dict[str, Obj] = {}
-        self._functions: dict[str, IndexFunction] = {}
-        self._indices: dict[str, dict[str, dict[str, Obj]]] = {}
-        # Under which values each object stands, so that nobody has to ask for those of the old one.
-        self._values: dict[str, dict[str, Sequence[str]]] = {}
+        self._indices: dict[str, _Index] = {}
         self._tallies: dict[str, Tally] = {}
+        self._compares = False
         for name, function in (indices or {}).items():
             self.add_index(name, function)
 
@@ -65,18 +108,20 @@ class Cache:
         return self._objects.values()
 
     def by(self, index: str, value: str) -> list[Obj]:
-        return list(self._indices[index].get(value, {}).values())
+        objects = self._objects
+        return [objects[key] for key in self._indices[index].keys.get(value, ())]
 
     def some(self, index: str, value: str, most: int | None) -> list[Obj]:
         """At most so many of them, the longest known first."""
-        return list(islice(self._indices[index].get(value, {}).values(), most))
+        keys = self._indices[index].keys.get(value, ())
+        return [self._objects[key] for key in islice(keys, most)]
 
     def count(self, index: str, value: str) -> int:
-        return len(self._indices[index].get(value, ()))
+        return len(self._indices[index].keys.get(value, ()))
 
     def index_values(self, index: str) -> Collection[str]:
         """The values under which the index has anything: a live view, too."""
-        return self._indices[index].keys()
+        return self._indices[index].keys.keys()
 
     def tally(self, name: str, group: Hashable) -> Mapping[Any, int]:
         """How many of the group look alike: a live view."""
@@ -84,14 +129,13 @@ class Cache:
 
     def add_index(self, name: str, function: IndexFunction) -> None:
         """Asking again for an index that is there is fine, as long as it is the same one."""
-        known = self._functions.get(name)
-        assert known is None or known is function, f"two indices are named {name}"
+        known = self._indices.get(name)
+        assert known is None or known.function is function, f"two indices are named {name}"
         if known is not None:
             return
-        self._functions[name] = function
-        self._indices[name], self._values[name] = {}, {}
+        index = self._indices[name] = _Index(function)
         for key, obj in self._objects.items():
-            self._index(name, function, key, obj)
+            index.put(key, obj)
 
     def add_tally(self, name: str, function: TallyFunction) -> None:
         """As an index: the same one may be asked for again."""
@@ -103,13 +147,23 @@ class Cache:
         for key, obj in self._objects.items():
             tally.put(key, obj)
 
+    def compare(self) -> None:
+        """From now on it is looked what a change touches. That is worth its while where many ask:
+        else each change counts as one that touches everything."""
+        self._compares = True
+
     def put(self, obj: Obj) -> list[Difference]:
         key = sys.intern(key_of(obj))  # the caches of one process have it once
         old = self._objects.get(key)
-        self._set(key, obj)
-        if old is not None and uid_of(old) != uid_of(obj):
-            return [(old, None), (None, obj)]
-        return [(old, obj)]
+        if old is None:
+            self._set(key, obj, ANYTHING)
+            return [(None, obj, CAME | OTHER)]
+        if uid_of(old) != uid_of(obj):
+            self._set(key, obj, ANYTHING)
+            return [(old, None, WENT | OTHER), (None, obj, CAME | OTHER)]
+        touches = touched(old, obj) if self._compares else ANYTHING & ~EXISTENCE
+        self._set(key, obj, touches)
+        return [(old, obj, touches)]
 
     def remove(self, obj: Obj) -> list[Difference]:
         """Remove by key; `obj`, its last state, is reported where it is the one that we had."""
@@ -117,8 +171,8 @@ class Cache:
         old = self._objects.get(key)
         if old is None:
             return []
-        self._set(key, None)
-        return [(obj if uid_of(obj) == uid_of(old) else old, None)]
+        self._set(key, None, ANYTHING)
+        return [(obj if uid_of(obj) == uid_of(old) else old, None, WENT | OTHER)]
 
     def replace(self, items: Iterable[Obj]) -> list[Difference]:
         """Make `items` everything there is. Objects that did not change are not reported."""
@@ -130,33 +184,17 @@ class Cache:
                 differences += self.put(obj)
         return differences
 
-    def _set(self, key: str, new: Obj | None) -> None:
+    def _set(self, key: str, new: Obj | None, touches: int) -> None:
         if new is None:
             self._objects.pop(key, None)
         else:
             self._objects[key] = new
-        for name, function in self._functions.items():
-            self._index(name, function, key, new)
+        for index in self._indices.values():
+            if touches & index.aspects:
+                index.put(key, new)
         for tally in self._tallies.values():
-            tally.put(key, new)
-
-    def _index(self, name: str, function: IndexFunction, key: str, new: Obj | None) -> None:
-        index, known = self._indices[name], self._values[name]
-        before = known.get(key, ())
-        after: Sequence[str] = () if new is None else tuple(function(new))
-        if before is not after and before != after:
-            for value in before:
-                found = index.get(value, {})
-                found.pop(key, None)
-                if not found:
-                    index.pop(value, None)
-            if after:
-                known[key] = after
-            else:
-                known.pop(key, None)
-        for value in after:
-            assert new is not None
-            index.setdefault(value, {})[key] = new
+            if touches & tally.aspects:
+                tally.put(key, new)
 
 
 def _same(old: Obj | None, new: Obj) -> bool:

@@ -10,11 +10,12 @@ Owner: Informers, one per process and identity; the cache is written here and no
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.api.rules.aspects import ANOTHER, ANYTHING, Interest, controller_kind
 from sampan.client.contract import Client
 from sampan.client.indexer import Cache, Difference, IndexFunction
 from sampan.client.reflector import Change, Delete, Put, Reflector, Selection
@@ -22,6 +23,7 @@ from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks
 
 Listener = Callable[[Obj | None, Obj | None], None]
+IN_ANYTHING = Interest()
 PART = 64  # of a list, that the listeners hear of in one go
 FILL = 256  # of the first list, that come into the cache in one go
 
@@ -39,7 +41,11 @@ class Informer:
         self.resource = selection.resource
         self.cache = Cache(indices)
         self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
-        self._listeners: list[Listener] = []
+        self._listeners: dict[Listener, Interest] = {}  # in the order in which they hear
+        # Whom a change concerns, by what it touches and the kind of the object's controller.
+        self._concerned: dict[tuple[int, str | None], Sequence[Listener]] = {}
+        self._controllers: frozenset[str] = frozenset()  # kinds that listeners ask for
+        self._once: list[Callable[[], None]] = []
         self._untold: list[Difference] = []  # of the last list
         self._first: list[Obj] | None = None  # the first list, while the cache is filled with it
         self._relisted: list[Callable[[], None]] = []
@@ -58,13 +64,19 @@ class Informer:
     def is_synced(self) -> bool:
         return self._synced.is_set()
 
-    def on_change(self, listener: Listener) -> None:
-        """`listener(old, new)`, called synchronously; it must be quick and must not fail."""
-        self._listeners.append(listener)
+    def on_change(self, listener: Listener, interest: Interest = IN_ANYTHING) -> None:
+        """`listener(old, new)`, called synchronously; it must be quick and must not fail. Of what
+        it is not interested in, it may hear or not."""
+        self._listeners[listener] = interest
+        self._weigh_interests()
         if self._first is not None:
             return  # it hears of the first list with the others
         for obj in list(self.cache.all()):
             listener(None, obj)
+
+    def at_next_change(self, told: Callable[[], None]) -> None:
+        """Called once, when the listeners have heard of the next change, whatever it touches."""
+        self._once.append(told)
 
     def on_relist(self, listener: Callable[[], None]) -> None:
         """Called when a whole new list has replaced what was known: whatever came and went in
@@ -73,7 +85,8 @@ class Informer:
 
     def remove(self, listener: Listener) -> None:
         """It hears of nothing more."""
-        self._listeners.remove(listener)
+        del self._listeners[listener]
+        self._weigh_interests()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -110,9 +123,11 @@ class Informer:
             if first:
                 await asyncio.sleep(0)
             still = [listener for listener in listeners if listener in self._listeners]
-            for old, new in differences[first : first + PART]:
+            for old, new, _ in differences[first : first + PART]:
                 for listener in still:
                     listener(old, new)
+        if differences:
+            self._tell_waiting()
         again = self._synced.is_set()
         self._synced.set()
         self._answered.set()
@@ -129,9 +144,35 @@ class Informer:
         self._first = None
 
     def _tell(self, differences: list[Difference]) -> None:
-        for old, new in differences:
-            for listener in list(self._listeners):
+        for old, new, touches in differences:
+            kind: str | None = ANOTHER
+            if self._controllers:
+                kind = controller_kind(touches, old, new)
+                if kind not in self._controllers and kind:
+                    kind = ANOTHER
+            concerned = self._concerned.get((touches, kind))
+            if concerned is None:
+                concerned = self._concerned[touches, kind] = [
+                    listener
+                    for listener, interest in self._listeners.items()
+                    if interest.is_met(touches, kind)
+                ]
+            for listener in concerned:
                 listener(old, new)
+            if self._once:
+                self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        waiting, self._once = self._once, []
+        for told in waiting:
+            told()
+
+    def _weigh_interests(self) -> None:
+        self._concerned = {}  # a new one: the old one may be in use
+        interests = self._listeners.values()
+        self._controllers = frozenset(item.controller for item in interests) - {ANOTHER}
+        if any(item.aspects not in (0, ANYTHING) for item in interests):
+            self.cache.compare()
 
 
 class Informers:

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
+from sampan.api.rules import aspects
+from sampan.api.rules.aspects import looks_at
 from sampan.api.rules.selectors import LabelSelector
 from sampan.client.by_identity import ByIdentity
 from sampan.client.indexer import Cache
@@ -19,6 +21,7 @@ _KNOWN: ByIdentity[dict[str, str], tuple[str, tuple[str, ...]]] = ByIdentity(409
 LABELS, ORPHANS, SELECTOR = "labels", "orphans", "selector"  # names of the indices
 
 
+@looks_at(aspects.LABELS)
 def by_labels(obj: Obj) -> Iterable[str]:
     """Its namespace, and each of its labels in there."""
     namespace, labels = namespace_of(obj), labels_of(obj)
@@ -30,11 +33,13 @@ def by_labels(obj: Obj) -> Iterable[str]:
     return known[1]
 
 
+@looks_at(aspects.LABELS | aspects.OWNERS)
 def by_labels_of_orphan(obj: Obj) -> Iterable[str]:
     """Likewise, of what has no controller."""
     return () if controller_of(obj) is not None else by_labels(obj)
 
 
+@looks_at(aspects.SPEC)
 def by_selector(obj: Obj) -> Iterable[str]:
     """One label that its selector asks for; its namespace, where there is no such label."""
     selector = (obj.get("spec") or {}).get("selector")

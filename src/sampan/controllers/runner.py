@@ -8,14 +8,15 @@ Invariant: whatever a controller raises stops neither another controller nor ano
 Owner: cmd/ builds one runner per process; with nothing to do it does nothing.
 """
 
-import functools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from sampan.api.errors import ApiError, Conflict
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.api.rules.aspects import interest_of, looks_at
 from sampan.client.cache_sync import caches_of
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
@@ -204,22 +205,25 @@ class _Loop:
             await tasks.stop()
 
     def _listen(self, resource: Resource, wake: Wake) -> None:
-        informer, heard = self._informers[resource], self._listener(resource, wake)
+        informer, heard = self._informers[resource], self._listener(wake)
         self._heard[resource] = heard
-        informer.on_change(heard)
-        informer.on_relist(functools.partial(self._look_again, resource))
+        informer.on_change(heard, interest_of(wake))
+        informer.on_relist(partial(self._look_again, resource))
 
-    def _listener(self, resource: Resource, wake: Wake) -> Listener:
+    def _listener(self, wake: Wake) -> Listener:
         def heard(old: Obj | None, new: Obj | None) -> None:
             try:
                 for key in wake(self._cache, old, new):
                     self._queue.add(key)
             except Exception as error:
                 log.bug("a change was not understood", error, controller=self._controller.name)
-            for key in self._waiting.pop(resource, ()):
-                self._queue.add(key)
 
         return heard
+
+    def _cache_moved(self, resource: Resource) -> None:
+        """Those who wait for what they wrote look whether it is there."""
+        for key in self._waiting.pop(resource, ()):
+            self._queue.add(key)
 
     def _look_again(self, resource: Resource) -> None:
         """What a plan made may be gone again before any cache saw it; then no change tells."""
@@ -240,6 +244,7 @@ class _Loop:
                 informer = self._informers.pop(resource, None)
                 if informer is not None:
                     informer.remove(self._heard.pop(resource))
+                    self._waiting.pop(resource, None)
                     self._shared.release(resource)
 
         return heard
@@ -343,7 +348,11 @@ class _Loop:
         if not expected:
             del self._expected[key]
             return True
-        self._waiting.setdefault(expected[-1].resource, set()).add(key)
+        resource = expected[-1].resource
+        if resource not in self._waiting:
+            self._waiting[resource] = set()
+            self._informers[resource].at_next_change(partial(self._cache_moved, resource))
+        self._waiting[resource].add(key)
         self._queue.add_after(key, LOOK_AGAIN_SECONDS)
         return False
 
@@ -361,6 +370,7 @@ class _Loop:
         return self._informers[resource].cache.get(key)
 
 
+@looks_at(0)
 def _nobody(_caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[Key]:
     """Changes of what is only looked up wake nobody, but may end somebody's wait."""
     return ()

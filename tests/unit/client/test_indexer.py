@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sampan.api.rules.aspects import NODE, OTHER, PHASE, looks_at
 from sampan.client.indexer import Cache, by_controller_uid, by_namespace, by_node_name
 
 
@@ -47,7 +48,7 @@ def test_the_same_name_with_another_uid_is_a_deletion_and_a_creation():
     cache = Cache()
     old, new = pod("a", uid="1"), pod("a", uid="2")
     cache.put(old)
-    assert cache.put(new) == [(old, None), (None, new)]
+    assert [change[:2] for change in cache.put(new)] == [(old, None), (None, new)]
 
 
 def test_replace_reports_only_what_differs():
@@ -56,7 +57,7 @@ def test_replace_reports_only_what_differs():
     for one in (same, changed, gone):
         cache.put(one)
     changed_now, new = pod("changed", revision=2), pod("new")
-    assert cache.replace([same, changed_now, new]) == [
+    assert [change[:2] for change in cache.replace([same, changed_now, new])] == [
         (gone, None),
         (changed, changed_now),
         (None, new),
@@ -122,3 +123,23 @@ def test_a_cache_counts_what_it_has_also_after_a_whole_new_list():
     assert cache.tally("colours", "a") == {"blue": 1}
     cache.add_tally("colours", by_colour)  # another controller asks for the same
     assert cache.tally("colours", "a") == {"blue": 1}
+
+
+def test_a_cache_that_compares_asks_no_index_about_what_it_does_not_look_at():
+    asked = []
+
+    @looks_at(NODE)
+    def by_node(obj):
+        asked.append(obj["spec"]["nodeName"])
+        return (obj["spec"]["nodeName"],)
+
+    cache = Cache({"node": by_node})
+    cache.compare()
+    cache.put(pod("a", node="n1"))
+    ran = {**pod("a", node="n1", revision=2), "status": {"phase": "Running"}}
+    [(_, _, touches)] = cache.put(ran)
+    assert touches == PHASE | OTHER
+    assert asked == ["n1"]
+    assert cache.by("node", "n1") == [ran]  # the newest state all the same
+    cache.put(pod("a", node="n2", revision=3))
+    assert (cache.by("node", "n1"), cache.count("node", "n2")) == ([], 1)

@@ -2,6 +2,7 @@ import asyncio
 
 from sampan.api.errors import Expired
 from sampan.api.resources import NODES, PODS
+from sampan.api.rules.aspects import ANYTHING, CAME, PHASE, Interest
 from sampan.client.indexer import by_namespace
 from sampan.client.informer import FILL, Informers
 from sampan.testing import virtual_time
@@ -159,5 +160,71 @@ def test_a_long_first_list_leaves_the_loop_to_others_and_each_hears_of_it_once()
         api.put(PODS, pod("new"))
         await asyncio.sleep(0.01)
         assert early[-1] == late[-1] == (None, "new")
+
+    told(story)
+
+
+def test_a_listener_hears_of_what_it_is_interested_in():
+    async def story(api, informers, _faults):
+        heard = {"phases": [], "jobs": [], "everything": []}
+        informer = informers.of(PODS)
+        interests = {
+            "phases": Interest(PHASE),
+            "jobs": Interest(ANYTHING, "Job"),
+            "everything": Interest(),
+        }
+        for name, interest in interests.items():
+            informer.on_change(lambda _old, new, to=heard[name]: to.append(new["step"]), interest)
+        informers.start()
+        await informers.synced()
+        owners = [{"kind": "Job", "name": "j", "controller": True}]
+        steps = [
+            ("create", {"labels": {}}, "Pending"),
+            ("label", {"labels": {"a": "b"}}, "Pending"),
+            ("run", {"labels": {"a": "b"}}, "Running"),
+            ("own", {"labels": {"a": "b"}, "ownerReferences": owners}, "Running"),
+            ("label of owned", {"ownerReferences": owners}, "Running"),
+        ]
+        for step, meta, phase in steps:
+            pod_now = pod("a")
+            pod_now["metadata"] |= meta
+            api.put(PODS, {**pod_now, "status": {"phase": phase}, "step": step})
+        await asyncio.sleep(0.01)
+        assert heard["everything"] == [step for step, _, _ in steps]
+        assert heard["phases"] == ["run"]
+        assert heard["jobs"] == ["own", "label of owned"]
+
+    told(story)
+
+
+def test_who_waits_for_the_next_change_is_called_once_whatever_it_touches():
+    async def story(api, informers, _faults):
+        called = []
+        informer = informers.of(PODS)
+        informer.on_change(lambda _old, _new: called.append("listener"), Interest(CAME | PHASE))
+        informers.start()
+        await informers.synced()
+        api.put(PODS, pod("a"))
+        await asyncio.sleep(0.01)
+        informer.at_next_change(lambda: called.append("waiter"))
+        for _ in range(2):
+            api.put(PODS, pod("a"))
+        await asyncio.sleep(0.01)
+        assert called == ["listener", "waiter"]
+
+    told(story)
+
+
+def test_who_waits_for_the_next_change_is_called_also_where_a_new_list_brings_it():
+    async def story(api, informers, faults):
+        called = []
+        faults.fail_watch(0, Expired("too old"))
+        informer = informers.of(PODS)
+        informer.at_next_change(lambda: called.append("waiter"))
+        informers.start()
+        await informers.synced()
+        api.put(PODS, pod("a"))
+        await asyncio.sleep(5)
+        assert called == ["waiter"]
 
     told(story)

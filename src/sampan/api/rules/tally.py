@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from sampan.api.objects import Obj
+from sampan.api.rules.aspects import interest_of
 
 # The group that an object is counted in and what is seen of it; None: it is not counted.
 Seen = tuple[Hashable, Hashable]
@@ -21,7 +22,7 @@ _NONE: Mapping[Any, int] = {}
 
 class Tally:
     def __init__(self, function: TallyFunction) -> None:
-        self.function = function
+        self.function, self.aspects = function, interest_of(function).aspects
         self._groups: dict[Hashable, Counter[Any]] = {}
         self._seen: dict[str, Seen] = {}
         self._shared: dict[Seen, Seen] = {}  # thousands of objects look alike

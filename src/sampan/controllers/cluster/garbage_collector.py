@@ -15,6 +15,7 @@ from enum import Enum
 from sampan.api.errors import NotFound, UnknownPath
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, RESOURCES, Resource
+from sampan.api.rules.aspects import DELETION, EXISTENCE, OWNERS, looks_at
 from sampan.client.contract import Propagation
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
@@ -117,6 +118,7 @@ def garbage_collector() -> Controller:
     puzzling: set[Item] = set()  # owned by a kind that nobody served when they were last looked at
 
     def wake(resource: Resource) -> Wake:
+        @looks_at(EXISTENCE | OWNERS | DELETION)
         def changed(_caches: Caches, old: Obj | None, new: Obj | None) -> list[Item]:
             return graph.changed(resource, old, new)
 

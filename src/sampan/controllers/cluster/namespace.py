@@ -28,6 +28,7 @@ from sampan.api.resources import (
     RESOURCES,
     Resource,
 )
+from sampan.api.rules.aspects import DELETION, EXISTENCE, looks_at
 from sampan.api.rules.conditions import is_true
 from sampan.client.contract import Client
 from sampan.controllers.actions import (
@@ -218,6 +219,7 @@ def _is_elsewhere(service: Obj) -> bool:
     return (service.get("spec") or {}).get("service") is not None
 
 
+@looks_at(EXISTENCE | DELETION)
 def _leaving(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Something in a terminating namespace went away, or was released by a finalizer's owner."""
     obj = new if new is not None else _old

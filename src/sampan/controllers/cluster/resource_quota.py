@@ -179,10 +179,11 @@ def _quotas_of(resource: Resource, books: _Books) -> Wake:
         if obj is None:
             return ()
         namespace = namespace_of(obj)
-        changes = books.ledger.put(resource, namespace, key_of(obj), new)
         keys = [key_of(item) for item in caches(RESOURCE_QUOTAS).by("namespace", namespace)]
         if not keys:
             books.ledger.forget(namespace)
+            return ()
+        changes = books.ledger.put(resource, namespace, key_of(obj), new)
         if changes and old is not None:
             books.due.update(keys)
         return books.to_wake(keys) if changes else ()

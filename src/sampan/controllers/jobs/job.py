@@ -22,6 +22,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import JOBS, PODS
+from sampan.api.rules.aspects import ANYTHING, OFFERED, OWNERS, looks_at
 from sampan.api.rules.conditions import condition_of, find, is_true, with_condition
 from sampan.client.events import reference as reference_to
 from sampan.client.label_index import ORPHANS, SELECTOR, by_labels_of_orphan, by_selector
@@ -324,6 +325,7 @@ async def _exists(view: View, key: str) -> bool:
     return True
 
 
+@looks_at(OWNERS)
 def _by_job(pod: Obj) -> Iterable[str]:
     controller = controller_of(pod)
     if controller is None or controller.get("kind") != JOBS.kind:
@@ -331,5 +333,6 @@ def _by_job(pod: Obj) -> Iterable[str]:
     return (f"{namespace_of(pod)}/{controller.get('name', '')}",)
 
 
+@looks_at(ANYTHING, controller=JOBS.kind, orphans=OFFERED)
 def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     return {*controllers_of(JOBS.kind, old, new), *may_adopt(caches, JOBS, old, new)}

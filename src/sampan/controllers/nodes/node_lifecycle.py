@@ -16,6 +16,7 @@ from enum import Enum
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, time_text, uid_of
 from sampan.api.resources import LEASES, NODES, PODS
+from sampan.api.rules.aspects import CAME, DELETION, NODE, PHASE, STATUS, looks_at
 from sampan.api.rules.conditions import condition_of
 from sampan.api.rules.nodes import is_ready, is_unschedulable, taints_of
 from sampan.api.rules.pods import is_terminal
@@ -380,6 +381,7 @@ def _on_renewal(signs: SignsOfLife) -> Wake:
     return wake
 
 
+@looks_at(CAME | NODE | DELETION | PHASE | STATUS)
 def _ready_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """A pod that has just become Ready, where its node is silent."""
     if new is None or is_deleted(new) or not _shows_ready(new) or (old and _shows_ready(old)):

@@ -12,6 +12,7 @@ from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, name_of, namespace_of, uid_of
 from sampan.api.resources import NODES, PODS
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import CAME, DELETION, NODE, PHASE, looks_at
 from sampan.api.rules.conditions import with_condition
 from sampan.api.rules.nodes import is_ready, taints_of
 from sampan.client.indexer import by_node_name
@@ -120,6 +121,7 @@ def _is_out_of_service(node: Obj) -> bool:
     return any(taint.get("key") == OUT_OF_SERVICE for taint in taints_of(node))
 
 
+@looks_at(PHASE | DELETION)
 def _by_finished(pod: Obj) -> Iterable[str]:
     return ("yes",) if pod_facts.is_terminal(pod) and not is_deleted(pod) else ()
 
@@ -132,6 +134,7 @@ def _pods_of_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[
     return [key_of(pod) for pod in caches(PODS).by("node", name_of(node))]
 
 
+@looks_at(CAME | NODE | DELETION | PHASE)
 def _suspicious(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
     if new is None:
         return ()

@@ -23,6 +23,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import NODES, PODS
+from sampan.api.rules.aspects import DELETION, EXISTENCE, NODE, SPEC, looks_at
 from sampan.api.rules.conditions import condition_of, is_true
 from sampan.api.rules.nodes import taints_of
 from sampan.api.rules.tolerations import taint_of, toleration_of
@@ -130,6 +131,7 @@ def _disruption_target(pod: Obj, now: float) -> Patch:
     )  # fmt: skip
 
 
+@looks_at(EXISTENCE | NODE | SPEC | DELETION)
 def _pod_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     pod = new or old or {}
     for name in by_node_name(pod):

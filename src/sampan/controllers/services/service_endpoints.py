@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, namespace_of
 from sampan.api.resources import PODS, SERVICES
+from sampan.api.rules import aspects
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import looks_at
 from sampan.api.rules.selectors import match_labels
 from sampan.client.indexer import IndexFunction
 from sampan.client.label_index import (
@@ -96,6 +98,7 @@ def hostname_of(service: Obj, pod: Obj) -> str:
     return str(spec.get("hostname") or "") if matches else ""
 
 
+@looks_at(aspects.ANYTHING & ~(aspects.OWNERS | aspects.OTHER))
 def services_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Wake: the services that select the pod, or did, where anything that they show changed."""
     pod = new if new is not None else old

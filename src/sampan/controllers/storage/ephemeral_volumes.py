@@ -19,6 +19,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import CAME, looks_at
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import NOTHING, Action, Create, Plan, Record
 from sampan.controllers.controller import Caches, Controller, View
@@ -87,6 +88,7 @@ def _has_ephemeral(pod: Obj) -> bool:
     return any(volume.get("ephemeral") is not None for volume in volumes)
 
 
+@looks_at(CAME)
 def _new_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """A pod's volumes never change: once is enough."""
     return (key_of(new),) if old is None and new is not None and _has_ephemeral(new) else ()

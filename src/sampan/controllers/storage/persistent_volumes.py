@@ -27,6 +27,7 @@ from sampan.api.resources import (
     STORAGE_CLASSES,
 )
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import CAME, looks_at
 from sampan.api.rules.storage import (
     BETA_PROVISIONER,
     BIND_COMPLETED,
@@ -438,6 +439,7 @@ def _class_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
             yield Claim(key_of(claim))
 
 
+@looks_at(CAME)
 def _first_user_came(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim]:
     if old is not None or new is None:
         return

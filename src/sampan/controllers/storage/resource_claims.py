@@ -23,6 +23,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import DELETION, EXISTENCE, NODE, PHASE, SPEC, STATUS, looks_at
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
     NOTHING,
@@ -170,6 +171,7 @@ def _is_done(pod: Obj) -> bool:
     return pod_facts.is_terminal(pod) or (is_deleted(pod) and not placed)
 
 
+@looks_at(EXISTENCE | SPEC | NODE | DELETION | PHASE | STATUS)
 def _pod_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[tuple[str, str]]:
     pod = new if new is not None else old
     if pod is None or not _entries(pod):
@@ -209,6 +211,7 @@ def _owning_pod(claim: Obj) -> list[str]:
     return [f"{namespace_of(claim)}/{owner.get('name')}"]
 
 
+@looks_at(SPEC)
 def _templates_of(pod: Obj) -> list[str]:
     names = (entry.get("resourceClaimTemplateName") for entry in _entries(pod))
     return [f"{namespace_of(pod)}/{name}" for name in names if name]

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import SPEC, WENT, looks_at
 from sampan.api.rules.storage import CLAIM_PROTECTION, VOLUME_PROTECTION
 from sampan.controllers.actions import NOTHING, Plan, merge_patch
 from sampan.controllers.controller import Caches, Controller, View, own_key
@@ -63,10 +64,12 @@ def _protection_plan(resource: Resource, obj: Obj, finalizer: str, used: bool) -
     return Plan([merge_patch(resource, obj, {"metadata": {"finalizers": wanted or None}})])
 
 
+@looks_at(SPEC)
 def claim_keys(pod: Obj) -> Iterable[str]:
     return [f"{namespace_of(pod)}/{name}" for name in pod_facts.claim_names(pod)]
 
 
+@looks_at(WENT)
 def _claims_of_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Only the end of a use can free a claim; a pod's claims never change."""
     return claim_keys(old) if old is not None and new is None else ()

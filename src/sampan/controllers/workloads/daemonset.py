@@ -19,6 +19,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
 from sampan.api.rules.node_selectors import may_run_on
 from sampan.api.rules.tolerations import NO_EXECUTE, keeps_away, taints_of, tolerations_of
 from sampan.client.events import reference as reference_to
@@ -397,6 +398,7 @@ def _place_facts(node: Obj) -> tuple[object, ...]:
     return labels_of(node), taints_of(node), (node.get("spec") or {}).get("unschedulable")
 
 
+@looks_at(ANYTHING, controller=DAEMON_SETS.kind, orphans=OFFERED)
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     return {
         *controllers_of(DAEMON_SETS.kind, old, new),

@@ -23,6 +23,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import EXISTENCE, OWNERS, PHASE, looks_at
 from sampan.api.rules.conditions import find
 from sampan.api.rules.selectors import from_object
 from sampan.client.events import reference as reference_to
@@ -317,6 +318,7 @@ def _owner_of_set(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[
     return keys
 
 
+@looks_at(EXISTENCE | OWNERS | PHASE, controller=REPLICA_SETS.kind)
 def _last_pod_gone(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Recreate waits for old pods: their end concerns the Deployment above their set."""
     if new is not None and not pod_facts.is_terminal(new):

@@ -30,7 +30,9 @@ from sampan.api.resources import (
     Resource,
     by_kind,
 )
+from sampan.api.rules import aspects
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import looks_at
 from sampan.api.rules.conditions import condition_of, with_condition
 from sampan.api.rules.disruption import allowed_condition
 from sampan.api.rules.selectors import LabelSelector, from_object
@@ -260,6 +262,7 @@ def _selector(budget: Obj) -> LabelSelector:
     return from_object((budget.get("spec") or {}).get("selector"))
 
 
+@looks_at(aspects.ANYTHING & ~(aspects.NODE | aspects.SPEC | aspects.OTHER))
 def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | Stale]:
     pod = new if new is not None else old
     if pod is None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sampan.api.objects import Obj, controller_of, labels_of
+from sampan.api.rules.aspects import DELETION, LABELS, OWNERS, PHASE, STATUS, looks_at
 from sampan.api.rules.selectors import LabelSelector
 from sampan.controllers.workloads.pod_control import is_active, is_terminating, ready_since
 
@@ -32,6 +33,7 @@ class Replica(NamedTuple):
 Replicas = Mapping[Replica, int]
 
 
+@looks_at(OWNERS | LABELS | DELETION | PHASE | STATUS)
 def by_owner(pod: Obj) -> tuple[str, Replica] | None:
     """For a tally: a controller's uid, and how its pod stands. Since when it is ready is not told:
     pods that came one by one would all look different."""

@@ -20,6 +20,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
 from sampan.api.rules.conditions import find, with_condition, without_condition
 from sampan.api.rules.selectors import LabelSelector, from_object, match_labels
 from sampan.client.indexer import by_controller_uid
@@ -223,6 +224,7 @@ def _siblings(view: View, kind: Kind, owner: Obj) -> list[Obj]:
 def _owner_of_pod(kind: Kind) -> Wake:
     """A pod's change concerns its controller, the one it had, or those that may adopt it."""
 
+    @looks_at(ANYTHING, controller=kind.resource.kind, orphans=OFFERED)
     def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
         keys = controllers_of(kind.resource.kind, old, new)
         if new is not None and not keys and is_offered(old, new):

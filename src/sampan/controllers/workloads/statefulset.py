@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from sampan.api.errors import AlreadyExists, NotFound
 from sampan.api.objects import (
     Obj,
-    controller_of,
     is_deleted,
     meta_of,
     name_of,
@@ -25,6 +24,7 @@ from sampan.api.resources import (
     STATEFUL_SETS,
 )
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
 from sampan.api.rules.selectors import from_object
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
@@ -42,7 +42,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.workloads.adoption import controllers_of, lives
+from sampan.controllers.workloads.adoption import controllers_of, is_offered, lives
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     available_at,
@@ -407,9 +407,10 @@ def _claims(view: View, owner: Obj, pods: Sequence[Obj]) -> dict[str, Obj]:
     return found
 
 
+@looks_at(ANYTHING, controller=STATEFUL_SETS.kind, orphans=OFFERED)
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     keys = controllers_of(STATEFUL_SETS.kind, old, new)
-    if new is not None and not keys and controller_of(new) is None:
+    if new is not None and not keys and is_offered(old, new):
         # Named like one of ours: it may be adopted.
         key = f"{namespace_of(new)}/{name_of(new).rpartition('-')[0]}"
         if caches(STATEFUL_SETS).get(key) is not None:

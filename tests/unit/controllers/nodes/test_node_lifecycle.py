@@ -106,7 +106,7 @@ class Looks:
             self.report(name)
 
     def put(self, resource, obj):
-        [(old, _)] = self.caches[resource].put(obj)
+        [(old, _, _)] = self.caches[resource].put(obj)
         return list(self.controller.wakes[resource](self.caches.__getitem__, old, obj))
 
     def report(self, name, status="True"):
@@ -198,7 +198,7 @@ def cluster(size):
 
     def changed(name, ready):
         new = {**node(ready), "metadata": {"name": name, "uid": name}}
-        [(old, _)] = nodes.put(new)
+        [(old, _, _)] = nodes.put(new)
         return list(wake(lambda _resource: nodes, old, new))
 
     return [changed(f"n{number}", "True") for number in range(size)], changed

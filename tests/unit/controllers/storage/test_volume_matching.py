@@ -188,7 +188,7 @@ def test_whoever_is_woken_takes_all_that_can_be_taken(wants, offers):
             best = best_match(volumes_for(volumes, found).values(), found, only_reserved=False)
             if best is not None:
                 volumes.remove(best)
-                [(old, new)] = claims.put(waiting(name_of(found), volumeName=name_of(best)))
+                [(old, new, _)] = claims.put(waiting(name_of(found), volumeName=name_of(best)))
                 turns.extend(sorted(names(next_claims(claims, volumes, old, new))))
 
     for n, size in enumerate(offers):
