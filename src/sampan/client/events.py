@@ -11,6 +11,7 @@ Owner: each part has its own recorder, named after its component.
 import asyncio
 import random
 from collections import deque
+from collections.abc import Callable
 
 from sampan.api.errors import (
     AlreadyExists,
@@ -79,6 +80,7 @@ class EventRecorder:
         self._last_nanoseconds = 0
         self.dropped = 0
         self.gather_seconds = 0.0  # so long the first one waits for others, to go with them
+        self.begin: Callable[[], None] | None = None  # called with the first one: `run` is needed
 
     def record(
         self,
@@ -101,6 +103,9 @@ class EventRecorder:
             return
         self._queue.append((self._clock.monotonic(), write))
         self._wake.set()
+        if self.begin is not None:
+            begin, self.begin = self.begin, None
+            begin()
 
     async def run(self) -> None:
         """Writes what was recorded, in order, until cancelled."""

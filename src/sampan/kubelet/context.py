@@ -13,14 +13,25 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.kubelet.contracts.runtime import Runtime
+from sampan.kubelet.contracts.runtime import Runtime, RuntimeEvent
 from sampan.kubelet.settings import KubeletSettings
 
 LANE = "kubelet"  # of its steps in traces
+Hear = Callable[[RuntimeEvent | None], None]  # None: there are no more
 
 
 def _node_tasks() -> Tasks:
     return Tasks("kubelet")
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Who keeps the lease and the status of one of many nodes, so that its agent has only pods to
+    look after."""
+
+    node: Obj  # as the API shows it
+    listen: Callable[[Hear], Callable[[], None]]  # to the runtime; returns how to stop that
+    leave: Callable[[], None]  # the agent has to keep them itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +47,5 @@ class NodeContext:
     # Of a pod of which nothing was begun, and where its logs go: may it run from now on, without a
     # step? A runtime that has no such way has None.
     start_at_once: Callable[[Obj, str], bool] | None = None
+    keeper: Keeper | None = None  # None: the agent itself
     tasks: Tasks = field(default_factory=_node_tasks)

@@ -16,7 +16,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.flag import Flag
 from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.context import NodeContext
-from sampan.kubelet.contracts.runtime import ObservedPod
+from sampan.kubelet.contracts.runtime import ObservedPod, RuntimeEvent
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction.eviction_manager import EvictablePods, NodeWords, PressureWatch
 from sampan.kubelet.eviction.system_oom import SystemOom
@@ -81,6 +81,9 @@ class Kubelet:
             objects = TrackedObjects(context.client, clock=context.clock, rng=context.rng)
             self._own_objects = objects
         self._swept = False  # of what pods that are gone have left
+        self._runs, self._keeps_itself = False, context.keeper is None
+        self._stopped = False
+        self._stop_listening: Callable[[], None] | None = None
         self._health = RuntimeHealth()
         self._workers = PodWorkers(
             tasks=self._tasks, clock=context.clock, metrics=context.metrics, rng=context.rng
@@ -96,6 +99,7 @@ class Kubelet:
     def _build_node(self) -> None:
         settings = self._settings
         self._recorder = self._above.recorder
+        self._recorder.begin = self._start_recorder
         untold = frozenset[str]() if settings.routine_events else ROUTINE
         self._events = PodEvents(self._recorder, without=untold)
         self._heartbeat = Heartbeat(
@@ -277,10 +281,12 @@ class Kubelet:
             if self._above.is_there:
                 self._follow_api()
             self._follow_manifests()
-            for name, loop in self._loops():
-                self._tasks.supervise(name, loop)
+            self._runs = True
+            (self._start_loops if self._keeps_itself else self._listen)()
             await Flag().wait()
         finally:
+            self._runs, self._stopped = False, True
+            self._listen_no_more()
             if self._source is not None:
                 self._source.unsubscribe(self._settings.node_name)
             if self._nodes is not None:
@@ -295,9 +301,43 @@ class Kubelet:
             if self._own_objects is not None:
                 await self._own_objects.stop()
 
+    def keep_itself(self) -> None:
+        """The node's keeper has left."""
+        if self._keeps_itself:
+            return
+        self._keeps_itself = True
+        self._heartbeat.leave_keeper()
+        if self._runs:
+            self._listen_no_more()
+            self._start_loops()
+
+    def _listen(self) -> None:
+        assert self._context.keeper is not None
+        self._stop_listening = self._context.keeper.listen(self._hear)
+        self._tasks.start("first look", self._relist.look_once())
+
+    def _hear(self, event: RuntimeEvent | None) -> None:
+        if event is not None:
+            self._relist.hear(event)
+        elif self._context.keeper is not None:
+            self._context.keeper.leave()  # the runtime is down, which only the agent can tell
+
+    def _listen_no_more(self) -> None:
+        if self._stop_listening is not None:
+            self._stop_listening()
+            self._stop_listening = None
+
+    def _start_recorder(self) -> None:
+        """Most nodes have nothing to tell."""
+        if not self._stopped:
+            self._tasks.supervise("events", self._recorder.run)
+
+    def _start_loops(self) -> None:
+        for name, loop in self._loops():
+            self._tasks.supervise(name, loop)
+
     def _loops(self) -> Iterator[tuple[str, Loop]]:
         yield from self._above.loops
-        yield "events", self._recorder.run
         yield "runtime events", self._relist.watch_events
         yield "relist", self._relist.run
         if self._below.is_real:
@@ -308,6 +348,10 @@ class Kubelet:
             yield "lease", self._heartbeat.keep_lease
             yield "images", self._heartbeat.watch_images
             yield "node", self._heartbeat.run
+
+    @property
+    def shuts_down_gracefully(self) -> bool:
+        return bool(self._settings.shutdown)
 
     async def shut_down(self) -> None:
         """The machine goes down: end the pods in order, as the settings say. Before the agent is

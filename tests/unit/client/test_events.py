@@ -147,6 +147,18 @@ def test_a_refused_event_is_not_tried_again():
     recorded(story)
 
 
+def test_whoever_has_yet_to_run_it_is_told_with_the_first_event():
+    async def story(api, recorder):
+        begun = []
+        recorder.begin = lambda: begun.append(recorder.idle())
+        assert not begun
+        recorder.record(reference(POD), "Normal", "A", "a")
+        recorder.record(reference(POD), "Normal", "B", "b")
+        assert begun == [False]
+
+    recorded(story)
+
+
 def test_a_full_queue_drops_and_counts():
     async def story(api, recorder):
         for n in range(QUEUE_BOUND + 3):

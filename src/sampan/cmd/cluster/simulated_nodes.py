@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
@@ -43,7 +44,8 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:
-    from sampan.kubelet.context import NodeContext
+    from sampan.kubelet.context import Keeper, NodeContext
+    from sampan.kubelet.contracts.runtime import Image
     from sampan.kubelet.kubelet import Kubelet, SharedSources
     from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
     from sampan.kubelet.node.shared_leases import Leases, SharedLeases
@@ -146,7 +148,8 @@ class SimulatedNodes:
         with self._progress.step("nodes") as step:
             scenario = scenario_in(self._settings.node.scenario)
             pods, nodes = self._pods(clients), self._nodes(clients)
-            boot = _Boot(clients, metrics, self._shared(clients, pods, nodes), scenario)
+            shared = self._shared(clients, pods, nodes)
+            boot = _Boot(clients, metrics, shared, nodes, scenario)
             self._boots = boot
             await all_of([pods.synced(), nodes.synced()])
             busy, like = self._sorted_out(pods)
@@ -227,9 +230,11 @@ class SimulatedNodes:
                     return
             await self._clock.sleep(SETTLED_LOOK_SECONDS)
 
-    def _boot(self, number: int, boot: "_Boot", running: Sequence[Obj] = ()) -> None:
+    def _boot(
+        self, number: int, boot: "_Boot", running: Sequence[Obj] = (), kept: Obj | None = None
+    ) -> None:
         """`running`: the pods whose containers the last process has left to this one. A machine
-        that failed has none."""
+        that failed has none. `kept`: the Node of one that stays with the idle ones."""
         from sampan.kubelet.kubelet import Kubelet
 
         shape = self._shapes[number]
@@ -239,8 +244,16 @@ class SimulatedNodes:
             runtime = self.runtimes[shape.name]
             runtime.table.take_over(running, node.settings.log_dir)
             node = replace(node, goes_on=runtime.table.goes_on)
+        if kept is not None:
+            node = replace(node, keeper=self._keeper(shape.name, kept))
         kubelet = self._kubelets[shape.name] = Kubelet(node, boot.shared)
         self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
+
+    def _keeper(self, name: str, node: Obj) -> "Keeper":
+        from sampan.kubelet.context import Keeper
+
+        assert self._idle is not None
+        return Keeper(node, self.runtimes[name].listen, partial(self._idle.leave, name))
 
     async def _publish(self, shape: "NodeShape", clients: ClientMaker) -> None:
         """The devices of a node, as the driver there would."""
@@ -293,34 +306,52 @@ class SimulatedNodes:
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         client = clients("system:kube-controller-manager")
-        source, own_nodes = ApiserverSource(pods, self._wake), NodeSource(nodes)
+        source, own_nodes = ApiserverSource(pods, self._has_pods), NodeSource(nodes)
         self._objects = TrackedObjects(client, clock=self._clock, rng=self._rng)
         self._tasks.supervise("source", source.run)
         leases = self._leases or self._shared_leases()
         if leases is not None:
             self._tasks.supervise("leases", leases.run)
         if leases is not None and self._register_all is not None and len(self._shapes) > MANY_NODES:
-            self._idle = self._idle_nodes(leases, clients)
+            self._idle = self._idle_nodes(leases)
             nodes.on_change(self._idle.seen)
         return SharedSources(source, own_nodes, self._objects, leases)
 
-    def _idle_nodes(self, leases: "Leases", clients: ClientMaker) -> "IdleNodes":
+    def _idle_nodes(self, leases: "Leases") -> "IdleNodes":
         from sampan.kubelet.simulated.idle_nodes import IdleNodes
 
-        idle = IdleNodes(
-            leases, lambda name: clients(f"system:node:{name}"), self._start_agent,
-            self._clock, self._report_seconds,
-        )  # fmt: skip
+        idle = IdleNodes(leases, self, self._clock, self._report_seconds)
         self._tasks.supervise("idle nodes", idle.run)
         return idle
 
-    def _wake(self, name: str) -> None:
+    def _has_pods(self, name: str) -> None:
         if self._idle is not None:
-            self._idle.wake(name)
+            self._idle.run_pods(name)
 
-    def _start_agent(self, name: str) -> None:
+    # What is asked by those that keep idle nodes.
+
+    def client_of(self, name: str) -> Client:
         assert self._boots is not None
-        self._boot(self._named[name], self._boots)
+        return self._boots.clients(f"system:node:{name}")
+
+    def images_of(self, name: str) -> "Sequence[Image]":
+        return self.runtimes[name].images_now()
+
+    def run_pods(self, name: str) -> None:
+        assert self._boots is not None
+        assert self._idle is not None
+        node = self._boots.nodes.cache.get(name)
+        if node is None:
+            self._idle.leave(name)  # somebody deleted it
+        else:
+            self._boot(self._named[name], self._boots, kept=node)
+
+    def leave(self, name: str) -> None:
+        assert self._boots is not None
+        if name in self._kubelets:
+            self._kubelets[name].keep_itself()
+        else:
+            self._boot(self._named[name], self._boots)
 
     @property
     def _heartbeat_seconds(self) -> float:
@@ -403,7 +434,8 @@ class SimulatedNodes:
         if number is None:
             return kubelet
         name = self._shapes[number].name
-        self._wake(name)
+        if self._idle is not None:
+            self._idle.leave(name)
         async with self._starting:
             if kubelet.host not in self._servers:
                 assert self._tls is not None
@@ -416,7 +448,7 @@ class SimulatedNodes:
         """The machine is gone: its agent does nothing more, and says nothing about it."""
         if self._idle is not None and name in self._idle:
             self._idle.remove(name)
-        else:
+        if name in self._agents:
             self._agents[name].cancel()
         if self._leases is not None:
             await self._leases.say_last_word(name)
@@ -450,6 +482,9 @@ class SimulatedNodes:
         """Nothing takes long here."""
 
     async def stop(self) -> None:
+        for name, kubelet in self._kubelets.items():
+            if kubelet.shuts_down_gracefully and self._idle is not None:
+                self._idle.leave(name)  # it has to say so
         await all_of(kubelet.shut_down() for kubelet in self._kubelets.values())
         await self._tasks.stop()
         await all_of(server.stop(SERVER_GRACE_SECONDS) for server, _ in self._servers.values())
@@ -464,6 +499,7 @@ class _Boot:
     clients: ClientMaker
     metrics: Metrics
     shared: "SharedSources"
+    nodes: Informer
     scenario: "Scenario"
 
 

@@ -6,7 +6,7 @@ Invariant: a condition's transition time changes only when its status does.
 
 from collections.abc import Mapping, Sequence
 
-from sampan.api.objects import Obj, copy_of, labels_of, meta_of, time_text
+from sampan.api.objects import Obj, labels_of, meta_of, time_text
 from sampan.api.quantity import canonical, from_milli
 from sampan.api.rules.conditions import is_true, transition_time
 from sampan.api.rules.nodes import is_extended_resource
@@ -87,7 +87,7 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
         "daemonEndpoints": {"kubeletEndpoint": {"Port": told.settings.port}},
         "nodeInfo": _node_info(told),
     }
-    images = _images(told)
+    images = images_status(told.images, told.settings.images_in_status)
     if images:
         status["images"] = images
     if told.health.answered:
@@ -124,16 +124,19 @@ def is_ready(status: Obj) -> bool:
 
 def differs(known: Obj, wanted: Obj) -> bool:
     """Is there anything new beside the heartbeat times?"""
-    if known == wanted:
-        return False
-    return _timeless(known) != _timeless(wanted)
+    return any(
+        _timeless(known.get(key)) != _timeless(wanted.get(key))
+        if key == "conditions"
+        else (known.get(key) or None) != (wanted.get(key) or None)
+        for key in known.keys() | wanted.keys()
+    )
 
 
-def _timeless(status: Obj) -> Obj:
-    plain: Obj = copy_of(status)
-    for condition in plain.get("conditions") or ():
-        condition.pop("lastHeartbeatTime", None)
-    return {key: value for key, value in plain.items() if value not in (None, [], {})}
+def _timeless(conditions: Sequence[Obj] | None) -> list[Obj]:
+    return [
+        {key: value for key, value in each.items() if key != "lastHeartbeatTime"}
+        for each in conditions or ()
+    ]
 
 
 def allocatable_of(machine: Machine) -> dict[str, str]:
@@ -196,11 +199,11 @@ def _node_info(told: NodeKnowledge) -> Obj:
     return info
 
 
-def _images(told: NodeKnowledge) -> list[Obj]:
-    largest = sorted(told.images, key=lambda image: -image.size_bytes)
+def images_status(images: Sequence[Image], most: int) -> list[Obj]:
+    largest = sorted(images, key=lambda image: -image.size_bytes)
     return [
         {"names": [*image.digests, *image.tags][:5], "sizeBytes": image.size_bytes}
-        for image in largest[: told.settings.images_in_status]
+        for image in largest[:most]
         if image.digests or image.tags
     ]
 

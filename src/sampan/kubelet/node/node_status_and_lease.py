@@ -63,13 +63,23 @@ class Heartbeat:
         self._machine, self._health, self._recorder = machine, health, recorder
         self._poked = Flag()
         self._images: list[Image] = []
-        self._node: Obj = node_object(self._knowledge())
+        keeper = context.keeper
+        self._node: Obj = keeper.node if keeper else node_object(self._knowledge())
+        self._runs = False
         self._answered_at = -PACE_SECONDS  # when the status last followed what others wrote
         self._lease: Obj | None = None
         self._known = False  # the node was in the API before this agent came
         self._tells_images_later = False
         self.registered = Flag()  # the node is in the API
         self.node_ready = Flag()
+        if keeper:
+            self.registered.set()
+            self.node_ready.set()
+
+    def leave_keeper(self) -> None:
+        """From now on it is this one that registers the node, and keeps its status and lease."""
+        self.registered.clear()
+        self.node_ready.clear()
 
     def poke(self) -> None:
         """Something that the status tells may have changed."""
@@ -87,6 +97,8 @@ class Heartbeat:
         if not self.registered.is_set() or not _is_newer(node, self._node):
             return
         self._node = node
+        if not self._runs:
+            return  # its keeper answers, or leaves
         loop = asyncio.get_running_loop()
         due = max(self._answered_at + PACE_SECONDS, loop.time())
         self._answered_at = due
@@ -113,6 +125,7 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Register, then keep the status true, until cancelled."""
+        self._runs = True
         # The runtime answers within milliseconds, or is not there: a node that is Ready should not
         # say NotReady first, neither a new one nor one whose agent was restarted.
         await self._poked_within(FIRST_WORD_SECONDS)

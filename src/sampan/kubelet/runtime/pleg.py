@@ -17,6 +17,7 @@ from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import (
     ObservedPod,
+    RuntimeEvent,
     RuntimeFailure,
     RuntimeFeatures,
     RuntimeInfo,
@@ -88,6 +89,10 @@ class Relist:
     def look_soon(self) -> None:
         self._poked.set()
 
+    async def look_once(self) -> None:
+        """For a runtime that loses no event, and is there for as long as its node."""
+        await self._check()
+
     async def watch_events(self) -> None:
         """Until cancelled: wake pods as the runtime tells of them."""
         failures = 0
@@ -107,10 +112,13 @@ class Relist:
         self._streaming, self._sure = True, False
         self._poked.set()
         async for event in self._runtime.events():
-            if not event.uid:
-                self._poked.set()
-            elif self._observations.is_news(event):
-                self._wake(event.uid)
+            self.hear(event)
+
+    def hear(self, event: RuntimeEvent) -> None:
+        if not event.uid:
+            self._poked.set()
+        elif self._observations.is_news(event):
+            self._wake(event.uid)
 
     async def _check(self) -> bool:
         try:

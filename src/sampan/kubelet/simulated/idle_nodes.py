@@ -1,44 +1,65 @@
-"""Simulated nodes that have nothing to do: registered and alive, without an agent of their own.
+"""Simulated nodes that have nothing to say of themselves: registered and alive.
 
-Job: keep their leases and the times in their statuses; wake those that something happens to.
-Invariant: a node is idle or has an agent, never both.
-Invariant: no task and no timer for a node that is idle.
+Job: keep their leases and the times in their statuses; have an agent made for those that get pods,
+    and tell of the images that came with these; leave those that something else happens to.
+Invariant: a node has no agent, or one that only looks after its pods; it is kept here for just as
+    long.
+Invariant: no task and no timer for a node that is kept here.
 Owner: whoever runs the nodes; the rest may be called from anywhere in the same event loop.
 """
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, is_deleted, labels_of, meta_of, name_of, status_of, time_text
 from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
-from sampan.kubelet.node.node_status import differs, is_ready
+from sampan.kubelet.contracts.runtime import Image
+from sampan.kubelet.node.node_status import differs, images_status, is_ready
 from sampan.kubelet.node.shared_leases import Alone, Leases
+from sampan.kubelet.settings import KubeletSettings
 
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD = 0.6180339887  # each next one is told about far from those before it
+IMAGES_SHARE = 0.2  # of the seconds between two reports: so long new images may wait
 _TIMES = ("lastHeartbeatTime", "lastTransitionTime")
+
+
+class Machines(Protocol):
+    """The nodes themselves, by their names."""
+
+    def client_of(self, name: str) -> Client: ...
+
+    def images_of(self, name: str) -> Sequence[Image]: ...
+
+    def run_pods(self, name: str) -> None:
+        """It has pods: it gets an agent that looks after them."""
+
+    def leave(self, name: str) -> None:
+        """It has to keep itself from now on."""
+
+
+class _Due(NamedTuple):
+    at: float
+    name: str
+    repeats: bool
 
 
 class IdleNodes:
     def __init__(
-        self,
-        leases: Leases,
-        client_of: Callable[[str], Client],
-        wake: Callable[[str], None],
-        clock: Clock,
-        report_seconds: float,
+        self, leases: Leases, machines: Machines, clock: Clock, report_seconds: float
     ) -> None:
-        """`client_of` a node, by its name; `wake`: it needs an agent, which it has from now on."""
-        self._leases, self._client_of, self._wake = leases, client_of, wake
+        self._leases, self._machines = leases, machines
         self._clock, self._report_seconds = clock, report_seconds
         self._nodes: dict[str, Alone] = {}
-        self._due: list[tuple[float, str]] = []  # a heap: whose status is told again, and when
-        self._added, self._joined = 0, asyncio.Event()
+        self._with_pods: set[str] = set()
+        self._due: list[_Due] = []  # a heap: whose status is told again, and when
+        self._added, self._earlier = 0, asyncio.Event()
 
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
@@ -48,56 +69,91 @@ class IdleNodes:
 
     def add(self, name: str, *, was_away: bool) -> None:
         """`was_away`: its lease was not renewed for a while."""
-        alone = self._nodes[name] = partial(self.wake, name)
+        alone = self._nodes[name] = partial(self.leave, name)
         self._leases.keep(name, alone, soon=was_away)
         self._added += 1
         share = 1.0 - self._added * SPREAD % 1.0
-        heapq.heappush(
-            self._due, (self._clock.monotonic() + share * self._report_seconds, name)
-        )  # fmt: skip
-        self._joined.set()
+        self._tell_in(share * self._report_seconds, name, repeats=True)
 
     def remove(self, name: str) -> None:
-        """It has an agent now, or is dead."""
+        """It is dead, or left."""
         self._leases.let_go(name, self._nodes.pop(name))
+        self._with_pods.discard(name)
 
-    def wake(self, name: str) -> None:
+    def run_pods(self, name: str) -> None:
+        """It has pods, perhaps for the first time."""
+        if name in self._nodes and name not in self._with_pods:
+            self._with_pods.add(name)
+            self._machines.run_pods(name)
+            self._tell_in(IMAGES_SHARE * self._report_seconds, name, repeats=False)
+
+    def leave(self, name: str) -> None:
         if name in self._nodes:
             self.remove(name)
-            self._wake(name)
+            self._machines.leave(name)
 
     def seen(self, old: Obj | None, new: Obj | None) -> None:
         """The API shows a node differently. What others wrote into its status its agent answers;
         one that somebody deleted registers itself again when its status is due."""
-        if new is None or name_of(new) not in self._nodes:
+        if old is None or new is None or name_of(new) not in self._nodes:
             return
-        if old is not None and differs(status_of(old), status_of(new)):
-            self.wake(name_of(new))
+        before, now, name = status_of(old), status_of(new), name_of(new)
+        if name in self._with_pods and now.get("images") != before.get("images"):
+            before = {**before, "images": self._images_of(name)}  # told from here
+        if differs(before, now):
+            self.leave(name)
+
+    def _images_of(self, name: str) -> list[Obj]:
+        return _shown_images(tuple(self._machines.images_of(name)))
+
+    def _tell_in(self, seconds: float, name: str, *, repeats: bool) -> None:
+        due = _Due(self._clock.monotonic() + seconds, name, repeats)
+        heapq.heappush(self._due, due)
+        if self._due[0] is due:
+            self._earlier.set()
 
     async def run(self) -> None:
         """Until cancelled: statuses are told again now and then, as the agents of others do."""
         while True:
-            if not self._due:
-                self._joined.clear()
-                await self._joined.wait()
-            await self._clock.sleep(self._due[0][0] - self._clock.monotonic())
-            due_at, name = heapq.heappop(self._due)
-            if name in self._nodes:
-                heapq.heappush(self._due, (due_at + self._report_seconds, name))
-                await self._report(name)
+            self._earlier.clear()
+            if not self._due or self._due[0].at > self._clock.monotonic():
+                await self._wait(self._due[0].at if self._due else None)
+                continue
+            due = heapq.heappop(self._due)
+            if due.name in self._nodes:
+                if due.repeats:
+                    heapq.heappush(self._due, due._replace(at=due.at + self._report_seconds))
+                await self._report(due.name, even_if_unchanged=due.repeats)
 
-    async def _report(self, name: str) -> None:
-        client, now = self._client_of(name), time_text(self._clock.now())
+    async def _wait(self, moment: float | None) -> None:
+        seconds = None if moment is None else moment - self._clock.monotonic()
         try:
-            node = await client.get(NODES, "", name)
-            told = [
-                {**each, "lastHeartbeatTime": now}
-                for each in status_of(node).get("conditions") or ()
-            ]
-            status = {"status": {"conditions": told}}
-            await client.patch(NODES, "", name, status, subresource="status")
+            async with asyncio.timeout(seconds):
+                await self._earlier.wait()
+        except TimeoutError:
+            return
+
+    async def _report(self, name: str, *, even_if_unchanged: bool) -> None:
+        client, now = self._machines.client_of(name), time_text(self._clock.now())
+        try:
+            shown = status_of(await client.get(NODES, "", name))
+            told = [{**each, "lastHeartbeatTime": now} for each in shown.get("conditions") or ()]
+            status: Obj = {"conditions": told}
+            if name in self._with_pods:
+                images = self._images_of(name)
+                if images != (shown.get("images") or []):
+                    status["images"] = images
+                elif not even_if_unchanged:
+                    return
+            await client.patch(NODES, "", name, {"status": status}, subresource="status")
         except ApiError:
-            self.wake(name)  # its agent knows what to do
+            self.leave(name)  # its agent knows what to do
+
+
+@lru_cache(maxsize=256)
+def _shown_images(images: tuple[Image, ...]) -> list[Obj]:
+    """Once for all nodes that have the same."""
+    return images_status(images, KubeletSettings("").images_in_status)
 
 
 def is_like(node: Obj, pattern: Obj, addresses: Iterable[str]) -> bool:

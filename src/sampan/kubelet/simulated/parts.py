@@ -7,7 +7,7 @@ Owner: SimulatedRuntime.
 
 import asyncio
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
 from hashlib import blake2b
@@ -67,6 +67,27 @@ class Listener:
             self._next, self._events = self._events, []
             self._next.reverse()
         return self._next.pop()
+
+
+class Hearer:
+    """Who is called with the runtime's events; as one who reads them, in the next turn of the event
+    loop."""
+
+    __slots__ = ("_events", "_hear")
+
+    def __init__(self, hear: Callable[[RuntimeEvent | None], None]) -> None:
+        self._hear = hear
+        self._events: list[RuntimeEvent | None] = []
+
+    def tell(self, event: RuntimeEvent | None) -> None:
+        if not self._events:
+            asyncio.get_running_loop().call_soon(self._pass_on)
+        self._events.append(event)
+
+    def _pass_on(self) -> None:
+        events, self._events = self._events, []
+        for event in events:
+            self._hear(event)
 
 
 class Addresses:

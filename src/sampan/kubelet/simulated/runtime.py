@@ -11,8 +11,8 @@ containers of the last one in takeover.py.
 """
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 
 from sampan.api.objects import (
@@ -42,6 +42,7 @@ from sampan.kubelet.contracts.runtime import (
 from sampan.kubelet.simulated.container_table import ContainerTable
 from sampan.kubelet.simulated.images import SimulatedImages
 from sampan.kubelet.simulated.parts import (
+    Hearer,
     Listener,
     SimulatedContainer,
     SimulatedSandbox,
@@ -66,7 +67,7 @@ class SimulatedRuntime:
         self._images = SimulatedImages(images)
         self.table = ContainerTable(clock, node_name, pod_subnets, self._images, scenario)
         self.table.tell = self._tell
-        self._listeners: list[Listener] = []
+        self._listeners: list[Listener | Hearer] = []
         self._failed: dict[tuple[str, str], int] = {}
         self._down = ""
         self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
@@ -95,6 +96,16 @@ class SimulatedRuntime:
         """A whole pod in one step, where nothing can hold it up; else nothing is done."""
         is_odd = self._down or self._pull_seconds
         return not is_odd and self.table.start_at_once(pod, log_root)
+
+    def images_now(self) -> Sequence[Image]:
+        return self._images.all()
+
+    def listen(self, hear: Callable[[RuntimeEvent | None], None]) -> Callable[[], None]:
+        """`hear` is called with each event, and with None when it goes down; until the function
+        that this returns is called."""
+        hearer = Hearer(hear)
+        self._listeners.append(hearer)
+        return partial(self._listeners.remove, hearer)
 
     # The contract.
 
@@ -279,7 +290,7 @@ class SimulatedRuntime:
         code = int(container.script.number("exec-exit-code") or 0)
         return ExecResult(code, container.script.text("exec-output").encode(), b"")
 
-    @functools.cached_property
+    @cached_property
     def local_streams(self) -> LocalStreams | None:
         from sampan.kubelet.simulated.streams import SimulatedStreams  # with the first question
 

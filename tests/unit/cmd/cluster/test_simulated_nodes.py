@@ -12,7 +12,7 @@ from sampan.client.inprocess import InProcessClient
 from sampan.cmd.cluster.nodes import NodeIdentity, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
-from sampan.cmd.settings import UpSettings
+from sampan.cmd.settings import NodeChoices, UpSettings
 from sampan.core.http.origin import Origin
 from sampan.testing.worlds.control_plane import story
 from sampan.testing.worlds.simulated_node import pod_named
@@ -25,11 +25,15 @@ LIFECYCLE = ["node-lifecycle-controller"]
 class Nodes:
     """`async with Nodes(plane) as nodes`: started, on the plane's API."""
 
-    def __init__(self, plane, folder, register=None, clock="real"):
+    def __init__(self, plane, folder, register=None, clock="real", **choices):
         self.plane = plane
         settings = UpSettings(
-            data_dir=str(folder), runtime="simulated", nodes=COUNT, clock=clock
-        )  # fmt: skip
+            data_dir=str(folder),
+            runtime="simulated",
+            nodes=COUNT,
+            clock=clock,
+            node=NodeChoices(**choices),
+        )
         progress = Progress(io.StringIO(), plane.clock)
         identity = NodeIdentity("here", ("10.0.0.1",))
         self.nodes = SimulatedNodes(settings, identity, progress, plane.clock, random.Random(1))
@@ -50,6 +54,13 @@ class Nodes:
     @property
     def agents(self):
         return set(self.nodes.runtimes)
+
+    @property
+    def kept(self):
+        return self.nodes._idle
+
+    def agent(self, node):
+        return self.nodes._kubelets[node]
 
 
 async def bound_pod(plane, name, node):
@@ -192,3 +203,115 @@ async def test_where_time_is_virtual_an_idle_node_counts_as_alive_until_it_is_ki
         await plane.clock.sleep(100)
         await leases.renew()
         assert (await renewals(plane))["node-20"] == last
+
+
+async def image_names(plane, node):
+    shown = await plane.client.get(NODES, "", node)
+    return [name for image in shown["status"].get("images") or () for name in image["names"]]
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_is_kept_with_the_idle_ones_and_tells_of_its_image(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        assert len(nodes.agent("node-30")._tasks) == 0
+        assert not await image_names(plane, "node-30")
+        await plane.clock.sleep(120)
+        assert "node-30" in nodes.kept
+        assert any("app" in name for name in await image_names(plane, "node-30"))
+        await plane.clock.sleep(600)
+        assert "node-30" in nodes.kept, "what was told of it is nothing that others wrote"
+        assert "node-30" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_sees_a_container_end_and_a_pod_deleted(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        runtime = nodes.nodes.runtimes["node-30"]
+        runtime.crash(next(iter(runtime.table.containers)))
+        await plane.clock.sleep(60)
+        pod = await plane.client.get(PODS, "default", "web")
+        assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
+        assert "running" in pod["status"]["containerStatuses"][0]["state"]
+        await plane.client.delete(PODS, "default", "web")
+        await plane.clock.sleep(60)
+        assert not (await plane.client.list(PODS, "default")).items
+        assert "node-30" in nodes.kept
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_answers_what_others_write_into_its_status(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        conditions = [{"type": "Ready", "status": "Unknown", "reason": "Rumour"}]
+        patch = {"status": {"conditions": conditions}}
+        await plane.client.patch(NODES, "", "node-30", patch, subresource="status")
+        await plane.clock.sleep(30)
+        assert "node-30" in await ready(plane)
+        assert "node-30" not in nodes.kept
+        pod = await plane.client.get(PODS, "default", "web")
+        assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_that_somebody_deleted_registers_again(plane):
+    async with Nodes(plane, "unused"):
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        await plane.client.delete(NODES, "", "node-30")
+        await plane.client.delete(LEASES, "kube-node-lease", "node-30")
+        await plane.clock.sleep(400)
+        assert "node-30" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_whose_machine_is_gone_says_nothing_more(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        await nodes.nodes.kill("node-30")
+        await plane.clock.sleep(120)
+        assert "node-30" not in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_whose_runtime_is_down_is_not_ready_until_it_is_back(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+        nodes.nodes.runtimes["node-30"].go_down("gone")
+        await plane.clock.sleep(30)
+        assert "node-30" not in await ready(plane)
+        nodes.nodes.runtimes["node-30"].come_back()
+        await plane.clock.sleep(60)
+        assert "node-30" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_who_asks_a_node_with_pods_finds_the_agent_that_runs_them(plane):
+    async with Nodes(plane, "unused") as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(300)
+        agent = nodes.agent("node-30")
+        shown = await plane.client.get(NODES, "", "node-30")
+        address = shown["status"]["addresses"][0]["address"]
+        await nodes.nodes.place_of(Origin("https", address, 10250))
+        await plane.clock.sleep(5)
+        assert nodes.agent("node-30") is agent
+        assert agent.healthy() == ""
+        assert [pod["metadata"]["name"] for pod in agent.pods()] == ["web"]
+
+
+@story(LIFECYCLE)
+async def test_one_with_pods_says_that_it_shuts_down(plane):
+    async with Nodes(plane, "unused", shutdown_seconds=10.0):
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(5)
+    shown = await plane.client.get(NODES, "", "node-30")
+    assert shown["status"]["conditions"][-1]["message"] == "node is shutting down"
+    pod = await plane.client.get(PODS, "default", "web")
+    assert pod["status"]["reason"] == "Terminated"

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from sampan.kubelet.contracts.runtime import RuntimeFailure
-from sampan.kubelet.simulated.parts import EVENTS_BOUND, Addresses, Listener, digits_of
+from sampan.kubelet.contracts.runtime import RuntimeEvent, RuntimeFailure
+from sampan.kubelet.simulated.parts import EVENTS_BOUND, Addresses, Hearer, Listener, digits_of
 
 
 def test_an_address_is_given_to_one_at_a_time_until_there_is_none():
@@ -38,3 +38,20 @@ def test_events_are_read_in_their_order_and_who_is_late_is_cut():
         return read, first, await listener.next()
 
     assert asyncio.run(story()) == ([0, 1, 2, 3, 4, 5], 0, None)
+
+
+def test_events_are_heard_in_their_order_and_not_before_what_tells_them_is_done():
+    async def story():
+        heard = []
+        hearer = Hearer(heard.append)
+        events = [RuntimeEvent("a"), RuntimeEvent("b"), None]
+        for event in events:
+            hearer.tell(event)
+        assert heard == []
+        await asyncio.sleep(0)
+        assert heard == events
+        hearer.tell(events[0])
+        await asyncio.sleep(0)
+        assert heard == [*events, events[0]]
+
+    asyncio.run(story())
