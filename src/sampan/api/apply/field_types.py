@@ -103,11 +103,11 @@ class Struct:
     def grown(self, value: Obj) -> FieldSet:
         if not value:
             return {}
-        keys = tuple(value)
-        plan = self._plans.get(keys)
-        if plan is None:
-            plan = self._plan(keys)
-        leaves, others = plan
+        keys = (*value,)
+        try:
+            leaves, others = self._plans[keys]
+        except KeyError:
+            leaves, others = self._plan(keys)
         if not others:
             return leaves
         out = leaves.copy()
@@ -133,13 +133,15 @@ class Struct:
             before = old.get(key)
             if before is value or before == value or key not in fields:
                 continue
-            if before is None:
+            if fields[key] is LEAF:
+                # A list that is always written, and empty, is None.
+                (removed if value is None else changed)[labels[key]] = {}
+            elif before is None:
                 self._came_or_went(key, value, changed)
-                continue
-            if value is None:  # a list that is always written, and empty
+            elif value is None:
                 self._came_or_went(key, before, removed)
-                continue
-            _put(labels[key], fields[key].compare(before, value), changed, removed)
+            else:
+                _put(labels[key], fields[key].compare(before, value), changed, removed)
         for key, value in old.items():
             if key not in new and key in fields:
                 self._came_or_went(key, value, removed)
@@ -217,7 +219,11 @@ class Map:
             return {}
         element = self._element
         if element is LEAF:
-            return self._grown.get(tuple(value)) or self._grown_leaves(tuple(value))
+            keys = (*value,)
+            try:
+                return self._grown[keys]
+            except KeyError:
+                return self._grown_leaves(keys)
         out: FieldSet = {".": {}}
         for key in sorted(value):
             out[f"f:{key}"] = element.grown(value[key])
@@ -293,6 +299,7 @@ class KeyedList:
         self._keys = tuple(sorted(keys))
         self._defaults = defaults  # of keys that may be left out
         self._required = required
+        self._only = self._keys[0] if len(keys) == 1 else ""
         self._labels: dict[str, str] = {}  # of items that one text tells apart
 
     def grown(self, value: list[Any]) -> FieldSet:
@@ -305,6 +312,10 @@ class KeyedList:
         return out
 
     def compare(self, old: list[Any], new: list[Any]) -> Sets:
+        if self._only:
+            was, now = _by_text(old, self._only), _by_text(new, self._only)
+            if was is not None and now is not None:
+                return self._compare_by_text(was, now)
         changed: FieldSet = {}
         removed: FieldSet = {}
         before, after = self._index(old), self._index(new)
@@ -321,6 +332,20 @@ class KeyedList:
         for label, items in before.items():
             if label not in after:
                 removed[label] = self._element.grown(items[0])
+        return _in_order(changed), _in_order(removed)
+
+    def _compare_by_text(self, before: dict[str, Any], after: dict[str, Any]) -> Sets:
+        changed: FieldSet = {}
+        removed: FieldSet = {}
+        for text, item in after.items():
+            if text not in before:
+                changed[self._text_label(text)] = self._element.grown(item)
+            elif before[text] != item:
+                sets = self._element.compare(before[text], item)
+                _put(self._text_label(text), sets, changed, removed)
+        for text, item in before.items():
+            if text not in after:
+                removed[self._text_label(text)] = self._element.grown(item)
         return _in_order(changed), _in_order(removed)
 
     def set_of(self, value: list[Any]) -> FieldSet | None:
@@ -390,10 +415,10 @@ class KeyedList:
     def _label(self, item: Any) -> str:
         if not self._keys:
             return "v:" + orjson.dumps(item).decode()
-        if len(self._keys) == 1:
-            only = item.get(self._keys[0])
+        if self._only:
+            only = item.get(self._only)
             if type(only) is str:
-                return self._labels.get(only) or self._text_label(only)
+                return self._text_label(only)
         keys = {}
         for key in self._keys:
             value = item.get(key)
@@ -404,10 +429,13 @@ class KeyedList:
         return "k:" + orjson.dumps(keys).decode()
 
     def _text_label(self, text: str) -> str:
+        try:
+            return self._labels[text]
+        except KeyError:
+            pass
         if len(self._labels) >= MOST_REMEMBERED:
             self._labels.clear()
-        label = "k:" + orjson.dumps({self._keys[0]: text}).decode()
-        self._labels[text] = label
+        label = self._labels[text] = "k:" + orjson.dumps({self._only: text}).decode()
         return label
 
     def _index(self, items: list[Any]) -> dict[str, list[Any]]:
@@ -415,6 +443,20 @@ class KeyedList:
         for item in items:
             found.setdefault(self._label(item), []).append(item)
         return found
+
+
+def _by_text(items: list[Any], key: str) -> dict[str, Any] | None:
+    """Items that one text each tells apart; None where they are others."""
+    try:
+        found = {item[key]: item for item in items}
+    except (KeyError, TypeError):
+        return None
+    if len(found) != len(items):
+        return None
+    for text in found:
+        if type(text) is not str:
+            return None
+    return found
 
 
 def _live_before(
@@ -466,7 +508,8 @@ def _in_order(found: FieldSet) -> FieldSet:
     """Neither fields nor items go by numbers here: the letters of their labels are the order."""
     if len(found) < 2:
         return found or _NONE
-    return {label: found[label] for label in sorted(found)}
+    labels = sorted(found)
+    return found if labels == [*found] else {label: found[label] for label in labels}
 
 
 def _put(label: str, sets: Sets, changed: FieldSet, removed: FieldSet) -> None:

@@ -6,6 +6,7 @@ Invariant: entries are never changed in place, and stay as they are where a writ
 """
 
 from functools import lru_cache
+from operator import itemgetter
 
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.apply.field_sets import (
@@ -38,6 +39,9 @@ _STRIPPED: FieldSet = {
     "f:kind": {},
     "f:metadata": {".": {}, **{f"f:{key}": {} for key in sorted(UNOWNED_METADATA)}},
 }
+
+
+_place = itemgetter("operation", "time", "manager", "apiVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,8 @@ class Changes:
         if sets is None:
             return None
         before: FieldSet = entry.get("fieldsV1") or {}
+        if not _meet(before, sets[0]) and not _meet(before, sets[1]):
+            return entry if before else None
         after = difference(difference(before, sets[0]), sets[1])
         if not after:
             return None
@@ -150,10 +156,15 @@ class Changes:
         root = None if new is None else self._fields.root(api_version, str(new.get("kind")))
         if new is None or live is None or root is None:
             return None
-        changed, removed = (without_server_fields(item) for item in compare(root, live, new))
-        if api_version == self._writer.api_version:
-            changed, removed = self._writer.writes(changed), self._writer.writes(removed)
-        return changed, removed
+        changed, removed = compare(root, live, new)
+        return self._ours(changed, api_version), self._ours(removed, api_version)
+
+    def _ours(self, fields: FieldSet, api_version: str) -> FieldSet:
+        """Without what is the server's, and what cannot be written through this door."""
+        if not fields:
+            return fields
+        left = without_server_fields(fields)
+        return self._writer.writes(left) if api_version == self._writer.api_version else left
 
 
 def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:
@@ -173,9 +184,9 @@ def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:
 def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
     """The entries with one more, or with what the same writer had before made larger. Its set is
     in canonical order."""
-    others = []
+    others, own = [], identity(entry)
     for item in entries:
-        if identity(item) == identity(entry):
+        if identity(item) == own:
             both = union(item.get("fieldsV1") or {}, entry["fieldsV1"])
             entry = {**entry, "fieldsV1": in_canonical_order(both)}
         else:
@@ -184,7 +195,12 @@ def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
 
 
 def without_server_fields(fields: FieldSet) -> FieldSet:
-    return difference(fields, _STRIPPED)
+    return difference(fields, _STRIPPED) if _meet(_STRIPPED, fields) else fields
+
+
+def _meet(one: FieldSet, two: FieldSet) -> bool:
+    """Have they anything in common, be it a way to different members?"""
+    return not one.keys().isdisjoint(two)
 
 
 def identity(entry: Obj) -> tuple[str, str, str, str]:
@@ -195,6 +211,12 @@ def identity(entry: Obj) -> tuple[str, str, str, str]:
 
 
 def in_order(entries: list[Obj]) -> list[Obj]:
+    try:
+        places = {*map(_place, entries)}
+        if len(places) == len(entries):  # these tell them apart
+            return sorted(entries, key=_place)
+    except (KeyError, TypeError):
+        pass  # of an old object, or sent by somebody
     return sorted(
         entries,
         key=lambda entry: (

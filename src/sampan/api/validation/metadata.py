@@ -58,8 +58,8 @@ def validate_metadata_update(new: Obj, old: Obj, path: str, errors: Errors) -> N
         why = "must not be decremented"
         errors.append(invalid_value(f"{path}.generation", generation, why))
     for key in _IMMUTABLE:
-        value = new.get(key)
-        if value != old.get(key) and (value or old.get(key)):
+        value, before = new.get(key), old.get(key)
+        if value is not before and value != before and (value or before):
             shown = "" if value is None and key in ("name", "namespace", "uid") else value
             errors.append(invalid_value(f"{path}.{key}", shown, "field is immutable"))
     _validate_shared(new, path, errors)
@@ -78,8 +78,9 @@ def validate_known_finalizers(meta: Obj, path: str, errors: Errors) -> None:
 
 def validate_labels(labels: dict[str, str], path: str, errors: Errors) -> None:
     for key, value in labels.items():
-        for wrong in names.label_key(key):
-            errors.append(invalid_value(path, key, wrong))
+        if names.qualified_name(key):
+            for wrong in names.label_key(key):
+                errors.append(invalid_value(path, key, wrong))
         for wrong in names.label_value(value or ""):
             errors.append(invalid_value(path, value, wrong))
 
@@ -179,16 +180,15 @@ def _validate_no_new_finalizers(new: Obj, old: Obj, path: str, errors: Errors) -
 
 def _validate_managed_fields(managed: list[Obj], path: str, errors: Errors) -> None:
     for index, entry in enumerate(managed):
-        operation = entry.get("operation") or ""
+        operation = entry.get("operation")
         if operation not in ("Apply", "Update"):
             why = "must be `Apply` or `Update`"
-            errors.append(invalid_value(f"{path}[{index}].operation", operation, why))
+            errors.append(invalid_value(f"{path}[{index}].operation", operation or "", why))
         fields_type = entry.get("fieldsType")
         if fields_type and fields_type != "FieldsV1":
             why = "must be `FieldsV1`"
             errors.append(invalid_value(f"{path}[{index}].fieldsType", fields_type, why))
-        manager = entry.get("manager") or ""
-        if names.size_of(manager) > 128:
+        if "manager" in entry and names.size_of(entry["manager"] or "") > 128:
             errors.append(too_long(f"{path}[{index}].manager", 128))
-        if names.size_of(entry.get("subresource") or "") > 256:
+        if "subresource" in entry and names.size_of(entry["subresource"] or "") > 256:
             errors.append(too_long(f"{path}[{index}].subresource", 256))

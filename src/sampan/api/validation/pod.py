@@ -78,12 +78,12 @@ def validate_pod_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
     _validate_mirror_unchanged(new, old, errors)
-    status, was = status_of(new), status_of(old)
+    status, was, spec = status_of(new), status_of(old), spec_of(old)
     for index, condition in enumerate(status.get("conditions") or ()):
         kind = condition.get("type") or ""
         if kind not in _SYSTEM_CONDITIONS:
             validate_with(names.qualified_name, kind, f"metadata.conditions[{index}].Type", errors)
-    if spec_of(new).get("nodeName") != spec_of(old).get("nodeName"):
+    if spec_of(new).get("nodeName") != spec.get("nodeName"):
         errors.append(field_forbidden("status.nodeName", "may not be changed directly"))
     nominated = status.get("nominatedNodeName")
     if nominated and nominated != was.get("nominatedNodeName"):
@@ -92,8 +92,10 @@ def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
     if was.get("qosClass") and quality != was["qosClass"]:
         errors.append(invalid_value("status.qosClass", quality or "", IMMUTABLE))
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        _validate_no_return(kind, status, was, spec_of(old), errors)
-    _validate_claim_statuses(status, spec_of(new), errors)
+        if kind in was:
+            _validate_no_return(kind, status, was, spec, errors)
+    if "resourceClaimStatuses" in status:
+        _validate_claim_statuses(status, spec_of(new), errors)
     _validate_ips(status, errors)
 
 
@@ -185,10 +187,10 @@ def _forbid_tokens(spec: Obj, errors: Errors) -> None:
 
 
 def _validate_mirror_unchanged(new: Obj, old: Obj, errors: Errors) -> None:
-    now, was = (
-        annotations_of(new).get(MIRROR_ANNOTATION),
-        annotations_of(old).get(MIRROR_ANNOTATION),
-    )
+    annotations, before = annotations_of(new), annotations_of(old)
+    if not annotations and not before:
+        return
+    now, was = annotations.get(MIRROR_ANNOTATION), before.get(MIRROR_ANNOTATION)
     if now == was:
         return
     field = f"metadata.annotations[{MIRROR_ANNOTATION}]"
@@ -286,10 +288,11 @@ def _has_returned(policy: str | None, end: Obj, now: Obj) -> bool:
 def _validate_ips(status: Obj, errors: Errors) -> None:
     for kind in ("podIPs", "hostIPs"):
         listed = status.get(kind) or []
-        for index, item in enumerate(listed):
-            validate_address(item.get("ip") or "", f"status.{kind}[{index}]", errors)
-        families = [found for item in listed if (found := family_of(item.get("ip") or ""))]
-        if len(families) != len(set(families)):
+        families = [family_of(item.get("ip") or "") for item in listed]
+        for index, family in enumerate(families):
+            if not family:
+                validate_address(listed[index].get("ip") or "", f"status.{kind}[{index}]", errors)
+        if len(families) > 1 and (families.count(4) > 1 or families.count(6) > 1):
             why = "may specify no more than one IP for each IP family"
             errors.append(invalid_value(f"status.{kind}", listed, why))
 

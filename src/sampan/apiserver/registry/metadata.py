@@ -11,11 +11,15 @@ from sampan.api.objects import Obj, time_text
 _NOT_ON_CREATE = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion",
                   "generation")  # fmt: skip
 
+_NOT_BY_UPDATE = ("generation", "creationTimestamp", "deletionTimestamp",
+                  "deletionGracePeriodSeconds")  # fmt: skip
+
 
 def prepare_created(obj: Obj, uid: str, now: float, has_generation: bool) -> None:
     meta = obj["metadata"]
     for field in _NOT_ON_CREATE:
-        meta.pop(field, None)
+        if field in meta:
+            del meta[field]
     meta["uid"] = uid
     meta["creationTimestamp"] = time_text(now)
     if has_generation:
@@ -25,15 +29,16 @@ def prepare_created(obj: Obj, uid: str, now: float, has_generation: bool) -> Non
 def prepare_updated(new: Obj, old: Obj) -> None:
     """Changes to the server's own fields are ignored; a uid that is given is checked elsewhere."""
     meta, before = new["metadata"], old["metadata"]
-    for field in ("generation", "creationTimestamp", "deletionTimestamp"):
-        _take(meta, before, field)
-    if "deletionGracePeriodSeconds" in before:
-        meta["deletionGracePeriodSeconds"] = before["deletionGracePeriodSeconds"]
-    else:
-        meta.pop("deletionGracePeriodSeconds", None)
-    meta.setdefault("uid", before["uid"])
+    for field in _NOT_BY_UPDATE:
+        if field in before:
+            meta[field] = before[field]
+        elif field in meta:
+            del meta[field]
+    if "uid" not in meta:
+        meta["uid"] = before["uid"]
     meta["resourceVersion"] = before["resourceVersion"]
-    meta.pop("selfLink", None)
+    if "selfLink" in meta:
+        del meta["selfLink"]
     if meta["uid"] == "":
         meta["uid"] = before["uid"]
 
@@ -47,13 +52,6 @@ def bump_generation(new: Obj, old: Obj) -> None:
     )
     if changed:
         new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
-
-
-def _take(meta: Obj, before: Obj, field: str) -> None:
-    if field in before:
-        meta[field] = before[field]
-    else:
-        meta.pop(field, None)
 
 
 def new_uid(rng: random.Random) -> str:

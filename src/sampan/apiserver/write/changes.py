@@ -48,9 +48,12 @@ def _replacement(parts: Parts, call: Call, warnings: list[str]) -> Change:
 
 def _is_stored(call: Call, new: Obj, old: Obj) -> bool:
     """Is all but its status the stored object's own, which has its defaults?"""
-    return changes_status_alone(call.resource, call.subresource) and all(
-        new.get(key) is value for key, value in old.items() if key not in _NOT_DEFAULTED
-    )
+    if not changes_status_alone(call.resource, call.subresource):
+        return False
+    for key, value in old.items():
+        if key not in _NOT_DEFAULTED and (key not in new or new[key] is not value):
+            return False
+    return True
 
 
 def _complete(call: Call, obj: Obj, has_defaults: bool = False) -> Obj:

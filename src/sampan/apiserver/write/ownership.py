@@ -170,9 +170,12 @@ class Ownership:
         if not entries:
             meta.pop("managedFields", None)
             return
-        known = {id(item) for item in entries_of(live)}
+        known = entries_of(live)
         for entry in entries:
-            if id(entry) not in known:  # made for this write: still ours to change
+            for before in known:
+                if entry is before:
+                    break
+            else:  # made for this write: still ours to change
                 entry["fieldsV1"] = self._sets.shared(entry["fieldsV1"])
         meta["managedFields"] = entries
 
@@ -303,8 +306,11 @@ def settle(new: Obj, old: Obj) -> None:
     entries, before = entries_of(new), entries_of(old)
     if not before or entries is before:
         return
-    if any(new.get(key) != old.get(key) for key in {*new, *old} if key != "metadata"):
-        return
+    for key in (*new, *old):
+        if key != "metadata":
+            value, was = new.get(key), old.get(key)
+            if value is not was and value != was:
+                return
     if _rest_of_metadata(new) == _rest_of_metadata(old) and same_but_times(entries, before):
         new["metadata"]["managedFields"] = before
 

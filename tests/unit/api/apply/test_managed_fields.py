@@ -9,6 +9,7 @@ from sampan.api.apply.managed_fields import (
     Writer,
     after_write,
     chosen_entries,
+    in_order,
     manager_from_user_agent,
     same_but_times,
 )
@@ -177,3 +178,12 @@ def test_times_alone_are_no_difference():
     assert same_but_times([one], [two])
     assert not same_but_times([one], [entry("me", {"f:b": {}})])
     assert not same_but_times([one], [])
+
+
+@pytest.mark.parametrize("absent", [(), ("time",), ("manager", "apiVersion")])
+def test_entries_of_one_writer_and_moment_are_in_the_order_of_their_doors(absent):
+    entry = {"operation": "Update", "time": "1", "manager": "me", "apiVersion": "v1"}
+    main = {key: value for key, value in entry.items() if key not in absent}
+    status = {**main, "subresource": "status"}
+    earlier = {**main, "operation": "Apply"}
+    assert in_order([status, main, earlier]) == [earlier, main, status]
