@@ -53,6 +53,11 @@ class AlikeTexts:
             self._learn(text)
         return None
 
+    def forget(self) -> None:
+        """At the end; nothing is parsed any more."""
+        while self._forms:
+            self._forms.pop().forget()
+
     def _learn(self, text: str) -> None:
         pieces = _PIECE.findall(text)
         if MARK in text or _MARK_ESCAPED in text.lower() or "".join(pieces) != text:
@@ -63,6 +68,8 @@ class AlikeTexts:
             self._forms.insert(0, _Form(shape, pieces))
         elif not known.widen(pieces):
             self._forms.remove(known)
+        for form in self._forms[FORMS:]:
+            form.forget()
         del self._forms[FORMS:]
 
 
@@ -89,7 +96,7 @@ class _Form:
         pairs = enumerate(zip(self._pieces, pieces, strict=True))
         self._slots = sorted({*self._slots, *(at for at, (old, new) in pairs if old != new)})
         self._split()
-        self._builder, self._texts = None, 0
+        self.forget()
         return len(self._slots) <= MOST_SLOTS
 
     def _split(self) -> None:
@@ -137,6 +144,11 @@ class _Form:
         starts, stops = [each.start for each in places], [each.stop for each in places]
         between = map(slice, [0, *stops], [*starts, length])
         self._layouts[length] = _Layout(itemgetter(*between), itemgetter(*places))
+
+    def forget(self) -> None:
+        if self._builder is not None:
+            self._builder.forget()
+        self._builder, self._texts = None, 0
 
     def obj(self, values: Sequence[str]) -> Obj | None:
         self._texts += 1

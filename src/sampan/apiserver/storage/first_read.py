@@ -23,3 +23,7 @@ class FirstRead:
         if obj is None:
             share_parts(item, neighbour, self._sharing)
         return item
+
+    def end(self) -> None:
+        """What was remembered of texts goes at once."""
+        self._texts.forget()

@@ -67,7 +67,13 @@ class FormBuilder:
             memory.misses = 0
         if rare:
             self._rare += rare
+            self.forget()
             self._write()
+
+    def forget(self) -> None:
+        """What it has written refers to what it was written for, and back: without this, all would
+        stay until somebody looks for garbage."""
+        self._scope.clear()
 
     def _write(self) -> None:
         self._scope: dict[str, Any] = {}

@@ -419,6 +419,7 @@ class WatchCache:
             if not page.remaining:
                 break
             start = page.entries[-1].key + "\0"
+        reading.end()
         for prefix, items in found.items():
             self.kind(prefix).load(items, revision)
         self._advance(revision)

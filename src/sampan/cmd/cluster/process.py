@@ -28,7 +28,7 @@ from sampan.core.telemetry.traces import Traces
 from sampan.version import GIT_VERSION
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-MANY_OBJECTS = 2_000_000
+MANY_OBJECTS = 300_000  # a cluster of a few objects has some 200 000; more take 0.1 s and longer
 OLDEST = 2  # generation of the garbage collector
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -140,7 +140,7 @@ def settle_memory() -> None:
     """What is there after the start stays for good, and a server makes thousands of dicts a second
     that are no garbage: looking at them after every 700 costs a sixth of a create.
     cmd/main.py put the collector off before the imports. Of a full store so much was read that
-    looking through it takes seconds, and finds nothing."""
+    looking through it holds everybody up for seconds, and finds nothing."""
     if gc.get_count()[0] < MANY_OBJECTS:
         gc.collect()
     gc.freeze()

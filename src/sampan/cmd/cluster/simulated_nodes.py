@@ -67,7 +67,6 @@ VIRTUAL_HEARTBEAT_SECONDS, VIRTUAL_REPORT_SECONDS = 36.0, 3600.0
 # Less than what makes an agent count as stuck; where time is virtual, that is counted in hours.
 MANY_RELIST_SECONDS, VIRTUAL_RELIST_SECONDS = 120.0, 3600.0
 DAY_SECONDS = 86400.0
-BOOTED_AT_ONCE = 20
 # With more nodes than this nobody reads that a pretended image was pulled: three events for each
 # pod would take longer to write, and more memory, than all else that is known about it.
 # Nor does each of so many need an agent before it has a pod.
@@ -141,22 +140,19 @@ class SimulatedNodes:
         return self._leases is not None and (lives or is_idle)
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
-        from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
-
         self._tls = tls
         metrics.memory.add("simulated nodes", lambda: [self], count=lambda: len(self._kubelets))
         with self._progress.step("nodes") as step:
             scenario = scenario_in(self._settings.node.scenario)
             pods, nodes = self._pods(clients), self._nodes(clients)
             shared = self._shared(clients, pods, nodes)
-            boot = _Boot(clients, metrics, shared, nodes, scenario)
+            boot = _Boot(clients, metrics, shared, pods, nodes, scenario)
             self._boots = boot
             await all_of([pods.synced(), nodes.synced()])
-            busy, like = self._sorted_out(pods)
-            for count, number in enumerate(busy):
-                self._boot(number, boot, pods.cache.by(NODE_INDEX, self._shapes[number].name))
-                if count % BOOTED_AT_ONCE == BOOTED_AT_ONCE - 1:
-                    await asyncio.sleep(0)  # the API is asked by others, too
+            busy, like = self._sorted_out()
+            for number in busy:
+                self._boot(number, boot, self._pods_of(self._shapes[number].name))
+                await asyncio.sleep(0)  # the API is asked by others, too
             for numbers in like:
                 await self._register(numbers, boot, nodes, step.count)
             await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()], step.count)
@@ -166,15 +162,13 @@ class SimulatedNodes:
             if shape.outages:
                 self._tasks.start("failures", self._fail(number, shape, boot))
 
-    def _sorted_out(self, pods: Informer) -> tuple[list[int], list[list[int]]]:
-        """Those that have something to do, and the others, by their shape."""
-        from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
-
+    def _sorted_out(self) -> tuple[list[int], list[list[int]]]:
+        """Those that keep themselves, and the others, by their shape."""
         if self._idle is None:
             return list(range(len(self._shapes))), []
         busy, like = [], defaultdict[str, list[int]](list)
         for number, shape in enumerate(self._shapes):
-            if not number or shape.outages or pods.cache.by(NODE_INDEX, shape.name):
+            if not number or shape.outages:
                 busy.append(number)
             else:
                 like[shape.likeness].append(number)
@@ -189,22 +183,43 @@ class SimulatedNodes:
         first, *others = numbers
         assert self._idle is not None
         name = self._shapes[first].name
-        self._boot(first, boot)
+        self._boot(first, boot, self._pods_of(name))
         await all_ready([self._kubelets[name].node_ready])
         pattern, new = self._kubelets[name].registration(), []
         for number in others:
-            node = nodes.cache.get(self._shapes[number].name)
-            if node is None:
+            each = self._shapes[number].name
+            node, pods = nodes.cache.get(each), self._pods_of(each)
+            if node is None and not pods:
                 new.append(number)
-            elif is_like(node, pattern, self._made_up_addresses(number)):
-                self._idle.add(self._shapes[number].name, was_away=True)
-            else:
-                self._boot(number, boot)
+                continue
+            await asyncio.sleep(0)  # the API is asked by others, too
+            addresses = self._made_up_addresses(number)
+            if node is None or not is_like(node, pattern, addresses, has_pods=bool(pods)):
+                self._boot(number, boot, pods)
+                continue
+            self._idle.add(each, was_away=True)
+            if not self._go_on(pods, boot):
+                self._idle.run_pods(each)
         if new:
             await self._settle(name, boot.clients, nodes)
         for begin in range(0, len(new), REGISTERED_AT_ONCE):
             await self._register_some(name, new[begin : begin + REGISTERED_AT_ONCE], boot)
             told(len(self._idle) + len(self._kubelets), len(self._shapes))
+
+    def _go_on(self, pods: Sequence[Obj], boot: "_Boot") -> bool:
+        """Whether they do without an agent. When the machine goes down they do not, where that is
+        done in order."""
+        from sampan.kubelet.simulated.takeover import needs_no_agent
+
+        if pods and chosen_settings(self._settings.node)["shutdown"]:
+            return False
+        return all(needs_no_agent(pod, boot.scenario) for pod in pods)
+
+    def _pods_of(self, name: str) -> Sequence[Obj]:
+        from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
+
+        assert self._boots is not None
+        return self._boots.pods.cache.by(NODE_INDEX, name)
 
     async def _register_some(self, pattern: str, numbers: list[int], boot: "_Boot") -> None:
         assert self._idle is not None
@@ -344,14 +359,14 @@ class SimulatedNodes:
         if node is None:
             self._idle.leave(name)  # somebody deleted it
         else:
-            self._boot(self._named[name], self._boots, kept=node)
+            self._boot(self._named[name], self._boots, self._pods_of(name), kept=node)
 
     def leave(self, name: str) -> None:
         assert self._boots is not None
         if name in self._kubelets:
             self._kubelets[name].keep_itself()
         else:
-            self._boot(self._named[name], self._boots)
+            self._boot(self._named[name], self._boots, self._pods_of(name))
 
     @property
     def _heartbeat_seconds(self) -> float:
@@ -499,6 +514,7 @@ class _Boot:
     clients: ClientMaker
     metrics: Metrics
     shared: "SharedSources"
+    pods: Informer
     nodes: Informer
     scenario: "Scenario"
 

@@ -3,8 +3,9 @@
 Job: keep their leases and the times in their statuses; have an agent made for those that get pods,
     and tell of the images that came with these; leave those that something else happens to.
 Invariant: a node has no agent, or one that only looks after its pods; it is kept here for just as
-    long.
+    long. It has none where its pods, if it has any, go on by themselves.
 Invariant: no task and no timer for a node that is kept here.
+Invariant: thousands that need an agent at once hold nobody up: they get them some at a time.
 Owner: whoever runs the nodes; the rest may be called from anywhere in the same event loop.
 """
 
@@ -12,6 +13,7 @@ import asyncio
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from sampan.api.errors import ApiError
@@ -27,6 +29,7 @@ from sampan.kubelet.settings import KubeletSettings
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD = 0.6180339887  # each next one is told about far from those before it
 IMAGES_SHARE = 0.2  # of the seconds between two reports: so long new images may wait
+AGENTS_AT_ONCE = 4  # each takes some milliseconds where there are pods to be taken over
 _TIMES = ("lastHeartbeatTime", "lastTransitionTime")
 
 
@@ -57,7 +60,8 @@ class IdleNodes:
         self._leases, self._machines = leases, machines
         self._clock, self._report_seconds = clock, report_seconds
         self._nodes: dict[str, Alone] = {}
-        self._with_pods: set[str] = set()
+        self._with_pods: set[str] = set()  # those that have an agent
+        self._waiting: dict[str, None] = {}  # for one
         self._due: list[_Due] = []  # a heap: whose status is told again, and when
         self._added, self._earlier = 0, asyncio.Event()
 
@@ -81,7 +85,20 @@ class IdleNodes:
         self._with_pods.discard(name)
 
     def run_pods(self, name: str) -> None:
-        """It has pods, perhaps for the first time."""
+        """It has pods that something happens to, perhaps for the first time."""
+        if name in self._nodes and name not in self._with_pods:
+            if not self._waiting:
+                asyncio.get_running_loop().call_soon(self._run_some)
+            self._waiting[name] = None
+
+    def _run_some(self) -> None:
+        for name in list(islice(self._waiting, AGENTS_AT_ONCE)):
+            del self._waiting[name]
+            self._run_pods_now(name)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._run_some)
+
+    def _run_pods_now(self, name: str) -> None:
         if name in self._nodes and name not in self._with_pods:
             self._with_pods.add(name)
             self._machines.run_pods(name)
@@ -156,21 +173,23 @@ def _shown_images(images: tuple[Image, ...]) -> list[Obj]:
     return images_status(images, KubeletSettings("").images_in_status)
 
 
-def is_like(node: Obj, pattern: Obj, addresses: Iterable[str]) -> bool:
+def is_like(node: Obj, pattern: Obj, addresses: Iterable[str], *, has_pods: bool = False) -> bool:
     """Ready, and as a node would say of itself that differs from `pattern` in its name and its
-    addresses only; whatever else others may have written into its metadata."""
+    addresses only, and with pods in its images; whatever else others may have written into its
+    metadata."""
     name, meta, wanted = name_of(node), meta_of(node), meta_of(pattern)
     labels = {**(wanted.get("labels") or {}), HOSTNAME: name}
     shown = [{"type": "InternalIP", "address": address} for address in addresses]
     status = {
         **status_of(pattern), "addresses": [*shown, {"type": "Hostname", "address": name}]
     }  # fmt: skip
+    told, aside = status_of(node), ("images",) if has_pods else ()
     return (
         not is_deleted(node)
-        and is_ready(status_of(node))
+        and is_ready(told)
         and _has(labels_of(node), labels)
         and _has(meta.get("annotations") or {}, wanted.get("annotations") or {})
-        and _untimed(status_of(node)) == _untimed(status)
+        and _untimed(told, aside) == _untimed(status, aside)
     )
 
 
@@ -178,9 +197,10 @@ def _has(these: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(these.get(key) == value for key, value in wanted.items())
 
 
-def _untimed(status: Obj) -> Obj:
+def _untimed(status: Obj, aside: Iterable[str]) -> Obj:
     plain = [
         {key: value for key, value in each.items() if key not in _TIMES}
         for each in status.get("conditions") or ()
     ]
-    return {**status, "conditions": plain}
+    rest = {key: value for key, value in status.items() if key not in aside}
+    return {**rest, "conditions": plain}

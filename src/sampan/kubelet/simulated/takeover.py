@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sampan.api.objects import (
     Obj,
+    annotations_of,
     is_deleted,
     labels_of,
     meta_of,
@@ -32,6 +33,8 @@ from sampan.kubelet.contracts.spec import (
     with_roles,
 )
 from sampan.kubelet.simulated.parts import digits_of
+from sampan.kubelet.simulated.scenario import Scenario
+from sampan.kubelet.simulated.script import PREFIX
 
 _ID_PREFIX = "simulated://"
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -79,7 +82,7 @@ def remains_of(pod: Obj, log_directory: str) -> Remains | None:
 def goes_on(pod: Obj) -> bool:
     """Is all that it wants there, with nothing to be timed, probed, mounted or told of it?"""
     spec, status = spec_of(pod), pod.get("status") or {}
-    if is_deleted(pod) or is_static(pod) or status.get("phase") != "Running":
+    if is_deleted(pod) or is_static(pod) or is_mirror(pod) or status.get("phase") != "Running":
         return False
     if any(spec.get(field) for field in _NEEDS_CARE):
         return False
@@ -90,6 +93,14 @@ def goes_on(pod: Obj) -> bool:
     return len(shown) == len(wanted) and all(
         _runs_as_asked(container, shown.get(container["name"]) or {}) for container in wanted
     )
+
+
+def needs_no_agent(pod: Obj, scenario: Scenario) -> bool:
+    """It goes on, and no script has anything else in mind for it."""
+    notes = scenario.annotations(
+        namespace_of(pod), name_of(pod), labels_of(pod), annotations_of(pod), uid_of(pod)
+    )
+    return not any(note.startswith(PREFIX) for note in notes) and goes_on(pod)
 
 
 def _runs_as_asked(container: Obj, shown: Obj) -> bool:

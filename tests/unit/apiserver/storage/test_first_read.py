@@ -1,6 +1,9 @@
+import gc
+
 import orjson
 
 from sampan.apiserver.storage.first_read import FirstRead
+from sampan.apiserver.storage.form_builder import _Memory
 from sampan.apiserver.storage.packing import Patterns
 from sampan.apiserver.storage.sharing import SharedValues
 from sampan.apiserver.storage.stored_form import canonical, item_from, stored_bytes
@@ -32,6 +35,23 @@ def test_every_item_is_as_if_it_had_been_parsed_by_itself():
         assert (item.key, item.revision, item.obj) == (alone.key, alone.revision, alone.obj)
         assert orjson.loads(item.data) == alone.obj
         assert item.obj["metadata"]["resourceVersion"] == str(number + 7)
+
+
+def test_nothing_of_a_read_is_left_to_the_garbage_collector():
+    """[E2] with many pods nobody looks for garbage for a long time"""
+    gc.collect()
+    gc.disable()
+    try:
+        reading = FirstRead(SharedValues(), Patterns())
+        for number in range(60):
+            reading.item(f"k{number}", stored_bytes(canonical(pod(number))), 7, None)
+        before = sum(type(each) is _Memory for each in gc.get_objects())
+        reading.end()
+        after = sum(type(each) is _Memory for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert before > 0
+    assert after == 0
 
 
 def test_pods_of_a_template_share_what_is_the_templates_or_their_nodes():

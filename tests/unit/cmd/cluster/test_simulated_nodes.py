@@ -1,5 +1,6 @@
 """Many simulated nodes: an agent is there for a node that has something to do."""
 
+import asyncio
 import io
 import random
 import ssl
@@ -14,6 +15,7 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import NodeChoices, UpSettings
 from sampan.core.http.origin import Origin
+from sampan.kubelet.simulated.idle_nodes import AGENTS_AT_ONCE
 from sampan.testing.worlds.control_plane import story
 from sampan.testing.worlds.simulated_node import pod_named
 
@@ -113,11 +115,80 @@ async def test_nodes_of_an_earlier_start_are_taken_as_they_are(plane):
     before = {each["metadata"]["name"]: each for each in (await plane.client.list(NODES)).items}
     async with Nodes(plane, "unused") as nodes:
         await plane.clock.sleep(5)
-        assert nodes.agents == {"node-00", "node-01", "node-11", "node-30"}
+        assert nodes.agents == {"node-00", "node-01", "node-11"}, "whose pods go on needs none"
         after = {each["metadata"]["name"]: each for each in (await plane.client.list(NODES)).items}
         changed = {name for name in after if after[name] != before[name]}
         assert changed == {"node-11"}
         assert after["node-11"]["metadata"]["labels"]["kubernetes.io/os"] == "linux"
+
+
+@story(LIFECYCLE)
+async def test_pods_of_an_earlier_start_go_on_until_something_happens_on_their_node(plane):
+    """with 150 000 of them nobody waits for thousands of agents"""
+    async with Nodes(plane, "unused"):
+        for name in ("stays", "goes"):
+            await bound_pod(plane, name, "node-30")
+        await plane.clock.sleep(120)
+        before = await plane.client.get(PODS, "default", "stays")
+        assert before["status"]["phase"] == "Running"
+    async with Nodes(plane, "unused") as nodes:
+        await plane.clock.sleep(600)
+        assert "node-30" not in nodes.agents
+        assert "node-30" in await ready(plane)
+        assert await plane.client.get(PODS, "default", "stays") == before
+        await plane.client.delete(PODS, "default", "goes")
+        await bound_pod(plane, "comes", "node-30")
+        await plane.clock.sleep(60)
+        left = {each["metadata"]["name"]: each for each in (await plane.client.list(PODS)).items}
+        assert left.keys() == {"stays", "comes"}
+        assert left["stays"] == before, "its container is the same, and nothing was told of it"
+        assert left["comes"]["status"]["phase"] == "Running"
+        taken = {each["status"]["podIP"] for each in left.values()}
+        assert len(taken) == 2, "an address of before is not given again"
+        await plane.clock.sleep(1)
+        assert "node-30" in nodes.agents
+
+
+@story(LIFECYCLE)
+async def test_pods_that_need_care_have_an_agent_from_the_start(plane):
+    scripted = pod_named("ends", node_name="node-30")
+    scripted["metadata"]["annotations"] = {"simulated.sampan.dev/exit-after-seconds": "900"}
+    probed = pod_named("probed", node_name="node-31")
+    probed["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["true"]}}
+    async with Nodes(plane, "unused"):
+        for pod in (scripted, probed):
+            await plane.client.create(PODS, pod, "default")
+        await plane.clock.sleep(120)
+    async with Nodes(plane, "unused") as nodes:
+        await plane.clock.sleep(1)
+        assert nodes.agents >= {"node-30", "node-31"}
+        await plane.clock.sleep(900)
+        pod = await plane.client.get(PODS, "default", "ends")
+        assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
+
+
+@story(LIFECYCLE)
+async def test_where_machines_go_down_in_order_each_with_pods_has_an_agent(plane):
+    async with Nodes(plane, "unused"):
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(120)
+    async with Nodes(plane, "unused", shutdown_seconds=30.0) as nodes:
+        await plane.clock.sleep(1)
+        assert "node-30" in nodes.agents
+
+
+@story(LIFECYCLE)
+async def test_thousands_that_need_an_agent_at_once_get_them_some_at_a_time(plane):
+    async with Nodes(plane, "unused") as nodes:
+        idle = sorted({f"node-{number:02d}" for number in range(COUNT)} - nodes.agents)
+        for name in idle:
+            nodes.kept.run_pods(name)
+        seen, turns = len(nodes.agents), []
+        while len(nodes.agents) < COUNT:
+            await asyncio.sleep(0)
+            turns.append(len(nodes.agents) - seen)
+            seen = len(nodes.agents)
+        assert max(turns) <= AGENTS_AT_ONCE
 
 
 @story(LIFECYCLE)

@@ -46,3 +46,11 @@ def test_whatever_its_agent_would_write_is_unlike():
     assert unlike(lambda other: other["metadata"]["labels"].pop("kubernetes.io/hostname"))
     assert unlike(lambda other: other["metadata"]["annotations"].clear())
     assert unlike(lambda other: other["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
+
+
+def test_its_images_are_its_pods():
+    other = node("second", "10.0.0.2")
+    other["status"]["images"] = [{"names": ["a"]}]
+    assert is_like(other, PATTERN, ["10.0.0.2"], has_pods=True)
+    other["status"]["capacity"]["cpu"] = "16"
+    assert not is_like(other, PATTERN, ["10.0.0.2"], has_pods=True)

@@ -1,8 +1,11 @@
 """What a pod's status tells of its sandbox and containers."""
 
+import pytest
+
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.contracts.spec import HASH_ANNOTATION, container_hash
-from sampan.kubelet.simulated.takeover import remains_of
+from sampan.kubelet.simulated.scenario import NOTHING, with_ends_of_jobs
+from sampan.kubelet.simulated.takeover import needs_no_agent, remains_of
 
 CONTAINER = {"name": "main", "image": "app:2"}
 READY = [{"type": "PodReadyToStartContainers", "status": "True"}]
@@ -70,3 +73,30 @@ def test_of_a_pod_that_never_began_nothing_is_left():
     pod = pod_with({"state": {"waiting": {"reason": "ContainerCreating"}}})
     pod["status"]["conditions"] = []
     assert remains_of(pod, "") is None
+
+
+def test_what_runs_as_it_was_asked_for_needs_no_agent():
+    assert needs_no_agent(pod_with(running(ready=True)), NOTHING)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pod_with(running(ready=False)),
+        pod_with(running(ready=True, image="app:1")),
+        pod_with({"state": {"waiting": {}}, "ready": False}),
+        pod_with(running(ready=True), deletionTimestamp="2026-01-01T00:00:00Z"),
+        pod_with(running(ready=True), generation=2),
+        pod_with(running(ready=True), annotations={"simulated.sampan.dev/exit-after-seconds": "9"}),
+        pod_with(running(ready=True), annotations={"kubernetes.io/config.mirror": "x"}),
+    ],
+)
+def test_whatever_an_agent_would_do_something_about_needs_one(pod):
+    assert not needs_no_agent(pod, NOTHING)
+
+
+def test_a_rule_of_the_scenario_may_have_something_in_mind_for_it():
+    job = {"batch.kubernetes.io/job-name": "x"}
+    pod = pod_with(running(ready=True), labels=job)
+    assert needs_no_agent(pod, NOTHING)
+    assert not needs_no_agent(pod, with_ends_of_jobs(NOTHING))
