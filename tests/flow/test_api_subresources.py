@@ -278,6 +278,90 @@ def test_reviews_answer_for_oneself_and_for_others(schema):
     run(schema, story)
 
 
+# A kind, and whether a write of its status may change labels, and annotations.
+_METADATA_BY_STATUS = {
+    "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas": (
+        False, False, {"matchingPrecedence": 9000, "priorityLevelConfiguration": {"name": "x"}},
+    ),
+    "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations": (
+        False, False, {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}},
+    ),
+    "/apis/networking.k8s.io/v1/servicecidrs": (False, False, {"cidrs": ["10.9.0.0/24"]}),
+    "/apis/storage.k8s.io/v1/volumeattachments": (
+        False, False,
+        {"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
+    ),
+    "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims": (
+        False, False,
+        {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "dc"}}]}},
+    ),
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies": (
+        False, False,
+        {"matchConstraints": {"resourceRules": [
+            {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+             "resources": ["deployments"]}]},
+         "validations": [{"expression": "true"}]},
+    ),
+    "/apis/apiregistration.k8s.io/v1/apiservices": (
+        False, False,
+        {"group": "example.com", "version": "v1", "groupPriorityMinimum": 9, "versionPriority": 9},
+    ),
+    DEPLOYMENTS: (
+        False, True,
+        {"selector": {"matchLabels": {"a": "b"}},
+         "template": {"metadata": {"labels": {"a": "b"}},
+                      "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+    ),
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets": (True, True, {"minAvailable": 1}),
+    PODS: (True, True, {"containers": [{"name": "c", "image": "i"}]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", _METADATA_BY_STATUS)
+def test_a_write_of_the_status_changes_the_metadata_that_its_kind_lets_it(schema, path):
+    labels, annotations, spec = _METADATA_BY_STATUS[path]
+
+    async def story(api):
+        name = "v1.example.com" if path.endswith("apiservices") else "thing"
+        await api.made(path, {"metadata": {"name": name, "labels": {"old": "1"}}, "spec": spec})
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+        meta = {"labels": {"new": "1"}, "annotations": {"new": "1"}, "ownerReferences": [owner]}
+        done = await api.patch(f"{path}/{name}/status", {"metadata": meta}, MERGE)
+        assert done.status == 200, done.obj
+        for shown in (done.obj, (await api.get(f"{path}/{name}")).obj):
+            found = shown["metadata"]
+            assert found["labels"] == ({"old": "1", "new": "1"} if labels else {"old": "1"})
+            assert ("annotations" in found) is annotations
+            if not annotations or path == PODS:
+                assert "ownerReferences" not in found
+            by_status = [
+                entry["fieldsV1"].get("f:metadata", {})
+                for entry in found["managedFields"]
+                if entry.get("subresource") == "status"
+            ]
+            assert any("f:labels" in fields for fields in by_status) is labels
+
+    run(schema, story)
+
+
+def test_a_pod_s_status_does_not_lose_of_which_spec_something_was_said(schema):
+    async def story(api):
+        await api.made(PODS, pod("web"))
+        said = {"type": "Ready", "status": "True", "observedGeneration": 1}
+        status = {"observedGeneration": 1, "conditions": [said]}
+        await api.patch(f"{PODS}/web/status", {"status": status}, MERGE)
+        shown = (await api.get(f"{PODS}/web")).obj
+        del shown["status"]["observedGeneration"]
+        mine = {"type": "Mine", "status": "True"}
+        shown["status"]["conditions"] = [{"type": "Ready", "status": "False"}, mine]
+        found = (await api.put(f"{PODS}/web/status", shown)).obj["status"]
+        assert found["observedGeneration"] == 1
+        kinds = {each["type"]: each.get("observedGeneration") for each in found["conditions"]}
+        assert kinds == {"Ready": 1, "Mine": None}
+
+    run(schema, story)
+
+
 def test_nobody_comes_in_without_credentials(schema):
     """[A1]"""
 

@@ -4,6 +4,8 @@ Job: status at creation, QoS class, field selectors, graceful deletion, binding.
 Invariant: spec.nodeName is set once, by a binding.
 """
 
+from collections.abc import Sequence
+
 from sampan.api.errors import conflict
 from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.rules import conditions
@@ -36,15 +38,30 @@ def prepare_update(new: Obj, old: Obj) -> None:
 
 
 def prepare_status(new: Obj, old: Obj) -> None:
-    """Only the status; as podStatusStrategy, owners stay, and the QoS class is never lost."""
-    meta, before = new["metadata"], old["metadata"]
-    if "ownerReferences" in before:
-        meta["ownerReferences"] = before["ownerReferences"]
-    else:
-        meta.pop("ownerReferences", None)
-    status = new.setdefault("status", {})
+    """As podStatusStrategy, the QoS class is never lost, nor of which spec something was said."""
+    status, before = new.setdefault("status", {}), old.get("status") or {}
     if not status.get("qosClass"):
-        status["qosClass"] = (old.get("status") or {}).get("qosClass") or qos_class(old)
+        status["qosClass"] = before.get("qosClass") or qos_class(old)
+    if not status.get("observedGeneration") and before.get("observedGeneration"):
+        status["observedGeneration"] = before["observedGeneration"]
+    conditions = status.get("conditions") or ()
+    if not all(condition.get("observedGeneration") for condition in conditions):
+        status["conditions"] = _with_generations(conditions, before.get("conditions") or ())
+
+
+def _with_generations(conditions: Sequence[Obj], before: Sequence[Obj]) -> list[Obj]:
+    """Those that say none have that of the one before them; of several of a type in their order."""
+    known: dict[str, list[int]] = {}
+    for condition in before:
+        generation = condition.get("observedGeneration") or 0
+        known.setdefault(condition.get("type") or "", []).append(generation)
+    found = []
+    for condition in conditions:
+        of_type = known.get(condition.get("type") or "")
+        generation = of_type.pop(0) if of_type else 0
+        is_lost = generation and not condition.get("observedGeneration")
+        found.append({**condition, "observedGeneration": generation} if is_lost else condition)
+    return found
 
 
 def grace(pod: Obj, asked: int | None) -> int:

@@ -5,6 +5,8 @@ Job: write the verdict about a request, and nothing else; keep the verdict where
 Invariant: a verdict is given through /approval alone, a certificate through /status alone.
 """
 
+from functools import partial
+
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj, status_of
@@ -19,11 +21,12 @@ from sampan.apiserver.write.update import modify_by_body
 
 async def approve(parts: Parts, user: User, call: Call) -> Answer:
     """PUT and PATCH."""
-    return await modify_by_body(parts, user, call, _keep_all_but_verdict, _validate)
+    prepare = partial(_keep_all_but_verdict, call.resource)
+    return await modify_by_body(parts, user, call, prepare, _validate)
 
 
-def _keep_all_but_verdict(new: Obj, old: Obj) -> None:
-    keep_all_but_status(new, old)
+def _keep_all_but_verdict(resource: Resource, new: Obj, old: Obj) -> None:
+    keep_all_but_status(resource, new, old)
     conditions = status_of(new).get("conditions")
     status = dict(status_of(old))
     status.pop("conditions", None)

@@ -15,6 +15,19 @@ from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
 from sampan.apiserver.registry.custom_resources import shown_item
 
+_NO_METADATA = ("annotations", "finalizers", "labels", "ownerReferences")
+# Metadata that a write of the status does not change, by kind: upstream's strategies reset it.
+NOT_BY_STATUS = {
+    "apiservices.apiregistration.k8s.io": _NO_METADATA,
+    "deployments.apps": ("labels",),
+    "flowschemas.flowcontrol.apiserver.k8s.io": _NO_METADATA,
+    "pods": ("deletionTimestamp", "ownerReferences"),
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _NO_METADATA,
+    "resourceclaims.resource.k8s.io": _NO_METADATA,
+    "servicecidrs.networking.k8s.io": _NO_METADATA,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _NO_METADATA,
+    "volumeattachments.storage.k8s.io": _NO_METADATA,
+}
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
@@ -103,18 +116,24 @@ def keep_status(new: Obj, old: Obj) -> None:
         new.pop("status", None)
 
 
-def keep_all_but_status(new: Obj, old: Obj) -> None:
+def keep_all_but_status(resource: Resource, new: Obj, old: Obj) -> None:
     for key in [*new]:
         if key not in ("apiVersion", "kind", "metadata", "status") and key not in old:
             del new[key]
     for key, value in old.items():
         if key not in ("metadata", "status"):
             new[key] = value
+    meta, before = new["metadata"], old["metadata"]
+    for key in NOT_BY_STATUS.get(resource.group_resource, ()):
+        if key in before:
+            meta[key] = before[key]
+        else:
+            meta.pop(key, None)
 
 
-def keep_custom_but_status(new: Obj, old: Obj) -> None:
+def keep_custom_but_status(resource: Resource, new: Obj, old: Obj) -> None:
     """Of a custom kind: its metadata too, but for who owns what."""
-    keep_all_but_status(new, old)
+    keep_all_but_status(resource, new, old)
     entries = new["metadata"].get("managedFields")
     new["metadata"] = {**old["metadata"]}
     if entries is None:

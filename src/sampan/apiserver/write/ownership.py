@@ -44,15 +44,11 @@ from sampan.api.schema.published import Schema, not_handled, strict_error
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.storage.sharing import Remembered, SharedValues
 from sampan.apiserver.write.decoding import expected_kind
+from sampan.apiserver.write.object_rules import NOT_BY_STATUS
 
 # Written by the server on behalf of somebody: nobody comes to own these changes.
 _UNOWNED = frozenset({"binding", "eviction"})
 _STATUS_LIKE = frozenset({"approval", "status"})
-# Metadata that a status write does not change, besides everything that is no metadata.
-_NOT_BY_STATUS = {
-    "deployments.apps": ("labels",),
-    "pods": ("deletionTimestamp", "ownerReferences"),
-}
 # All that these change, whatever else is sent. As pod/strategy.go's reset fields.
 _RESIZED = {"*": {"f:resources": None, "f:resizePolicy": None}}
 _INCLUDED: dict[str, Patterns] = {
@@ -259,7 +255,7 @@ class Ownership:
         ignored: FieldSet = {
             f"f:{key}": {} for key in root.fields if key not in ("metadata", "status")
         }
-        unchanged = _NOT_BY_STATUS.get(resource.group_resource)
+        unchanged = NOT_BY_STATUS.get(resource.group_resource)
         if unchanged:
             ignored["f:metadata"] = {f"f:{key}": {} for key in unchanged}
         return ignored

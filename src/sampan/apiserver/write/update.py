@@ -63,10 +63,10 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
 
     def prepare(new: Obj, old: Obj) -> None:
         if status and call.resource.custom is not None:
-            keep_custom_but_status(new, old)
+            keep_custom_but_status(call.resource, new, old)
             return
         if status:
-            keep_all_but_status(new, old)
+            keep_all_but_status(call.resource, new, old)
             strategy.prepare_status(new, old)
             return
         if call.resource.subresource("status") is not None:
