@@ -250,11 +250,109 @@ def test_a_token_is_good_for_its_time_and_audience(schema):
         asked = {"spec": {"token": made["status"]["token"]}}
         reviewed = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", asked)
         assert reviewed.obj["status"]["authenticated"] is True
+        await _tokens_are_good_for_whom_they_name(api, made["status"]["token"])
         foreign = await api.made(f"{ACCOUNTS}/bot/token", {"spec": {"audiences": ["vault"]}})
         other = {"authorization": f"Bearer {foreign['status']['token']}"}
         assert (await api.send("GET", PODS, user="", headers=other)).status == 401
         await LoopClock().sleep(601)
         assert (await api.send("GET", PODS, user="", headers=bearer)).status == 401
+
+    run(schema, story)
+
+
+async def _tokens_are_good_for_whom_they_name(api, token):
+    async def reviewed(token, *audiences):
+        asked = {"spec": {"token": token, "audiences": list(audiences)}}
+        return (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", asked)).obj["status"]
+
+    [issuer] = (await reviewed(token))["audiences"]
+    assert (await reviewed(token, "vault", issuer))["audiences"] == [issuer]
+    assert await reviewed(token, "vault") == {
+        "user": {},
+        "error": f'[invalid bearer token, token audiences ["{issuer}"] is invalid for the target '
+        'audiences ["vault"]]',
+    }
+
+
+def test_what_issuers_publish_may_be_kept_for_an_hour(schema):
+    async def story(api):
+        for path, kind in (
+            ("/.well-known/openid-configuration", "application/json"),
+            ("/openid/v1/jwks", "application/jwk-set+json"),
+        ):
+            reply = await api.get(path)
+            headers = dict(reply.headers)
+            assert headers["content-type"] == kind
+            assert headers["cache-control"] == "public, max-age=3600"
+
+    run(schema, story)
+
+
+def test_what_drivers_said_of_devices_goes_with_their_allocation(schema):
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+
+    async def story(api):
+        spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "dc"}}]}}
+        await api.made(claims, {"metadata": {"name": "c"}, "spec": spec})
+        device = {"driver": "d.example.com", "pool": "p", "device": "x"}
+        allocation = {"devices": {"results": [{"request": "r", **device}]}}
+        status = {"allocation": allocation, "devices": [device]}
+        done = await api.patch(f"{claims}/c/status", {"status": status}, MERGE)
+        assert [each["device"] for each in done.obj["status"]["devices"]] == ["x"]
+        done = await api.patch(f"{claims}/c/status", {"status": {"allocation": None}}, MERGE)
+        assert (done.status, done.obj["status"]) == (200, {})
+
+    run(schema, story)
+
+
+def test_a_lease_has_nothing_of_an_election_that_is_not_held(schema):
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+    async def story(api):
+        wanted = {"strategy": "OldestEmulationVersion", "preferredHolder": "b"}
+        spec = {"holderIdentity": "a", "leaseDurationSeconds": 9}
+        made = await api.made(leases, {"metadata": {"name": "l"}, "spec": {**spec, **wanted}})
+        assert made["spec"] == spec
+        done = await api.patch(f"{leases}/l", {"spec": wanted}, MERGE)
+        assert (done.status, done.obj["spec"]) == (200, spec)
+
+    run(schema, story)
+
+
+_SLICE = {"driver": "d.example.com", "nodeName": "n", "devices": [],
+          "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}  # fmt: skip
+# A path, the object without its metadata, a change, and what is said to it.
+_UPDATES = [
+    ("/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
+     {"storageClassName": "fast", "capacity": "1Gi"}, {"storageClassName": "slow"},
+     'storageClassName: Invalid value: "slow": field is immutable'),
+    ("/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
+     {"storageClassName": "fast"}, {"maximumVolumeSize": "-1"},
+     'maximumVolumeSize: Invalid value: "-1": must be greater than or equal to 0'),
+    ("/apis/resource.k8s.io/v1/deviceclasses",
+     {"spec": {}}, {"spec": {"selectors": [{"cel": {"expression": "nope("}}]}},
+     'spec.selectors[0].cel.expression: Invalid value: "nope("'),
+    ("/apis/resource.k8s.io/v1/resourceslices",
+     {"spec": _SLICE}, {"spec": {"nodeName": "m"}},
+     'spec.nodeName: Invalid value: "m": field is immutable'),
+    ("/apis/networking.k8s.io/v1/ipaddresses",
+     {"spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "s"}}},
+     {"spec": {"parentRef": {"name": "t"}}},
+     'spec.parentRef: Invalid value: {"Group":"","Resource":"services","Namespace":"default",'
+     '"Name":"t"}: field is immutable'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "obj", "change", "says"), _UPDATES)
+def test_an_update_is_checked_as_a_create_is_and_keeps_what_is_immutable(
+    schema, path, obj, change, says
+):
+    async def story(api):
+        name = "10.96.0.77" if path.endswith("ipaddresses") else "thing"
+        await api.made(path, {"metadata": {"name": name}, **obj})
+        done = await api.patch(f"{path}/{name}", change, MERGE)
+        assert done.status == 422, done.obj
+        assert says in done.obj["message"]
 
     run(schema, story)
 

@@ -21,6 +21,7 @@ _TYPES = {
     "LimitedPriorityLevelConfiguration": "NominalConcurrencyShares=0 LimitResponse:LimitResponse "
     "LendablePercent BorrowingLimitPercent",
     "NonResourceAttributes": 'Path="" Verb=""',
+    "ParentReference": 'Group="" Resource="" Namespace="" Name=""',
     "PodDisruptionBudgetSpec": "MinAvailable Selector MaxUnavailable UnhealthyPodEvictionPolicy",
     "PodResourceClaim": 'Name="" ResourceClaimName ResourceClaimTemplateName',
     "PriorityLevelConfigurationSpec": 'Type="" Limited:LimitedPriorityLevelConfiguration '

@@ -45,6 +45,13 @@ def validate_ip_address(address: Obj, errors: Errors) -> None:
             errors.append(required_value(f"spec.parentRef.{key}"))
 
 
+def validate_ip_address_update(new: Obj, old: Obj, errors: Errors) -> None:
+    now, had = (
+        internal_form("ParentReference", spec_of(each).get("parentRef")) for each in (new, old)
+    )
+    validate_immutable(now, had, "spec.parentRef", errors)
+
+
 def validate_service_range(range_: Obj, errors: Errors) -> None:
     networks = spec_of(range_).get("cidrs") or []
     if not networks:
@@ -83,5 +90,5 @@ POD_TEMPLATE = Rules(
     names.dns_subdomain, validate_template_object, same_rules(validate_template_object)
 )
 CONTROLLER_REVISION = Rules(names.dns_subdomain, validate_revision, validate_revision_update)
-IP_ADDRESS = Rules(address_name, validate_ip_address)
+IP_ADDRESS = Rules(address_name, validate_ip_address, validate_ip_address_update)
 SERVICE_CIDR = Rules(names.dns_subdomain, validate_service_range, validate_service_range_update)

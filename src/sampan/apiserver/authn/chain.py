@@ -110,6 +110,19 @@ class Authentication:
             return None
         return sessions.make_code(credential)
 
+    async def reviewed_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> tuple[User, list[str]]:
+        """Whose it is, and for which of the audiences it is good. Raises BadToken."""
+        user, wanted = await self.token_user(token, audiences), audiences or self._audiences
+        good: tuple[str, ...] = self._audiences
+        signer = self._with.signer
+        if signer is not None and token.count(".") == 2 and signer.issued(token):
+            claims = signer.claims(token, self._clock.now())
+            good = good if claims.legacy_secret else tuple(claims.audiences)
+        # A webhook that takes a token for others than us has said so itself.
+        return user, [each for each in wanted if each in good] or list(wanted)
+
     async def token_user(self, token: str, audiences: tuple[str, ...] = ()) -> User:
         """Raises BadToken."""
         wanted = audiences or self._audiences
@@ -139,14 +152,16 @@ class Authentication:
 
     async def _local(self, token: str, audiences: tuple[str, ...]) -> User | None:
         """Static tokens, service accounts, bootstrap tokens: what this server knows itself."""
-        with_ = self._with
-        if with_.token_file is not None:
+        with_, is_for_us = self._with, self._is_for_us(audiences)
+        if with_.token_file is not None and is_for_us:
             user = with_.token_file.user(token)
             if user is not None:
                 return user
         signer, now = with_.signer, self._clock.now()
         if signer is not None and token.count(".") == 2 and signer.issued(token):
             claims = signer.claims(token, now)
+            if claims.legacy_secret and not is_for_us:
+                return None
             try:
                 user = checked_user(claims, audiences, self._lookup, now, token)
             except InvalidatedToken:
@@ -157,19 +172,23 @@ class Authentication:
                 where = (claims.namespace, claims.service_account)
                 self._used.noted_legacy(claims, self._lookup("serviceaccounts", *where))
             return user
-        if with_.bootstrap_tokens:
+        if with_.bootstrap_tokens and is_for_us:
             return bootstrap_user(token, self._lookup, now)
         return None
 
     async def _outside(self, token: str, audiences: tuple[str, ...]) -> User | None:
         with_ = self._with
-        if with_.issuers is not None:
+        if with_.issuers is not None and self._is_for_us(audiences):
             user = await with_.issuers.user(token)
             if user is not None:
                 return user
         if with_.webhook is not None:
             return await with_.webhook.user(token, audiences)
         return None
+
+    def _is_for_us(self, audiences: tuple[str, ...]) -> bool:
+        """What names no audience is good for this server, and for nobody else."""
+        return not self._audiences or bool(set(audiences) & set(self._audiences))
 
     async def _bearer(self, header: str) -> User:
         scheme, _, token = header.partition(" ")

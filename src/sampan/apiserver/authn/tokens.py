@@ -186,6 +186,11 @@ class TokenSigner:
         }
 
 
+def _quoted(words: Sequence[str]) -> str:
+    """As Go prints a list of texts."""
+    return f"[{' '.join(orjson.dumps(word).decode() for word in words)}]"
+
+
 def checked_user(
     claims: Claims, audiences: Sequence[str], lookup: Lookup, now: float, token: str = ""
 ) -> User:
@@ -193,7 +198,8 @@ def checked_user(
     if claims.legacy_secret:
         _check_legacy(claims, lookup, token)
     elif not set(audiences) & set(claims.audiences):
-        raise BadToken(f"token audiences {list(claims.audiences)} is invalid for this server")
+        meant, wanted = (_quoted(each) for each in (claims.audiences, audiences))
+        raise BadToken(f"token audiences {meant} is invalid for the target audiences {wanted}")
     account = lookup("serviceaccounts", claims.namespace, claims.service_account)
     if account is None or uid_of(account) != claims.service_account_uid:
         raise BadToken("the service account of the token has been deleted")

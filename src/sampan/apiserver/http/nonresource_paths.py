@@ -6,6 +6,8 @@ Job: one reply per path; None where there is nothing.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+import orjson
+
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
@@ -22,6 +24,9 @@ from sampan.core.metrics import Metrics
 
 Document = Callable[[str], Awaitable[Obj | None]]  # of what follows its path; raises ApiError
 Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
+_HOUR = ("cache-control", "public, max-age=3600")
+_OPENID = (("content-type", "application/json"), _HOUR)
+_KEYS = (("content-type", "application/jwk-set+json"), _HOUR)
 _METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 
 
@@ -75,9 +80,10 @@ class Documents:
             case "/":
                 return replies.object_reply({"paths": self._paths()})
             case "/.well-known/openid-configuration" if self._signer is not None:
-                return replies.object_reply(_openid(self._signer))
+                return Response(200, _OPENID, orjson.dumps(_openid(self._signer)))
             case "/openid/v1/jwks" if self._signer is not None:
-                return replies.object_reply({"keys": self._signer.public_jwks()})
+                keys = {"keys": self._signer.public_jwks()}
+                return Response(200, _KEYS, orjson.dumps(keys))
         return None
 
     def _discovery_document(self, request: Request) -> Response | None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import custom_of
-from sampan.api.objects import Obj, annotations_of, time_text
+from sampan.api.objects import Obj, annotations_of, spec_of, time_text
 from sampan.api.resources import Resource
 from sampan.apiserver.registry import custom_resource_definitions, jobs, namespaces, pods, services
 from sampan.apiserver.registry.custom_resources import strategy_of
@@ -117,6 +117,36 @@ def _next_template_generation(new: Obj, old: Obj) -> None:
     annotations[_TEMPLATE_GENERATION] = str(number if same else number + 1)
 
 
+# Of coordinated leader election, which is off: as upstream, they are dropped unless in use.
+_ELECTION = ("strategy", "preferredHolder")
+
+
+def _drop_election(new: Obj, old: Obj | None = None) -> None:
+    for key in _ELECTION:
+        if old is None or spec_of(old).get(key) is None:
+            spec_of(new).pop(key, None)
+
+
+def _drop_freed_devices(new: Obj, old: Obj) -> None:
+    """What drivers said of devices that the claim no longer has goes with them."""
+    status = new.get("status") or {}
+    freed = _allocated_devices(old) - _allocated_devices(new)
+    if freed and status.get("devices"):
+        kept = [each for each in status["devices"] if _device_of(each) not in freed]
+        new["status"] = {**status, "devices": kept}
+        if not kept:
+            del new["status"]["devices"]
+
+
+def _allocated_devices(claim: Obj) -> set[tuple[str, ...]]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return {_device_of(each) for each in (allocation.get("devices") or {}).get("results") or ()}
+
+
+def _device_of(entry: Obj) -> tuple[str, ...]:
+    return tuple(str(entry.get(key)) for key in ("driver", "pool", "device"))
+
+
 _OWN = {
     "pods": pods.STRATEGY,
     "services": services.STRATEGY,
@@ -144,6 +174,10 @@ _OWN = {
     "certificatesigningrequests.certificates.k8s.io": Strategy(
         fields={"spec.signerName": path_getter("spec", "signerName")}
     ),
+    "leases.coordination.k8s.io": Strategy(
+        prepare_create=_drop_election, prepare_update=_drop_election
+    ),
+    "resourceclaims.resource.k8s.io": Strategy(prepare_status=_drop_freed_devices),
     "resourceslices.resource.k8s.io": Strategy(
         fields={
             "spec.nodeName": path_getter("spec", "nodeName"),

@@ -31,12 +31,11 @@ async def token_review(parts: Parts, user: User, call: Call) -> Answer:
         raise BadRequest("token is required for TokenReview in authentication")
     audiences = tuple(spec.get("audiences") or ())
     try:
-        found = await parts.authentication.token_user(spec["token"], audiences)
+        found, good = await parts.authentication.reviewed_token(spec["token"], audiences)
     except BadToken as error:
-        review["status"] = {"user": {}, "error": str(error)}
+        review["status"] = {"user": {}, "error": f"[invalid bearer token, {error}]"}
         return Answer(review, code=201)
-    shown = list(audiences or parts.settings.token_audiences)
-    review["status"] = {"authenticated": True, "user": user_info(found), "audiences": shown}
+    review["status"] = {"authenticated": True, "user": user_info(found), "audiences": good}
     return Answer(review, code=201)
 
 

@@ -28,7 +28,10 @@ MANAGER = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 MOST_PER_SUBSET = 1000
-_NOT_MIRRORED = "kubectl.kubernetes.io/last-applied-configuration"
+_NOT_MIRRORED = frozenset({
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    "kubectl.kubernetes.io/last-applied-configuration",
+})  # fmt: skip
 
 
 def endpointslice_mirroring_controller() -> Controller:
@@ -98,7 +101,7 @@ def _endpoint(address: Obj, ready: bool) -> Obj:
 
 def _slice(endpoints: Obj, family: str, ports: Sequence[Obj], found: Sequence[Obj]) -> Obj:
     labels = {**labels_of(endpoints), SERVICE_NAME: name_of(endpoints), MANAGED_BY: MANAGER}
-    kept = {k: v for k, v in annotations_of(endpoints).items() if k != _NOT_MIRRORED}
+    kept = {k: v for k, v in annotations_of(endpoints).items() if k not in _NOT_MIRRORED}
     return {
         "apiVersion": ENDPOINT_SLICES.api_version,
         "kind": ENDPOINT_SLICES.kind,

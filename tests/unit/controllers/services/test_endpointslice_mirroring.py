@@ -54,3 +54,12 @@ def test_what_is_not_to_be_mirrored_is_not():
         plan(None, SERVICE, [old]),
     ):
         assert [type(one) for one in found.actions] == [Delete]
+
+
+def test_annotations_are_mirrored_but_for_those_about_the_endpoints_themselves():
+    given = endpoints("10.0.0.1")
+    own = ("endpoints.kubernetes.io/last-change-trigger-time",
+           "kubectl.kubernetes.io/last-applied-configuration")  # fmt: skip
+    given["metadata"]["annotations"] = {"mine": "yes", **dict.fromkeys(own, "x")}
+    [wanted] = mirrored_slices(given)
+    assert wanted["metadata"]["annotations"] == {"mine": "yes"}

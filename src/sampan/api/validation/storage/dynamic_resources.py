@@ -14,9 +14,9 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_choice, validate_with
+from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
-from sampan.api.validation.rules import Rules
+from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.storage.device_claim_status import validate_claim_status
 
 Errors = list[FieldError]
@@ -38,11 +38,24 @@ def validate_claim_template(template: Obj, errors: Errors) -> None:
 
 
 def validate_slice(slice_: Obj, errors: Errors) -> None:
-    spec = spec_of(slice_)
+    _validate_slice(spec_of(slice_), None, errors)
+
+
+def validate_slice_update(new: Obj, old: Obj, errors: Errors) -> None:
+    """Whose devices they are, and where, does not change."""
+    _validate_slice(spec_of(new), spec_of(old), errors)
+
+
+def _validate_slice(spec: Obj, before: Obj | None, errors: Errors) -> None:
     validate_csi_driver(spec.get("driver") or "", "spec.driver", errors)
     pool = spec.get("pool") or {}
     if not pool.get("name"):
         errors.append(required_value("spec.pool.name"))
+    if before is not None:
+        had = (before.get("pool") or {}).get("name")
+        validate_immutable(pool.get("name"), had, "spec.pool.name", errors)
+        for key in ("driver", "nodeName"):
+            validate_immutable(spec.get(key), before.get(key), f"spec.{key}", errors)
     given = [
         key
         for key in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
@@ -133,7 +146,7 @@ def _validate_expression(expression: str, path: str, errors: Errors) -> None:
         errors.append(invalid_value(path, expression, trouble))
 
 
-DEVICE_CLASS = Rules(names.dns_subdomain, validate_device_class)
+DEVICE_CLASS = Rules(names.dns_subdomain, validate_device_class, same_rules(validate_device_class))
 CLAIM = Rules(names.dns_subdomain, validate_claim, validate_same_spec, validate_claim_status)
 CLAIM_TEMPLATE = Rules(names.dns_subdomain, validate_claim_template, validate_same_spec)
-SLICE = Rules(names.dns_subdomain, validate_slice)
+SLICE = Rules(names.dns_subdomain, validate_slice, validate_slice_update)

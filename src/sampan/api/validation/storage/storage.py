@@ -13,8 +13,10 @@ from sampan.api.errors import (
     too_long,
 )
 from sampan.api.objects import Obj, spec_of, status_of
+from sampan.api.quantity import canonical, value_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import (
+    NOT_NEGATIVE,
     validate_choice,
     validate_immutable,
     validate_optional_choice,
@@ -149,6 +151,16 @@ def validate_capacity(capacity: Obj, errors: Errors) -> None:
     name = capacity.get("storageClassName") or ""
     validate_with(names.dns_subdomain, name, "storageClassName", errors)
     validate_label_selector(capacity.get("nodeTopology"), "nodeTopology", errors)
+    for key in ("capacity", "maximumVolumeSize"):
+        if capacity.get(key) is not None and value_of(capacity[key]).nanos < 0:
+            errors.append(invalid_value(key, canonical(capacity[key]), NOT_NEGATIVE))
+
+
+def validate_capacity_update(new: Obj, old: Obj, errors: Errors) -> None:
+    """What the driver was asked for does not change."""
+    validate_capacity(new, errors)
+    for key in ("nodeTopology", "storageClassName"):
+        validate_immutable(new.get(key), old.get(key), key, errors)
 
 
 def validate_attributes_class(attributes: Obj, errors: Errors) -> None:
@@ -172,7 +184,7 @@ VOLUME_ATTACHMENT = Rules(
     validate_attachment_update,
     validate_attachment_status,
 )
-CAPACITY = Rules(names.dns_subdomain, validate_capacity)
+CAPACITY = Rules(names.dns_subdomain, validate_capacity, validate_capacity_update)
 ATTRIBUTES_CLASS = Rules(
     names.dns_subdomain, validate_attributes_class, validate_attributes_class_update
 )
