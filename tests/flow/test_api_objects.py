@@ -430,3 +430,43 @@ def deployment(name, replicas):
     template = {"metadata": {"labels": labels}, "spec": pod(name)["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     return {"metadata": {"name": name}, "spec": spec}
+
+
+def _but_identity(pod):
+    own = ("name", "uid", "resourceVersion")
+    return {**pod, "metadata": {k: v for k, v in pod["metadata"].items() if k not in own}}
+
+
+def test_the_fourth_pod_of_a_template_is_made_as_the_first(schema):
+    """Whatever is known of those before it."""
+    limits = {"limits": {"cpu": "1000m", "memory": "1Mi"}}
+    template = pod("")["spec"] | {"tolerations": [{"key": "a", "operator": "Exists"}]}
+    template["containers"] = [{**template["containers"][0], "resources": limits, "odd": 1}]
+    known = template | {"containers": [{**template["containers"][0]}]}
+    del known["containers"][0]["odd"]
+    wrong = known | {"dnsPolicy": "Never heard of"}
+    mirror = {"kubernetes.io/config.mirror": "x"}
+
+    async def outcome(api, name, spec, **meta):
+        body = pod(name) | {"spec": spec}
+        body["metadata"] |= meta
+        answer = await api.post(PODS, body)
+        told = answer.headers.get("warning", "")
+        if answer.status == 201:
+            return _but_identity(answer.obj), told
+        return answer.status, answer.obj["message"].replace(name, "NAME"), told
+
+    async def story(api):
+        for spec, words in ((known, ""), (template, "unknown field"), (wrong, "dnsPolicy")):
+            outcomes = [await outcome(api, f"a{i}", spec) for i in range(4)]
+            assert outcomes == outcomes[:1] * 4
+            assert words in f"{outcomes[0][1]}"
+            for item in (await api.get(PODS)).obj["items"]:
+                await api.delete(f"{PODS}/{item['metadata']['name']}")
+        # A good spec, but not with this annotation, this name or these labels.
+        assert (await outcome(api, "a5", known, annotations=mirror))[0] == 422
+        assert (await outcome(api, "A_5", known))[0] == 422
+        assert (await outcome(api, "a5", known, labels={"a": "?"}))[0] == 422
+        assert "hostname" in (await outcome(api, "a.b", known))[1]
+
+    run(schema, story)

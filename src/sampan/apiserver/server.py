@@ -81,6 +81,7 @@ from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import Told, WatchCache
 from sampan.apiserver.watch.weights import weigh_server
+from sampan.apiserver.write.alike_pods import AlikePods
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
 from sampan.apiserver.write.lease_renewals import LeaseRenewals
@@ -181,11 +182,13 @@ class ApiServer:
 
     def _parts(self, schema: Schema, may: Authorization) -> Parts:
         settings, clock = self._settings, self._clock
+        ownership = Ownership(schema, self._kinds)
         return Parts(
             registry=self._registry,
             schema=schema,
             strategies=Strategies(settings, self._stateful_strategies()),
-            ownership=Ownership(schema, self._kinds),
+            ownership=ownership,
+            alike_pods=AlikePods(schema, ownership),
             conversions=self._plugins.conversions,
             authentication=Authentication(
                 self._authenticators,

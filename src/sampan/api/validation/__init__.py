@@ -7,6 +7,7 @@ To add a kind: a file beside this one with a `RULES`, and a line in kinds.py.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import FieldError, type_invalid
@@ -37,16 +38,27 @@ def validate_create(
     said = [] if warnings is None else warnings
 
     def run(errors: list[FieldError]) -> None:
-        if rules.has_identity:
-            meta = meta_of(obj)
-            validate_metadata(meta, resource.namespaced, rules.name, "metadata", errors)
-            _validate_finalizers(resource, meta, errors)
+        _validate_identity(resource, rules, obj, errors)
         rules.create(obj, errors)
         custom = custom_of(resource)
         if custom is not None:
             errors += object_errors(custom, obj, None, said)
 
     return _gather(run)
+
+
+def validate_identity(resource: Resource, obj: Obj) -> list[FieldError]:
+    """Of a new object whose other parts are known to be good."""
+    return _gather(partial(_validate_identity, resource, rules_of(resource), obj))
+
+
+def _validate_identity(
+    resource: Resource, rules: Rules, obj: Obj, errors: list[FieldError]
+) -> None:
+    if rules.has_identity:
+        meta = meta_of(obj)
+        validate_metadata(meta, resource.namespaced, rules.name, "metadata", errors)
+        _validate_finalizers(resource, meta, errors)
 
 
 def validate_update(

@@ -42,8 +42,13 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 def pod_warnings(new: Obj, old: Obj | None) -> Iterator[str]:
     if old is None:
-        yield from name_in_pods(name_of(new), hostname=True)
+        yield from name_warnings(new)
     yield from template_warnings(new, "")
+
+
+def name_warnings(pod: Obj) -> Iterator[str]:
+    """Of a new pod: all that does not come from its template."""
+    return name_in_pods(name_of(pod), hostname=True)
 
 
 def template_warnings(template: Obj, path: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")  # a
 
 
 def prepare_create(pod: Obj) -> None:
-    status: Obj = {"phase": "Pending", "qosClass": qos_class(pod)}
+    status = first_status(qos_class(pod))
     if (pod.get("spec") or {}).get("schedulingGates"):
         status["conditions"] = [
             {
@@ -31,6 +31,11 @@ def prepare_create(pod: Obj) -> None:
             }
         ]
     pod["status"] = status
+
+
+def first_status(quality: str) -> Obj:
+    """Of a pod that nothing keeps from being scheduled."""
+    return {"phase": "Pending", "qosClass": quality}
 
 
 def prepare_update(new: Obj, old: Obj) -> None:

@@ -40,15 +40,20 @@ class Remembered:
         return found
 
     def keep(self, text: bytes, value: Any) -> None:
+        if self.comes_again(text):
+            self._put(text, value)
+
+    def comes_again(self, text: bytes) -> bool:
+        """Whether it is known to have come before, and short enough to be remembered."""
         if len(text) > VALUE_BYTES:
-            return
+            return False
         mark = hash(text)
         if mark in self._seen:
-            self._put(text, value)
-            return
+            return True
         if len(self._seen) >= SEEN:
             self._seen.clear()
         self._seen.add(mark)
+        return False
 
     def _put(self, text: bytes, value: Any) -> None:
         if self._young_bytes >= self._limit_bytes:

@@ -11,19 +11,21 @@ from sampan.api.custom.custom_version import custom_of
 from sampan.api.defaults import apply_defaults
 from sampan.api.errors import AlreadyExists, Failure, forbidden
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import validate_create
+from sampan.api.validation import validate_create, validate_identity
 from sampan.api.warnings import warnings_of
+from sampan.api.warnings.pods import name_warnings
 from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import names
 from sampan.apiserver.registry.generic import Terms, answer_of
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
+from sampan.apiserver.registry.pods import first_status
 from sampan.apiserver.registry.strategy import Contents
-from sampan.apiserver.write.decoding import decode_body
+from sampan.apiserver.write.decoding import decode_body, decode_with_spec
 from sampan.apiserver.write.ensure import ensure
 from sampan.apiserver.write.object_rules import (
+    WarningsCarried,
     as_stored,
-    carry_warnings,
     check_namespace,
     clear_status,
     refuse,
@@ -35,7 +37,7 @@ from sampan.core.tasks import all_of
 
 async def create(parts: Parts, user: User, call: Call) -> Answer:
     warnings: list[str] = []
-    with carry_warnings(warnings):
+    with WarningsCarried(warnings):
         return await _create(parts, user, call, warnings)
 
 
@@ -47,11 +49,16 @@ async def _create(parts: Parts, user: User, call: Call, warnings: list[str]) -> 
     now = parts.clock.now()
 
     def read() -> Obj:
-        obj = decode_body(parts.schema, call, warnings)
+        known = parts.alike_pods.read(call)
+        if known is None:
+            obj = decode_body(parts.schema, call, warnings)
+        else:
+            obj = decode_with_spec(parts.schema, call, known.text, warnings)
         _check_definition(call, obj)
         _name(parts, call, obj)
-        apply_defaults(resource, obj)
-        parts.ownership.created(user, call, obj, now)
+        if known is None:
+            apply_defaults(resource, obj)
+        parts.ownership.created(user, call, obj, now, None if known is None else known.fields)
         return obj
 
     obj = await parts.beside(weight_of(call), read)
@@ -88,9 +95,19 @@ def _check(parts: Parts, call: Call, obj: Obj, warnings: list[str]) -> None:
     if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
         clear_status(parts.schema, resource, obj)
         apply_defaults(resource, obj)
+    text = parts.alike_pods.judged_by(resource, obj)
+    qos_class = parts.alike_pods.qos_class(text)
+    if qos_class:  # as others that were good
+        obj["status"] = first_status(qos_class)
+        refuse(resource, obj, validate_identity(resource, obj), warnings)
+        warnings += name_warnings(obj)
+        return
     strategy.prepare_create(obj)
     refuse(resource, obj, validate_create(resource, obj, warnings), warnings)
-    warnings += warnings_of(resource, obj, None)
+    found = warnings_of(resource, obj, None)
+    if text is not None and not found:
+        parts.alike_pods.note_good(text, obj["status"]["qosClass"])
+    warnings += found
 
 
 def _check_definition(call: Call, obj: Obj) -> None:

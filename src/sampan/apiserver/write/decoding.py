@@ -4,6 +4,8 @@ Job: kind and version must fit; unknown and duplicate fields by fieldValidation.
 Invariant: what comes out shares nothing with what came in.
 """
 
+import orjson
+
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.errors import BadRequest, invalid, invalid_value
@@ -26,6 +28,15 @@ def decode_body(schema: Schema, call: Call, warnings: list[str]) -> Obj:
     """Raises BadRequest."""
     api_version, kind = expected_kind(call.resource, call.subresource)
     return check_body(schema, call, api_version, kind, call.body, warnings)
+
+
+def decode_with_spec(schema: Schema, call: Call, spec: bytes, warnings: list[str]) -> Obj:
+    """The same where the spec is decoded already. Raises BadRequest."""
+    api_version, kind = expected_kind(call.resource, call.subresource)
+    body = {**call.body, "spec": {}}
+    obj = check_body(schema, call, api_version, kind, body, warnings)
+    obj["spec"] = orjson.loads(spec)
+    return obj
 
 
 def check_body(

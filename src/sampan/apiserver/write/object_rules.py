@@ -4,8 +4,7 @@ Job: names and namespace as the URL has them; what a write leaves as it was; the
     speaks; the Status that tells of a deletion.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from sampan.api import convert
 from sampan.api.calls import Call, Item
@@ -54,14 +53,20 @@ def refuse(
         raise error
 
 
-@contextmanager
-def carry_warnings(warnings: list[str]) -> Iterator[None]:
+class WarningsCarried:
     """What was found worth a warning is told with a refusal too."""
-    try:
-        yield
-    except ApiError as error:
-        error.warnings = [*dict.fromkeys(warnings), *error.warnings]
-        raise
+
+    __slots__ = ("_warnings",)
+
+    def __init__(self, warnings: list[str]) -> None:
+        self._warnings = warnings
+
+    def __enter__(self) -> None:
+        """Nothing is known yet."""
+
+    def __exit__(self, _kind: object, error: object, _traceback: object) -> None:
+        if isinstance(error, ApiError):
+            error.warnings = [*dict.fromkeys(self._warnings), *error.warnings]
 
 
 def check_namespace(call: Call, meta: Obj) -> None:

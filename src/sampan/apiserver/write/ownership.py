@@ -40,6 +40,7 @@ from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required_value
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, copy_of, time_text
+from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema, not_handled, strict_error
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.storage.sharing import Remembered, SharedValues
@@ -71,17 +72,30 @@ class Ownership:
         self._created = Remembered()
         self._by_skeleton: dict[Hashable, FieldSet] = {}
 
-    def created(self, user: User, call: Call, obj: Obj, now: float) -> None:
-        """Of an object with its defaults, before admission has changed it (as upstream)."""
+    def created(
+        self, user: User, call: Call, obj: Obj, now: float, of_spec: FieldSet | None = None
+    ) -> None:
+        """Of an object with its defaults, before admission has changed it (as upstream).
+        `of_spec`: what is owned of its spec, where that is known."""
         if call.options.patch_type == "apply":
             return  # `applied` has done it
         meta = obj["metadata"]
         meta.pop("managedFields", None)
         writer = self._writer(user, call, now)
         is_custom = call.resource.custom is not None  # a definition may change
-        fields = (self._fields_by_text if is_custom else self._created_fields)(obj, writer)
+        if of_spec is not None:
+            rest = {key: value for key, value in obj.items() if key != "spec"}
+            fields = {**self._created_fields(rest, writer), "f:spec": of_spec}
+        else:
+            fields = (self._fields_by_text if is_custom else self._created_fields)(obj, writer)
         if fields:
             meta["managedFields"] = [new_entry(writer, UPDATE, fields)]
+
+    def fields_of_new(self, resource: Resource, obj: Obj) -> FieldSet:
+        """All that whoever creates it owns."""
+        call = Call("create", resource)
+        writer = Writer("", resource.api_version, "", "", self._ignored_through(call))
+        return self._first_fields(obj, writer)
 
     def _created_fields(self, obj: Obj, writer: Writer) -> FieldSet:
         """All that its maker owns. The same for all that are made from one template, but for what

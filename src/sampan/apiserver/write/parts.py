@@ -18,6 +18,7 @@ from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.write.alike_pods import AlikePods
 from sampan.apiserver.write.ownership import Ownership
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -36,6 +37,7 @@ class Parts:
     schema: Schema
     strategies: Strategies
     ownership: Ownership
+    alike_pods: AlikePods
     conversions: Conversions
     authentication: Authentication
     authorization: Authorization

@@ -20,8 +20,8 @@ from sampan.apiserver.registry.metadata import bump_generation, prepare_updated
 from sampan.apiserver.write.changes import Change, change_of
 from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
+    WarningsCarried,
     as_stored,
-    carry_warnings,
     in_version_of,
     keep_all_but_status,
     keep_custom_but_status,
@@ -82,7 +82,7 @@ async def modify_by_body(
 ) -> Answer:
     """PUT and PATCH, by what the call sends."""
     warnings: list[str] = []
-    with carry_warnings(warnings):
+    with WarningsCarried(warnings):
         change = await parts.beside(
             weight_of(call), partial(change_of, parts, user, call, warnings)
         )
@@ -147,7 +147,7 @@ def _storage_error(call: Call) -> str:
 
 def _change(parts: Parts, user: User, call: Call, what: Modification, old: Obj) -> Obj:
     new = what.change(old)
-    _check_based_on(call, new, old, parts.strategies.of(call.resource).unconditional_update)
+    _check_based_on(parts, call, new, old)
     parts.ownership.updated(user, call, new, old, parts.clock.now())
     return new
 
@@ -157,7 +157,7 @@ def _check(parts: Parts, call: Call, what: Modification, new: Obj, old: Obj) -> 
     resource = call.resource
     prepare_updated(new, old)
     what.prepare(new, old)
-    if parts.strategies.of(resource).has_generation and not call.subresource:
+    if not call.subresource and parts.strategies.of(resource).has_generation:
         bump_generation(new, old)
     settle(new, old)
     warnings: list[str] = []
@@ -165,19 +165,19 @@ def _check(parts: Parts, call: Call, what: Modification, new: Obj, old: Obj) -> 
     return warnings + ([] if call.subresource else warnings_of(resource, new, old))
 
 
-def _check_based_on(call: Call, new: Obj, old: Obj, unconditional: bool) -> None:
+def _check_based_on(parts: Parts, call: Call, new: Obj, old: Obj) -> None:
     """The caller's resourceVersion and uid, where it gave them, must be the object's."""
     resource, meta = call.resource, new["metadata"]
     given = str(meta.get("resourceVersion") or "")
     if given in ("", "0"):
-        if not unconditional:
+        if not parts.strategies.of(resource).unconditional_update:
             why = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid(resource.plural, resource.group, call.name, [why])
     elif given != old["metadata"]["resourceVersion"]:
         if not given.isdigit():
             raise Failure(f'strconv.ParseUint: parsing "{given}": invalid syntax')
         raise lost_race(call)
-    if meta.get("uid") and meta["uid"] != uid_of(old):
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         why_not = _storage_error(call) + (
             f"Precondition failed: UID in precondition: {meta['uid']}, "
             f"UID in object meta: {uid_of(old)}"
