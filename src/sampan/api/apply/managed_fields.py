@@ -82,7 +82,7 @@ def chosen_entries(new: Obj, live: Obj) -> list[Obj]:
     """The entries that a write starts from: those that the caller has sent, where they can be read;
     those of the live object where it sent none (it may not know of them)."""
     given, own = entries_of(new), entries_of(live)
-    if not given or given == own:
+    if not given or given is own or given == own:
         return own
     if given == [{}]:
         return []  # how a caller says that it wants none
@@ -184,9 +184,9 @@ def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:
 def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
     """The entries with one more, or with what the same writer had before made larger. Its set is
     in canonical order."""
-    others, own = [], identity(entry)
+    others, manager = [], entry["manager"]
     for item in entries:
-        if identity(item) == own:
+        if (item.get("manager") or "") == manager and identity(item) == identity(entry):
             both = union(item.get("fieldsV1") or {}, entry["fieldsV1"])
             entry = {**entry, "fieldsV1": in_canonical_order(both)}
         else:

@@ -180,6 +180,17 @@ def label_value(value: str) -> Complaints:
     return tuple(found)
 
 
+def is_label(key: str, value: str) -> bool:
+    """Whether there is nothing to complain about."""
+    return len(key) <= 317 and len(value) <= 63 and _is_label_pair(key, value)
+
+
+@lru_cache(maxsize=4096)
+def _is_label_pair(key: str, value: str) -> bool:
+    """A pod's labels come with each of its writes."""
+    return not qualified_name(key) and not label_value(value)
+
+
 def env_name(value: str) -> Complaints:
     """Any printable ASCII but `=` (RelaxedEnvironmentVariableValidation)."""
     if _is_printable_env(value):

@@ -78,9 +78,10 @@ def validate_known_finalizers(meta: Obj, path: str, errors: Errors) -> None:
 
 def validate_labels(labels: dict[str, str], path: str, errors: Errors) -> None:
     for key, value in labels.items():
-        if names.qualified_name(key):
-            for wrong in names.label_key(key):
-                errors.append(invalid_value(path, key, wrong))
+        if names.is_label(key, value or ""):
+            continue
+        for wrong in names.label_key(key):
+            errors.append(invalid_value(path, key, wrong))
         for wrong in names.label_value(value or ""):
             errors.append(invalid_value(path, value, wrong))
 

@@ -23,6 +23,7 @@ NODE_USER = "system:node:"
 MOST_TEXT, MOST_FACT, MOST_FACTS = 256, 1024, 8  # of what another process says of one step
 READS = frozenset({"get", "list", "watch"})
 _NOT_TRACED = frozenset({"Event", "Lease"})
+_ANSWERED_WHOLE = frozenset({"", "status"})  # the answer is the object itself
 MOST_UIDS = 8  # that are told of one name
 MayTell = Callable[[str, str], Awaitable[bool]]  # of the pod of that namespace and name
 
@@ -148,7 +149,7 @@ class TracedObjects:
         obj = answer.obj
         meta = obj.get("metadata") or {}
         name, uid = call.name or meta.get("name") or "", meta.get("uid") or ""
-        if call.subresource or not uid:
+        if call.subresource not in _ANSWERED_WHOLE or not uid:
             # The answer is a Status or a Scale: it is about the object of that name.
             found = self._registry.find(call.resource, call.namespace, name)
             uid = uid_of(found) if found is not None else uid

@@ -311,6 +311,21 @@ def wake_in_parts(watchers: Sequence[Watcher], start: int = 0) -> None:
         asyncio.get_running_loop().call_soon(wake_in_parts, watchers, end)
 
 
+class HandedOver:
+    """What a writer has lent to the cache, until it is done."""
+
+    __slots__ = ("_handed", "_key")
+
+    def __init__(self, handed: dict[tuple[str, bytes], Obj], key: tuple[str, bytes]) -> None:
+        self._handed, self._key = handed, key
+
+    def __enter__(self) -> None:
+        """It is there already."""
+
+    def __exit__(self, *_how: object) -> None:
+        self._handed.pop(self._key, None)
+
+
 class WatchCache:
     def __init__(self, store: Store, clock: Clock) -> None:
         self.revision = 0
@@ -353,16 +368,11 @@ class WatchCache:
     def sizes(self) -> dict[str, int]:
         return {prefix: len(cache) for prefix, cache in self._kinds.items()}
 
-    def hand_over(self, key: str, value: bytes, obj: Obj) -> Hold:
+    def hand_over(self, key: str, value: bytes, obj: Obj) -> "HandedOver":
         """The writer's own parsed form of what it writes in this block, so that it is not parsed
         again when the store reports it."""
-        hold = Hold()
-        hold.add(lambda _: self._take_back(key, value))
         self._handed[key, value] = obj
-        return hold
-
-    def _take_back(self, key: str, value: bytes) -> None:
-        self._handed.pop((key, value), None)
+        return HandedOver(self._handed, (key, value))
 
     async def reached(self, revision: int) -> None:
         """Wait until every change up to `revision` is in the cache."""

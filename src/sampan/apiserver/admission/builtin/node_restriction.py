@@ -69,22 +69,18 @@ def plugin(parts: PluginParts) -> Steps:
                            "audience")  # fmt: skip
 
     def validate(attributes: Attributes) -> Awaitable[None] | None:
+        node = node_of(attributes.user)
         resource = attributes.resource
-        if (
-            node_of(attributes.user)
-            and resource.plural == "serviceaccounts"
-            and attributes.subresource == "token"
-        ):
-            audience = _token(attributes, node_of(attributes.user) or "", find)
+        if node and resource.plural == "serviceaccounts" and attributes.subresource == "token":
+            audience = _token(attributes, node, find)
             return None if audience is None else check_audience(attributes, audience)
-        _check(attributes, find)
+        _check(attributes, node, find)
         return None
 
     return Steps(validate=validate)
 
 
-def _check(attributes: Attributes, find: Find) -> None:
-    node = node_of(attributes.user)
+def _check(attributes: Attributes, node: str | None, find: Find) -> None:
     if node is None:
         if attributes.user.name == _VOLUMES_USER:
             _volume(attributes)
@@ -148,7 +144,7 @@ def _is_own(attributes: Attributes, node: str, what: str) -> None:
 
 def _keeps_claims(attributes: Attributes, node: str) -> None:
     """Whatever claim a pod's status names, its node may read: so it does not name them itself."""
-    new, old = (status_of(each or {}) for each in (attributes.obj, attributes.old))
+    new, old = status_of(attributes.obj or {}), status_of(attributes.old or {})
     for field, words in _CLAIM_STATUSES.items():
         if (new.get(field) or None) != (old.get(field) or None):
             raise _refusal(attributes, f'node "{node}" cannot update {words}')
