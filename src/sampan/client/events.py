@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
+from functools import cached_property
 
 from sampan.api.errors import (
     AlreadyExists,
@@ -73,7 +74,6 @@ class EventRecorder:
         self._client, self._clock = client, clock
         self._component, self._host, self._bound = component, host, bound
         self._rng = rng or random.Random()
-        self._correlator = Correlator()
         self._queue: deque[tuple[float, Write]] = deque()  # since when each waits
         self._wake = Flag()
         self._writing = False
@@ -81,6 +81,10 @@ class EventRecorder:
         self.dropped = 0
         self.gather_seconds = 0.0  # so long the first one waits for others, to go with them
         self.begin: Callable[[], None] | None = None  # called with the first one: `run` is needed
+
+    @cached_property
+    def _correlator(self) -> Correlator:
+        return Correlator()
 
     def record(
         self,

@@ -12,14 +12,14 @@ class Flag:
 
     def __init__(self) -> None:
         self._is_set = False
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] | None = None  # most have nobody
 
     def is_set(self) -> bool:
         return self._is_set
 
     def set(self) -> None:
         self._is_set = True
-        for waiter in self._waiters:
+        for waiter in self._waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -31,8 +31,11 @@ class Flag:
         if self._is_set:
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        waiters = self._waiters
+        if waiters is None:
+            waiters = self._waiters = []
+        waiters.append(waiter)
         try:
             await waiter
         finally:
-            self._waiters.remove(waiter)
+            waiters.remove(waiter)

@@ -123,12 +123,12 @@ class Metrics:
         self._metrics: dict[str, _Metric] = {}
 
     def counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:
-        metric = self._metrics.setdefault(name, Counter(name, help_text, labels))
+        metric = self._metrics.get(name) or self._add(Counter(name, help_text, labels))
         assert isinstance(metric, Counter), name
         return metric
 
     def gauge(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Gauge:
-        metric = self._metrics.setdefault(name, Gauge(name, help_text, labels))
+        metric = self._metrics.get(name) or self._add(Gauge(name, help_text, labels))
         assert isinstance(metric, Gauge), name
         return metric
 
@@ -140,7 +140,7 @@ class Metrics:
         labels: Sequence[str] = (),
     ) -> None:
         """Asked for at each scrape."""
-        metric = self._metrics.setdefault(name, ReadCounter(name, help_text, labels))
+        metric = self._metrics.get(name) or self._add(ReadCounter(name, help_text, labels))
         assert isinstance(metric, ReadCounter), name
         metric.read_from(read)
 
@@ -151,8 +151,12 @@ class Metrics:
         labels: Sequence[str] = (),
         buckets: Sequence[float] = SECONDS,
     ) -> Histogram:
-        metric = self._metrics.setdefault(name, Histogram(name, help_text, labels, buckets))
+        metric = self._metrics.get(name) or self._add(Histogram(name, help_text, labels, buckets))
         assert isinstance(metric, Histogram), name
+        return metric
+
+    def _add(self, metric: _Metric) -> _Metric:
+        self._metrics[metric.name] = metric
         return metric
 
     def names(self) -> list[str]:

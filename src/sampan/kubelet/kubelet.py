@@ -5,14 +5,14 @@ Invariant: when `run` is cancelled, containers keep running; a new Kubelet takes
 Owner: cmd/ builds one per node.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 
 from sampan.api.objects import Obj, uid_of
 from sampan.api.rules.durations import duration_text
 from sampan.api.schema.published import Schema
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.flag import Flag
 from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.context import NodeContext
@@ -37,6 +37,7 @@ from sampan.kubelet.pods.pod_config import PodSources
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_sync import PodSync
 from sampan.kubelet.pods.pod_workers import PodWorkers
+from sampan.kubelet.pods.start_at_once import StartAtOnce
 from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.runtime.observed import Observations
@@ -109,19 +110,10 @@ class Kubelet:
             recorder=self._recorder,
             leases=self._leases,
         )
-        self._shutdown = NodeShutdown(
-            settings.shutdown,
-            self._workers,
-            begins=self._heartbeat.shut_down,
-            all_told=self.is_idle,
-            clock=self._clock,
-            metrics=self._context.metrics,
-        )
 
     def _build_pods(self) -> None:
         """The steps of a pod, and the loop that feeds them."""
         context, runtime = self._context, self._context.runtime
-        self._hooks = Hooks(runtime, self._clock)
         self._pod_sources = PodSources(sources_of(self._settings))
         self._reporter = StatusReporter(
             context.client, tasks=self._tasks, clock=self._clock, rng=context.rng
@@ -140,16 +132,7 @@ class Kubelet:
             self._mirrors,
             Allocations(self._settings.checkpoint),
         )
-        killer = Killer(
-            runtime=runtime,
-            hooks=self._hooks,
-            events=self._events,
-            clock=self._clock,
-            traces=context.metrics.traces,
-        )
-        below = self._below.cgroups
-        self._cgroups = CgroupThread(below) if below is not None else None
-        means = PodMeans(killer, self._hooks, self._below.volumes, self._events, self._cgroups)
+        self._means = self._build_means()
         self._probes = NodeProbes(
             context,
             check=self._below.check,
@@ -159,9 +142,9 @@ class Kubelet:
         )
         self._workers.steps = PodSync(
             context,
-            means,
+            self._means,
             records,
-            performer=self._performer(means),
+            performer=lambda: self._performer,
             probes=self._probes,
             health=self._health,
         )
@@ -178,7 +161,23 @@ class Kubelet:
             clock=self._clock,
         )
 
-    def _performer(self, means: PodMeans) -> Performer:
+    def _build_means(self) -> PodMeans:
+        context, below = self._context, self._below
+        self._hooks = Hooks(context.runtime, self._clock)
+        self._cgroups = CgroupThread(below.cgroups) if below.cgroups is not None else None
+        killer = Killer(
+            runtime=context.runtime,
+            hooks=self._hooks,
+            events=self._events,
+            clock=self._clock,
+            traces=context.metrics.traces,
+        )
+        at_once = StartAtOnce(context, below.image_access)
+        return PodMeans(killer, self._hooks, below.volumes, self._events, at_once, self._cgroups)
+
+    @cached_property
+    def _performer(self) -> Performer:
+        """Nobody needs it where every pod starts at once."""
         context, settings = self._context, self._settings
         credentials = ImageCredentials(
             settings.image_credentials, clock=context.clock, metrics=context.metrics
@@ -193,7 +192,7 @@ class Kubelet:
         )
         return Performer(
             context,
-            means,
+            self._means,
             puller=puller,
             services=self._above.services,
             node=self._below.facts,
@@ -212,6 +211,17 @@ class Kubelet:
         )
 
     # What only a real node needs, or whom somebody asks: there are thousands of others.
+
+    @cached_property
+    def _shutdown(self) -> NodeShutdown:
+        return NodeShutdown(
+            self._settings.shutdown,
+            self._workers,
+            begins=self._heartbeat.shut_down,
+            all_told=self.is_idle,
+            clock=self._clock,
+            metrics=self._context.metrics,
+        )
 
     @cached_property
     def _rotation(self) -> LogRotation:
@@ -283,7 +293,7 @@ class Kubelet:
             self._follow_manifests()
             self._runs = True
             (self._start_loops if self._keeps_itself else self._listen)()
-            await Flag().wait()
+            await asyncio.get_running_loop().create_future()
         finally:
             self._runs, self._stopped = False, True
             self._listen_no_more()
@@ -356,7 +366,8 @@ class Kubelet:
     async def shut_down(self) -> None:
         """The machine goes down: end the pods in order, as the settings say. Before the agent is
         stopped; without settings nothing happens."""
-        await self._shutdown.run()
+        if self._settings.shutdown:
+            await self._shutdown.run()
 
     def _follow_api(self) -> None:
         name = self._settings.node_name

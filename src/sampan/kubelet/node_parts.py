@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.api.resources import SERVICES
+from sampan.client.by_identity import ByIdentity
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
@@ -23,7 +24,7 @@ from sampan.kubelet.node.node_status import allocatable_of
 from sampan.kubelet.pods.start_inputs import Services
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Check
-from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.settings import Capacity, KubeletSettings
 from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.manifests import FILE, HTTP
 from sampan.kubelet.status.recorder import EventLog
@@ -35,6 +36,7 @@ from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 EVENTS_SECONDS = 0.03
 Loop = Callable[[], Awaitable[None]]
 Retry = Callable[[str], None]  # of a pod, by its uid
+_MACHINES: ByIdentity[Capacity, Machine] = ByIdentity(64)  # simulated ones, by what they have
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +194,14 @@ def _real_machine(settings: KubeletSettings) -> Machine:
 
 
 def _simulated_machine(settings: KubeletSettings) -> Machine:
-    return Machine(
-        settings.capacity or SIMULATED.capacity,
-        kernel_version=SIMULATED.kernel_version,
-        os_image=SIMULATED.os_image,
-    )
+    """The same for all nodes that have the same."""
+    capacity = settings.capacity or SIMULATED.capacity
+    return _MACHINES.get(capacity) or _MACHINES.keep(
+        capacity,
+        Machine(
+            capacity, kernel_version=SIMULATED.kernel_version, os_image=SIMULATED.os_image
+        ),
+    )  # fmt: skip
 
 
 def facts_of(settings: KubeletSettings, machine: Machine) -> NodeFacts:

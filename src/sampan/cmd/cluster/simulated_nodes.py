@@ -12,7 +12,6 @@ import ssl
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.scenario import NODES_FLAG, nodes_in, scenario_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.http.origin import Origin
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -92,6 +91,7 @@ class SimulatedNodes:
         self._settings, self._identity = settings, identity
         self._progress, self._clock, self._rng = progress, clock, rng
         self._shapes = _chosen_shapes(settings, identity)  # a mistake in the file is said at once
+        self._chosen = chosen_settings(settings.node)
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
         self._renew: Renew | None = None
@@ -103,7 +103,10 @@ class SimulatedNodes:
         self._agents: dict[str, asyncio.Task[None]] = {}
         self.runtimes: dict[str, SimulatedRuntime] = {}  # by node: for who lets containers fail
         self._named = {shape.name: number for number, shape in enumerate(self._shapes)}
-        self._at = {self._made_up_addresses(each)[0]: each for each in range(len(self._shapes))}
+        self._addresses = [
+            _made_up_addresses(each, self._families) for each in range(len(self._shapes))
+        ]
+        self._at = {each[0]: number for number, each in enumerate(self._addresses)}
         self._servers: dict[str, tuple[KubeletServer, int]] = {}  # those that somebody asked
         self._starting = asyncio.Lock()
         self._tls: ssl.SSLContext | None = None
@@ -193,7 +196,7 @@ class SimulatedNodes:
                 new.append(number)
                 continue
             await asyncio.sleep(0)  # the API is asked by others, too
-            addresses = self._made_up_addresses(number)
+            addresses = self._addresses[number]
             if node is None or not is_like(node, pattern, addresses, has_pods=bool(pods)):
                 self._boot(number, boot, pods)
                 continue
@@ -211,7 +214,7 @@ class SimulatedNodes:
         done in order."""
         from sampan.kubelet.simulated.takeover import needs_no_agent
 
-        if pods and chosen_settings(self._settings.node)["shutdown"]:
+        if pods and self._chosen["shutdown"]:
             return False
         return all(needs_no_agent(pod, boot.scenario) for pod in pods)
 
@@ -225,7 +228,7 @@ class SimulatedNodes:
         assert self._idle is not None
         assert self._register_all is not None
         names = {self._shapes[number].name: number for number in numbers}
-        addresses = {name: self._made_up_addresses(number) for name, number in names.items()}
+        addresses = {name: self._addresses[number] for name, number in names.items()}
         left = set(await self._register_all(pattern, addresses))
         for name, number in names.items():
             if name in left:
@@ -294,7 +297,7 @@ class SimulatedNodes:
                 return
             await self._clock.sleep(outage.seconds)
             await asyncio.wait([self._agents[shape.name]])
-            server = self._servers.pop(self._made_up_addresses(number)[0], None)
+            server = self._servers.pop(self._addresses[number][0], None)
             if server is not None:
                 await server[0].stop(SERVER_GRACE_SECONDS)
             self._boot(number, boot)
@@ -408,14 +411,14 @@ class SimulatedNodes:
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated.runtime import SimulatedRuntime
 
-        words = chosen_settings(self._settings.node)
-        words = words if number == 0 else {"shutdown": words["shutdown"]}
+        chosen = self._chosen
+        words = {**chosen} if number == 0 else {"shutdown": chosen["shutdown"]}
         name = shape.name
         if shape.capacity is not None:
             words |= {"capacity": shape.capacity, "max_pods": shape.capacity.pods}
         settings = KubeletSettings(
             name,
-            node_ips=self._made_up_addresses(number),
+            node_ips=self._addresses[number],
             root_dir=f"{self._settings.data_dir}/kubelet",
             log_dir=f"{self._settings.data_dir}/logs/pods",
             simulated=True,
@@ -490,9 +493,6 @@ class SimulatedNodes:
     def _families(self) -> tuple[str, ...]:
         return self._settings.ranges.families or ("ipv4",)
 
-    def _made_up_addresses(self, number: int) -> tuple[str, ...]:
-        return tuple(_made_up_address(number, family) for family in self._families)
-
     def hurry(self) -> None:
         """Nothing takes long here."""
 
@@ -531,6 +531,10 @@ def _chosen_shapes(settings: UpSettings, identity: NodeIdentity) -> "tuple[NodeS
         width, stem = len(str(settings.nodes - 1)), settings.node_name or "node"
         names = tuple(f"{stem}-{number:0{width}d}" for number in range(settings.nodes))
     return tuple(NodeShape(name) for name in names)
+
+
+def _made_up_addresses(number: int, families: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_made_up_address(number, family) for family in families)
 
 
 def _made_up_address(number: int, family: str) -> str:

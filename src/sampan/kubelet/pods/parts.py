@@ -10,6 +10,7 @@ from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
 from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.pods.start_at_once import StartAtOnce
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.status.recorder import PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
@@ -23,6 +24,7 @@ class PodMeans:
     hooks: Hooks
     volumes: Volumes
     events: PodEvents
+    at_once: StartAtOnce
     cgroups: CgroupThread | None  # None: the runtime's own
 
 

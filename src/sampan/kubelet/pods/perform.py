@@ -16,7 +16,6 @@ from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import RUNTIME_CLASSES
 from sampan.api.rules.durations import seconds_text
-from sampan.api.rules.pods import containers
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
@@ -63,17 +62,11 @@ from sampan.kubelet.pods.plan import (
     Resize,
     StartContainer,
 )
+from sampan.kubelet.pods.start_at_once import TYPES, Started
 from sampan.kubelet.pods.start_inputs import InputReader, Services, StartInputs
 
 POST_START_SECONDS = 3600.0
 NO_SERVICES = "services have not yet been read at least once, cannot construct envvars"
-# The container_type of upstream's metrics.
-TYPES = {
-    Role.INIT: "init_container",
-    Role.SIDECAR: "init_container",
-    Role.NORMAL: "container",
-    Role.EPHEMERAL: "ephemeral_container",
-}
 T = TypeVar("T")
 
 
@@ -101,22 +94,14 @@ class _Site:
     broken: bool = False  # no sandbox or no volumes: nothing is started
 
 
-class _Counts:
-    """How much was started, under upstream's names."""
+class _Failed:
+    """What could not be started, under upstream's names."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.pods = metrics.counter(
-            "kubelet_started_pods_total", "Cumulative number of pods started"
-        )
-        self.pod_errors = metrics.counter(
             "kubelet_started_pods_errors_total", "Cumulative number of errors when starting pods"
         )
         self.containers = metrics.counter(
-            "kubelet_started_containers_total",
-            "Cumulative number of containers started",
-            ("container_type",),
-        )
-        self.container_errors = metrics.counter(
             "kubelet_started_containers_errors_total",
             "Cumulative number of errors when starting containers",
             ("container_type", "code"),
@@ -141,26 +126,11 @@ class Performer:
         self._puller, self._node, self._features = puller, node, features
         self._inputs = InputReader(context, means, puller, services, features)
         self._users = UserNamespaces(node.root_dir)
-        self._count = _Counts(context.metrics)
+        self._started, self._failed = Started(context.metrics), _Failed(context.metrics)
         self._traces = context.metrics.traces
-        self._start_at_once = None if context.settings.routine_events else context.start_at_once
 
     async def _traced(self, pod: Obj, step: str, work: Awaitable[T]) -> T:
         return await self._traces.timed(uid_of(pod), LANE, step, work)
-
-    def start_at_once(self, pod: Obj) -> bool:
-        """Does the whole pod run from now on? Only a simulated one can, and only where nobody is
-        told of its steps; what needs any care does not."""
-        if self._start_at_once is None or self._puller.keeps_secrets:
-            return False
-        began = self._traces.now()
-        if not self._start_at_once(pod, self._node.log_root):
-            return False
-        self._traces.span(uid_of(pod), LANE, "start at once", began)
-        self._count.pods.add()
-        for _ in containers(pod):
-            self._count.containers.add(TYPES[Role.NORMAL])
-        return True
 
     async def perform(
         self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None
@@ -245,7 +215,7 @@ class Performer:
 
     async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
         pod = site.pod
-        self._count.pods.add()
+        self._started.pods.add()
         try:
             if self._cgroups is not None:
                 await self._traced(pod, "cgroups", self._cgroups.ensure(pod))
@@ -260,7 +230,7 @@ class Performer:
             self._events.warning(pod, "FailedToCreatePodContainer", message)
         except (RuntimeFailure, generate.ConfigError, NotFound) as error:
             site.broken = done.failed = True
-            self._count.pod_errors.add()
+            self._failed.pods.add()
             self._events.warning(
                 pod, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}"
             )
@@ -288,7 +258,7 @@ class Performer:
 
     async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
         pod, name = site.pod, start.name
-        self._count.containers.add(TYPES[start.role])
+        self._started.containers.add(TYPES[start.role])
         self._trace_restart(site, start)
         _, container = find_container(pod, name) or (None, {})
         try:
@@ -412,7 +382,7 @@ class Performer:
     ) -> None:
         done.failed = True
         role, _ = find_container(site.pod, name) or (Role.NORMAL, {})
-        self._count.container_errors.add(TYPES[role], reason)
+        self._failed.containers.add(TYPES[role], reason)
         done.waiting[name] = Waiting(reason, message)
         self._events.warning(site.pod, "Failed", f"Error: {said or message}", container=name)
 

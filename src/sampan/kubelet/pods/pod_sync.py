@@ -6,7 +6,7 @@ Invariant: a step that is cancelled anywhere leaves nothing that the next step d
 Owner: PodWorkers calls it, one step at a time per pod.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -83,7 +83,7 @@ class PodSync:
         means: PodMeans,
         records: PodRecords,
         *,
-        performer: Performer,
+        performer: Callable[[], Performer],
         probes: Probes,
         health: RuntimeHealth,
     ) -> None:
@@ -94,7 +94,7 @@ class PodSync:
         self._cgroups, self._allocations = means.cgroups, records.allocations
         self._observations, self._reporter = records.observations, records.reporter
         self._mirrors, self._health = records.mirrors, health
-        self._performer, self._probes = performer, probes
+        self._performer, self._at_once, self._probes = performer, means.at_once, probes
         self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
         metrics = context.metrics
         self._traces, self._runs = metrics.traces, RunSpans(metrics.traces)
@@ -207,7 +207,7 @@ class PodSync:
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
             await self._allocations.stored()
-            done = await self._performer.perform(pod, actions, observed)
+            done = await self._performer().perform(pod, actions, observed)
             waiting |= done.waiting
             self._note_resize(pod, done)
             for name in done.started:
@@ -227,7 +227,7 @@ class PodSync:
         """What there is of the pod; all of it, where it can start at once."""
         is_new = job.first and self._observations.never_had(uid_of(job.pod))
         can_start = is_new and self._health.network_ready
-        if is_new and not (can_start and self._performer.start_at_once(job.pod)):
+        if is_new and not (can_start and self._at_once.start(job.pod)):
             return None
         return await self._observe(job.pod)
 

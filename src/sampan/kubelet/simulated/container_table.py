@@ -38,7 +38,7 @@ from sampan.kubelet.simulated.parts import (
     digits_of,
     shared_notes,
 )
-from sampan.kubelet.simulated.prompt_start import Ids, PromptContainers, needs_nothing, sandbox_of
+from sampan.kubelet.simulated.prompt_start import Ids, container_of, needs_nothing, sandbox_of
 from sampan.kubelet.simulated.scenario import Scenario
 from sampan.kubelet.simulated.script import Script
 from sampan.kubelet.simulated.takeover import Remains, goes_on, remains_of
@@ -62,7 +62,6 @@ class ContainerTable:
         self.containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
         self.tell: Tell = lambda event: None
         self._by_uid: dict[str, dict[str, SimulatedSandbox]] = {}
-        self._prompt = PromptContainers()
         self._made = 0
         self._seen: dict[str, ObservedPod] = {}  # by uid; dropped with every change
         self._steady: dict[str, int] = {}  # by uid: taken over at this revision, as they stay
@@ -238,7 +237,7 @@ class ContainerTable:
         sandbox = self._put_sandbox(status)
         for container, image_id in zip(wanted, images, strict=True):
             ids = Ids(self.new_id(container["name"]), image_id)
-            told = self._prompt.container_of(pod, container, ids, status, log_root)
+            told = container_of(pod, container, ids, status, log_root)
             self._put_container(sandbox, SimulatedContainer(told, Script(notes, told.name)))
         return True
 

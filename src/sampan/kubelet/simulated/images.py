@@ -6,6 +6,7 @@ Owner: SimulatedRuntime.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from sampan.kubelet.contracts.runtime import Image, ImageNotFound, RuntimeFailure
 from sampan.kubelet.simulated.parts import digits_of
@@ -41,14 +42,19 @@ class SimulatedImages:
             del self._images[name]
 
     def keep(self, reference: str) -> Image:
-        digest = digits_of(reference)
-        name = reference.rpartition("@")[0] or reference
-        repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
-        image = Image(
-            id=f"sha256:{digest}",
-            tags=(reference,),
-            digests=(f"{repository}@sha256:{digest}",),
-            size_bytes=SIZE_BYTES,
-        )
-        self._images[reference] = image
+        image = self._images[reference] = _image(reference)
         return image
+
+
+@lru_cache(maxsize=1024)
+def _image(reference: str) -> Image:
+    """Once for all nodes that pull it."""
+    digest = digits_of(reference)
+    name = reference.rpartition("@")[0] or reference
+    repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
+    return Image(
+        id=f"sha256:{digest}",
+        tags=(reference,),
+        digests=(f"{repository}@sha256:{digest}",),
+        size_bytes=SIZE_BYTES,
+    )

@@ -95,9 +95,10 @@ class Addresses:
     given back."""
 
     def __init__(self, subnet: str) -> None:
-        network = ipaddress.ip_network(subnet)
-        self._subnet, self._version = subnet, type(network.network_address)
-        self._first, self._count = int(network.network_address), network.num_addresses
+        head, _, length = subnet.partition("/")
+        first = ipaddress.ip_address(head)
+        self._subnet, self._version = subnet, type(first)
+        self._first, self._count = int(first), 2 ** (first.max_prefixlen - int(length))
         self._last = 1
         self._taken: set[str] = set()
 

@@ -67,35 +67,34 @@ class Ids(NamedTuple):
     image: str
 
 
-class PromptContainers:
-    """Of one runtime. Annotations are the same for all that are made of one template."""
+# Annotations are the same for all that are made of one template, on all nodes.
+_NOTES: ByIdentity[Obj, tuple[object, Mapping[str, str]]] = ByIdentity(256)
 
-    def __init__(self) -> None:
-        self._notes: ByIdentity[Obj, tuple[object, Mapping[str, str]]] = ByIdentity(64)
 
-    def container_of(
-        self, pod: Obj, container: Obj, ids: Ids, sandbox: SandboxStatus, log_root: str
-    ) -> ContainerStatus:
-        name: str = container["name"]
-        return ContainerStatus(
-            id=ids.container,
-            sandbox_id=sandbox.id,
-            name=name,
-            attempt=0,
-            state=ContainerState.RUNNING,
-            image=container.get("image", ""),
-            image_id=ids.image,
-            created_at=sandbox.created_at,
-            started_at=sandbox.created_at,
-            log_path=f"{log_root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}/{name}/0.log",
-            labels={**pod_labels(pod), "io.kubernetes.container.name": name},
-            annotations=self._annotations(pod, container),
-        )
+def container_of(
+    pod: Obj, container: Obj, ids: Ids, sandbox: SandboxStatus, log_root: str
+) -> ContainerStatus:
+    name: str = container["name"]
+    return ContainerStatus(
+        id=ids.container,
+        sandbox_id=sandbox.id,
+        name=name,
+        attempt=0,
+        state=ContainerState.RUNNING,
+        image=container.get("image", ""),
+        image_id=ids.image,
+        created_at=sandbox.created_at,
+        started_at=sandbox.created_at,
+        log_path=f"{log_root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}/{name}/0.log",
+        labels={**pod_labels(pod), "io.kubernetes.container.name": name},
+        annotations=_annotations(pod, container),
+    )
 
-    def _annotations(self, pod: Obj, container: Obj) -> Mapping[str, str]:
-        grace = spec_of(pod).get("terminationGracePeriodSeconds")
-        known = self._notes.get(container)
-        if known is None or known[0] != grace:
-            notes = {**container_annotations(pod, container, 0), STREAK_ANNOTATION: "0"}
-            known = self._notes.keep(container, (grace, shared_notes(notes)))
-        return known[1]
+
+def _annotations(pod: Obj, container: Obj) -> Mapping[str, str]:
+    grace = spec_of(pod).get("terminationGracePeriodSeconds")
+    known = _NOTES.get(container)
+    if known is None or known[0] != grace:
+        notes = {**container_annotations(pod, container, 0), STREAK_ANNOTATION: "0"}
+        known = _NOTES.keep(container, (grace, shared_notes(notes)))
+    return known[1]
