@@ -6,14 +6,18 @@ Job: one running pod of it, again and again, on all of its simulated nodes: what
 
 import json
 import random
+import re
 import sqlite3
 import uuid
+from functools import partial
 from pathlib import Path
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, seconds_of, time_text
 
 PREFIX = "/registry/pods/default/"
 PER_WRITE = 5000
+PER_SECOND = 250  # created, as their times say
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _INSERT = "INSERT INTO log VALUES (?, ?, ?, 0, 0, NULL, ?)"
 
 
@@ -34,10 +38,18 @@ def seed(store: Path, count: int, nodes: int, apps: int) -> None:
             for number in range(first, min(first + PER_WRITE, count)):
                 revision += 1
                 pod = _pod(pattern, number, nodes, width, apps, rng)
-                text = json.dumps(pod, separators=(",", ":"), ensure_ascii=False).encode()
-                rows.append((revision, PREFIX + pod["metadata"]["name"], revision, text))
+                text = json.dumps(pod, separators=(",", ":"), ensure_ascii=False)
+                text = _TIME.sub(partial(_later, number // PER_SECOND), text)
+                address = pattern["status"]["podIP"], pod["status"]["podIP"]
+                text = text.replace(*(f'\\"{each}\\"' for each in address))  # whose field it is
+                rows.append((revision, PREFIX + pod["metadata"]["name"], revision, text.encode()))
             database.executemany(_INSERT, rows)
     database.close()
+
+
+def _later(seconds: int, found: re.Match[str]) -> str:
+    """As many were created one after the other."""
+    return time_text(seconds_of(found[0]) + seconds)
 
 
 def _pod(pattern: Obj, number: int, nodes: int, width: int, apps: int, rng: random.Random) -> Obj:

@@ -4,6 +4,7 @@ Job: client.contract.Client over a Backend that is bound to one user.
 Invariant: what it returns is the server's own, read-only; what it is given is not kept.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
@@ -26,6 +27,7 @@ from sampan.client.contract import (
 # No connection of ours can hang, and no server be overloaded by those that it keeps: there is no
 # reason to begin anew, nor to be told from where.
 LONGEST_WATCH_SECONDS = 100 * 365 * 86400
+PART = 20_000  # of a list, in one go
 
 
 class Watching(Protocol):
@@ -78,7 +80,13 @@ class InProcessClient:
         )
         answer = await self._backend.perform(Call("list", resource, namespace, options=options))
         assert isinstance(answer, ListAnswer)
-        items = [_in_version(resource, item.obj) for item in answer.items]
+        items: list[Obj] = []
+        for first in range(0, len(answer.items), PART):
+            if first:
+                await asyncio.sleep(0)
+            items += [item.obj for item in answer.items[first : first + PART]]
+        if resource.stored_in != ("", ""):
+            items = [convert.from_stored(resource, obj) for obj in items]
         return Listed(items, answer.revision, answer.continue_token)
 
     async def watch(

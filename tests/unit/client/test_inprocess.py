@@ -1,13 +1,17 @@
 """The in-process client against the real server: same rules, no copies."""
 
+import asyncio
+
 import pytest
 
 from sampan.api.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User
+from sampan.client import inprocess
 from sampan.client.contract import Page, Preconditions
 from sampan.client.inprocess import InProcessClient
+from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server, pod
 
@@ -130,5 +134,22 @@ def test_a_kind_with_two_faces_is_shown_as_asked(schema):
         await client.create(EVENTS, event)
         seen = (await client.list(EVENTS_V1, "default")).items[0]
         assert seen["regarding"]["name"] == "web"
+
+    run(schema, story)
+
+
+def test_a_long_list_is_whole_though_others_have_the_loop_meanwhile(schema, monkeypatch):
+    async def story(client, _api):
+        for number in range(7):
+            await client.create(CONFIG_MAPS, config(f"c{number}"))
+        monkeypatch.setattr(inprocess, "PART", 3)
+        listing = Tasks("test").start("list", client.list(CONFIG_MAPS, "default"))
+        turns = 0
+        while not listing.done():
+            turns += 1
+            await asyncio.sleep(0)
+        names = [each["metadata"]["name"] for each in listing.result().items]
+        assert names == [*(f"c{number}" for number in range(7)), "kube-root-ca.crt"]
+        assert turns > 2
 
     run(schema, story)

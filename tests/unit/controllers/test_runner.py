@@ -164,3 +164,38 @@ def test_what_is_only_looked_up_wakes_nobody():
         assert world.plans == []
 
     told(story)
+
+
+class SlowClock(virtual_time.LoopClock):
+    """Whose time also passes where somebody works."""
+
+    worked_seconds = 0.0
+
+    def monotonic(self):
+        return super().monotonic() + self.worked_seconds
+
+
+def test_thousands_of_keys_for_which_nothing_is_to_be_done_let_others_have_the_loop():
+    async def story(world):
+        world.clock, turns, seen = SlowClock(), [0], []
+
+        async def planned(_view, _key):
+            world.clock.worked_seconds += 0.001
+            seen.append(turns[0])
+            return NOTHING
+
+        async def count_turns():
+            while True:
+                turns[0] += 1
+                await asyncio.sleep(0)
+
+        world.start(world.controller(planned, workers=1))
+        await asyncio.sleep(1)
+        world.tasks.start("others", count_turns())
+        for number in range(100):
+            world.api.put(CONFIG_MAPS, obj(f"c{number}"))
+        while len(seen) < 100:
+            await asyncio.sleep(0)
+        assert max(seen.count(turn) for turn in seen) < 10
+
+    told(story)

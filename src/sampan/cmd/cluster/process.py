@@ -103,6 +103,7 @@ async def run_until_signal(
             await _done_before(stopping, loop.create_task(start_rest()))
         settle_memory()
         await stopping
+        gc.disable()  # what is left goes with the process
         notify("STOPPING=1", os.environ)
         progress.say("\nstopping (once more to stop at once)")
         for number in SIGNALS:

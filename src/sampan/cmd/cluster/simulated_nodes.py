@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
@@ -115,7 +116,9 @@ class SimulatedNodes:
         return ()
 
     async def prepare(self) -> None:
-        """Nothing to do."""
+        """Load what their agents are made of, while the store is read: later, others would wait."""
+        if self._settings.clock == "real":
+            await asyncio.to_thread(import_module, "sampan.kubelet.kubelet")
 
     def act_together(self, together: Together) -> None:
         self._renew, self._register_all = together.renew, together.register
