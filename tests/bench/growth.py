@@ -32,7 +32,7 @@ MOST = 1.15
 MOST_OF_MACHINE = 1.4
 LINES_N = 16  # at which lines are counted: the same as at any other size, and sooner
 # Less than this is noise, not growth.
-LEAST_SECONDS, LEAST_KIB, LEAST_LINES = 0.05, 2048.0, 20_000
+LEAST_SECONDS, LEAST_BLOCKS, LEAST_LINES = 0.05, 20_000, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Figures:
                 min(run.cpu_seconds for run in runs),
                 min(run.kib for run in runs),
                 min(run.collector_seconds for run in runs),
+                min(run.blocks for run in runs),
             )
             for runs in zip(*self.rounds, strict=True)
         ]
@@ -63,7 +64,7 @@ class Figures:
 
     @property
     def memory(self) -> float | None:
-        return middle(exponent([spent.kib for spent in found], LEAST_KIB) for found in self.rounds)
+        return middle(exponent_of_blocks([run.blocks for run in found]) for found in self.rounds)
 
     @property
     def steep(self) -> bool:
@@ -94,6 +95,14 @@ def exponent(costs: Sequence[float], least: float) -> float | None:
     if first <= 0 or second < least:
         return None
     return math.log(second / first, FACTOR)
+
+
+def exponent_of_blocks(counts: Sequence[int]) -> float | None:
+    """Of what N has more than before it began: nothing of that was there anyway."""
+    before, after = counts[-2:]
+    if before <= 0 or after < LEAST_BLOCKS:
+        return None
+    return math.log(after / before, FACTOR)
 
 
 def middle(exponents: Iterable[float | None]) -> float | None:

@@ -8,6 +8,7 @@ import atexit
 import functools
 import gc
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -70,8 +71,9 @@ def lines_of(workload: Workload, n: int) -> Counts:
 class Spent:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0  # without the garbage collector
-    kib: float = 0.0
+    kib: float = 0.0  # of resident pages: what the start let go is used again first
     collector_seconds: float = 0.0
+    blocks: int = 0  # of Python's allocator: exact, whatever was let go before
 
 
 def spent_by(workload: Workload, n: int) -> Spent:
@@ -102,13 +104,14 @@ def _measured(spent: Spent) -> Iterator[None]:
             spent.collector_seconds += time.process_time() - began
 
     gc.callbacks.append(collect)
-    kib, wall, cpu = _resident_kib(), time.perf_counter(), time.process_time()
+    blocks, kib = sys.getallocatedblocks(), _resident_kib()
+    wall, cpu = time.perf_counter(), time.process_time()
     yield
     spent.cpu_seconds = time.process_time() - cpu - spent.collector_seconds
     spent.wall_seconds = time.perf_counter() - wall
     gc.callbacks.remove(collect)
     gc.collect()
-    spent.kib = _resident_kib() - kib
+    spent.kib, spent.blocks = _resident_kib() - kib, sys.getallocatedblocks() - blocks
 
 
 def _resident_kib() -> float:
