@@ -4,15 +4,11 @@ Job: small questions about a pod that plan, perform and status all ask. Pure.
 """
 
 import zlib
-from collections.abc import Iterator
 
 import orjson
 
 from sampan.api.objects import Obj, is_deleted, meta_of, spec_of
 from sampan.api.rules.pods import (
-    containers,
-    ephemeral_containers,
-    init_containers,
     is_sidecar,
     restart_policy,
 )
@@ -25,13 +21,17 @@ RESIZABLE = ("cpu", "memory")
 DEFAULT_GRACE_SECONDS = 30.0
 
 
-def with_roles(pod: Obj) -> Iterator[tuple[Role, Obj]]:
-    for container in init_containers(pod):
-        yield (Role.SIDECAR if is_sidecar(container) else Role.INIT), container
-    for container in containers(pod):
-        yield Role.NORMAL, container
-    for container in ephemeral_containers(pod):
-        yield Role.EPHEMERAL, container
+def with_roles(pod: Obj) -> list[tuple[Role, Obj]]:
+    """In the order in which they may start."""
+    spec = spec_of(pod)
+    found = [(Role.NORMAL, container) for container in spec.get("containers") or ()]
+    # Most pods have no others, and each step of a pod asks several times.
+    if inits := spec.get("initContainers"):
+        first = [(Role.SIDECAR if is_sidecar(item) else Role.INIT, item) for item in inits]
+        found = first + found
+    if ephemeral := spec.get("ephemeralContainers"):
+        found += [(Role.EPHEMERAL, item) for item in ephemeral]
+    return found
 
 
 def find_container(pod: Obj, name: str) -> tuple[Role, Obj] | None:

@@ -156,11 +156,14 @@ class Allocations:
 
     def give(self, pod: Obj) -> None:
         """The pod gets what its spec asks for."""
-        given = _shared_allocation(orjson.dumps(allocation_of(pod)))
-        self._agreed.pop(uid_of(pod), None)
-        if given and self._given.get(uid_of(pod)) != given:
-            self._given[uid_of(pod)] = given
-            self._checkpoint.put(uid_of(pod), given, self._given)
+        uid, given = uid_of(pod), _shared_allocation(orjson.dumps(allocation_of(pod)))
+        if given:
+            self._agreed[uid] = spec_of(pod)
+            if self._given.get(uid) != given:
+                self._given[uid] = given
+                self._checkpoint.put(uid, given, self._given)
+        else:
+            self._agreed.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         self.pending.pop(uid, None)

@@ -14,6 +14,7 @@ from sampan.api.rules.node_selectors import may_run_on
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
 from sampan.api.rules.tolerations import NO_EXECUTE, Taint, keeps_away, taints_of, tolerations_of
+from sampan.client.by_identity import ByIdentity
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
@@ -29,6 +30,10 @@ SAFE_SYSCTLS = frozenset({
     "net.ipv4.tcp_wmem",
 })  # fmt: skip
 RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
+# Of containers that are alone in their pods: those of one template share what they ask for.
+_KNOWN: ByIdentity[Obj, Mapping[str, Quantity]] = ByIdentity()
+_MORE = frozenset({"initContainers", "overhead", "resources"})  # of a spec: count, too
+_NOTHING: Mapping[str, Quantity] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +106,10 @@ def lacking(
     room = value_of(node.allocatable.get("pods", "110")).value()
     if len(others) + 1 > room:
         return _out_of("pods", 1, len(others), room)
-    wanted = pod_resources.requests(pod)
+    read = requests or shared_requests
+    wanted = read(pod)
     if not any(wanted.values()):
         return None
-    read = requests or pod_resources.requests
     used = dict.fromkeys(wanted, 0)  # in billionths: numbers are quick to add
     for other in others:
         for name, held in read(other).items():
@@ -120,6 +125,18 @@ def lacking(
                 name, *(countable_amount(name, item) for item in (amount, taken, capacity))
             )
     return None
+
+
+def shared_requests(pod: Obj) -> Mapping[str, Quantity]:
+    """What it asks for by its spec. `pod` is a cache's, which nobody changes any more."""
+    spec = spec_of(pod)
+    containers: Sequence[Obj] = spec.get("containers") or ()
+    if len(containers) != 1 or not _MORE.isdisjoint(spec):
+        return pod_resources.requests(pod)
+    resources: Obj | None = containers[0].get("resources")
+    if not resources:
+        return _NOTHING
+    return _KNOWN.get(resources) or _KNOWN.keep(resources, pod_resources.requests(pod))
 
 
 def countable_amount(name: str, amount: Quantity) -> int:
@@ -192,7 +209,7 @@ def _ports(pod: Obj, others: list[Obj]) -> Verdict | None:
 
 
 def _taints(pod: Obj, node: NodeRoom) -> Verdict | None:
-    if is_static(pod):
+    if not node.taints or is_static(pod):
         return None  # as upstream: what the node's owner put here runs
     # The other effects only keep the scheduler away.
     if keeps_away(tolerations_of(pod), node.taints, (NO_EXECUTE,)):

@@ -269,6 +269,8 @@ def _inits(
     pod: Obj, observed: ObservedPod, sandbox_id: str, now: float, checks: Checks
 ) -> tuple[list[Action], bool]:
     """The next steps of initialization, and whether it is over."""
+    if not init_containers(pod):
+        return [], True
     initialized = was_initialized(pod, _of_sandbox(observed, sandbox_id))
     actions: list[Action] = []
     for container in init_containers(pod):

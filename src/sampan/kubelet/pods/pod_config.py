@@ -19,6 +19,7 @@ SOURCE_ANNOTATION = "kubernetes.io/config.source"
 HASH_ANNOTATION = "kubernetes.io/config.hash"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _OURS = (SEEN_ANNOTATION, SOURCE_ANNOTATION)
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 class Kind(StrEnum):
@@ -59,16 +60,19 @@ class PodSources:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._wanted = {name: Wanted(name) for name in names}
+        self._silent = set(self._wanted)
 
     def all_ready(self) -> bool:
         """Has each of them spoken?"""
-        return all(wanted.ready for wanted in self._wanted.values())
+        return not self._silent
 
     def __getitem__(self, name: str) -> Wanted:
         return self._wanted[name]
 
     def __setitem__(self, name: str, wanted: Wanted) -> None:
         self._wanted[name] = wanted
+        if wanted.ready:
+            self._silent.discard(name)
 
     def values(self) -> Iterable[Wanted]:
         return self._wanted.values()
@@ -131,7 +135,7 @@ def _our_notes(seen: str, source: str) -> Mapping[str, str]:
 
 
 def _change(before: Known, after: Known) -> Change | None:
-    if _meaning(before.raw) != _meaning(after.raw):
+    if _differ(before.raw, after.raw):
         kind = Kind.DELETE if is_deleted(after.pod) else Kind.UPDATE
         return Change(kind, after.pod)
     if before.raw.get("status") != after.raw.get("status"):
@@ -139,9 +143,18 @@ def _change(before: Known, after: Known) -> Change | None:
     return None
 
 
-def _meaning(raw: Obj) -> tuple[object, ...]:
-    """What makes a pod another one to the node; the rest of the metadata does not."""
-    meta = meta_of(raw)
-    notes = {key: value for key, value in annotations_of(raw).items() if key not in _OURS}
-    deletion = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
-    return raw.get("spec"), meta.get("labels") or {}, notes, deletion
+def _differ(before: Obj, after: Obj) -> bool:
+    """In what makes a pod another one to the node; the rest of the metadata does not."""
+    was, now = before["metadata"], after["metadata"]
+    if any(was.get(name) != now.get(name) for name in _DELETION):
+        return True
+    if (was.get("labels") or {}) != (now.get("labels") or {}):
+        return True
+    notes, noted = was.get("annotations"), now.get("annotations")
+    if notes is not noted and _others(notes) != _others(noted):
+        return True
+    return bool(before.get("spec") != after.get("spec"))
+
+
+def _others(notes: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: value for key, value in (notes or {}).items() if key not in _OURS}

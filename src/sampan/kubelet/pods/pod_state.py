@@ -12,10 +12,9 @@ Owner: PodWorkers; nobody else replaces a Worker.
 """
 
 import math
-from dataclasses import replace
 from enum import IntEnum, StrEnum
 
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 
 
 class Phase(IntEnum):

@@ -21,7 +21,6 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.quantity import Quantity
-from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import is_critical, is_mirror, is_terminal
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -209,7 +208,7 @@ class SyncLoop:
         uid = pod["metadata"]["uid"]
         known = self._requests.get(uid)
         if known is None or known[0] is not pod.get("spec"):
-            known = self._requests[uid] = (spec_of(pod), pod_resources.requests(pod))
+            known = self._requests[uid] = (spec_of(pod), fit.shared_requests(pod))
         return known[1]
 
     def _holding(self) -> list[Obj]:

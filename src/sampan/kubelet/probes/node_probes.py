@@ -27,6 +27,7 @@ from sampan.kubelet.contracts.spec import latest, with_roles
 from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
 from sampan.kubelet.probes.results import FAILED, SUCCESSFUL, UNKNOWN, ProbeResults
 from sampan.kubelet.probes.tally import (
+    PROBES,
     Kind,
     Probe,
     Tally,
@@ -269,7 +270,7 @@ def _wanted_probes(
     pod: Obj, observed: ObservedPod | None
 ) -> Iterator[tuple[Key, tuple[Probe, Obj, ContainerStatus]]]:
     for role, container in with_roles(pod):
-        if role in (Role.INIT, Role.EPHEMERAL):
+        if role in (Role.INIT, Role.EPHEMERAL) or PROBES.isdisjoint(container):
             continue
         running = latest(observed, container["name"])
         if running is None or running.state is not ContainerState.RUNNING:

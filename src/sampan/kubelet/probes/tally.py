@@ -50,6 +50,9 @@ class Tally:
     run: int = 0
 
 
+PROBES = frozenset(f"{kind}Probe" for kind in Kind)  # the fields of a container
+
+
 def probes_of(pod: Obj, container: Obj) -> Iterator[Probe]:
     for kind in Kind:
         found = container.get(f"{kind}Probe")

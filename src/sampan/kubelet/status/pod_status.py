@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj, meta_of, spec_of, time_text
-from sampan.api.rules.conditions import transition_time
 from sampan.api.rules.pods import (
     TERMINAL_PHASES,
     containers,
@@ -122,9 +121,11 @@ def has_ended(pod: Obj, status: Obj) -> bool:
         return True
     normals = status.get("containerStatuses") or []
     ends = [normal["state"].get("terminated") for normal in normals]
+    if not ends or None in ends:
+        return False
     by_name = {container["name"]: container for container in containers(pod)}
-    return bool(ends) and all(
-        end is not None and not restarts_after_exit(pod, by_name[normal["name"]], end["exitCode"])
+    return not any(
+        restarts_after_exit(pod, by_name[normal["name"]], end["exitCode"])
         for normal, end in zip(normals, ends, strict=True)
     )
 
@@ -221,7 +222,7 @@ def _conditions(
     sandbox = None if facts.ending else ready_sandbox(observed)
     has_network = sandbox is not None and (sandbox.host_network or bool(sandbox.ips))
     containers_ready = _containers_ready(pod, phase, normals, inits)
-    made = [
+    made: list[Obj] = [
         *_resize_conditions(facts),
         {"type": "PodReadyToStartContainers", "status": "True" if has_network else "False"},
         {"type": "Initialized", **_initialized_condition(pod, phase, inits, normals)},
@@ -234,13 +235,20 @@ def _conditions(
         made.append({"type": "DisruptionTarget", "status": "True", **why})
     if "PodScheduled" not in old:
         made.append({"type": "PodScheduled", "status": "True"})
-    generation = meta_of(pod).get("generation")
-    result = [
-        _with_transition_time(condition, old.get(condition["type"]), generation, facts.now)
-        for condition in made
-    ]
-    names = {*RESIZE, *(condition["type"] for condition in made)}
-    return result + [item for name, item in old.items() if name not in names]
+    _date(made, old, meta_of(pod).get("generation"), time_text(facts.now))
+    return made + [item for name, item in old.items() if name not in RESIZE]
+
+
+def _date(made: list[Obj], old: dict[str, Obj], generation: int | None, moment: str) -> None:
+    """Each says since when it is as it is. What they replace is taken out of `old`."""
+    for condition in made:
+        if generation and "observedGeneration" not in condition:
+            condition["observedGeneration"] = generation
+        before, since = old.pop(condition["type"], None), moment
+        if before is not None and before.get("status") == condition["status"]:
+            since = before.get("lastTransitionTime") or moment
+        # As the API shows it: what is written is then told from what is there by one comparison.
+        condition |= {"lastProbeTime": None, "lastTransitionTime": since}
 
 
 def _disruption(verdict: Verdict | None) -> str:
@@ -261,16 +269,6 @@ def _resize_conditions(facts: Facts) -> list[Obj]:
         if facts.resizing.error:
             made[-1] |= {"reason": "Error", "message": facts.resizing.error}
     return made
-
-
-def _with_transition_time(
-    condition: Obj, old: Obj | None, generation: int | None, now: float
-) -> Obj:
-    if generation:
-        condition.setdefault("observedGeneration", generation)
-    since = transition_time(old, condition["status"], now)
-    # As the API shows it: what is written is then told from what is there by one comparison.
-    return {**condition, "lastProbeTime": None, "lastTransitionTime": since}
 
 
 def _initialized_condition(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:

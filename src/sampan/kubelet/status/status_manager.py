@@ -39,6 +39,7 @@ SOON_SECONDS = 0.006
 # Lists that a strategic patch merges by key: what left must be said.
 _KEYED = ("podIPs", "hostIPs")
 _SCHEDULED = "PodScheduled"
+_NONE: Obj = {}
 
 
 @dataclass(slots=True)
@@ -300,12 +301,15 @@ def status_patch(known: Obj, wanted: Obj) -> Obj | None:
     """The strategic merge patch that makes `known` say what `wanted` says; None: it does."""
     patch: Obj = {}
     for name, value in wanted.items():
+        before = known.get(name)
+        if before == value:
+            continue
         if name == "conditions":
-            changed = _changed_conditions(known.get(name) or [], value)
+            changed = _changed_conditions(before or [], value)
             if changed:
                 patch[name] = changed
-        elif not _same(known.get(name), value):
-            merged = name in _KEYED and known.get(name)
+        elif before is None or not _same(before, value):
+            merged = name in _KEYED and before
             patch[name] = [{"$patch": "replace"}, *value] if merged else value
     for name in ("reason", "message"):
         if known.get(name) and name not in wanted:
@@ -318,11 +322,11 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
     before = {item["type"]: item for item in known}
     changed = []
     for item in wanted:
-        old = before.get(item["type"], {})
+        old = before.get(item["type"])
         ours = item["type"] in OWNED or (item["type"] == _SCHEDULED and not old)
         ours = ours or item.get("reason") == BY_KUBELET
-        if ours and not _same(old, item):
-            changed.append(_condition_patch(old, item))
+        if ours and (not old or not _same(old, item)):
+            changed.append(_condition_patch(old or _NONE, item))
     there = {item["type"] for item in wanted}
     gone = [name for name in RESIZE if name in before and name not in there]
     return changed + [{"$patch": "delete", "type": name} for name in gone]
@@ -330,6 +334,8 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
 
 def _condition_patch(old: Obj, item: Obj) -> Obj:
     """A merge keeps what it is not told of: a reason that went must be named."""
+    if not old:
+        return {field: value for field, value in item.items() if value is not None}
     gone = {field: None for field in old if field not in item}
     told = {
         field: value

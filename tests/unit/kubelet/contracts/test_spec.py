@@ -32,7 +32,7 @@ def test_rules_of_a_container_may_restart_what_the_policy_would_not():
 
 def test_what_runs_is_not_restarted_and_what_never_started_is():
     pod = pod_named("web", restartPolicy="Never")
-    one = spec.containers(pod)[0]
+    one = pod["spec"]["containers"][0]
     assert not spec.should_restart(pod, one, container())
     assert spec.should_restart(pod, one, container(state=ContainerState.CREATED))
     assert spec.should_restart(pod, one, None)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from sampan.api.rules import pod_resources
 from sampan.api.rules.tolerations import Taint
-from sampan.kubelet.pods.fit import NodeRoom, refusal
+from sampan.kubelet.pods.fit import NodeRoom, refusal, shared_requests
 from sampan.testing.worlds.simulated_node import pod_named
 
 ALLOCATABLE = {"cpu": "1", "memory": "1Gi", "pods": "3"}
@@ -164,3 +165,19 @@ def test_only_safe_sysctls_are_set(name, host, why):
     assert verdict.reason == "SysctlForbidden"
     assert "forbidden sysctl: " in verdict.message
     assert why in verdict.message
+
+
+def test_what_pods_of_a_template_ask_for_is_worked_out_once_unless_more_counts():
+    resources = {"requests": {"cpu": "1"}}
+    main = {"name": "main", "resources": resources}
+    alike = [pod_named(name, containers=[dict(main)]) for name in ("a", "b")]
+    assert shared_requests(alike[0]) is shared_requests(alike[1])
+    for pod in (
+        *alike,
+        pod_named("bare"),
+        pod_named("two", containers=[main, {**main, "name": "second"}]),
+        pod_named("init", containers=[main], initContainers=[{**main, "restartPolicy": "Always"}]),
+        pod_named("more", containers=[main], overhead={"cpu": "1"}),
+        pod_named("whole", containers=[main], resources={"requests": {"cpu": "3"}}),
+    ):
+        assert shared_requests(pod) == pod_resources.requests(pod), pod["metadata"]["name"]
