@@ -40,6 +40,20 @@ def difference(one: FieldSet, two: FieldSet) -> FieldSet:
     return _less_children(one, two)
 
 
+def includes(one: FieldSet, two: FieldSet) -> bool:
+    """Is every member of `two` one of `one`?"""
+    for key, inner in two.items():
+        if key not in one:
+            return False
+        mine = one[key]
+        if inner:
+            if not mine or not includes(mine, inner):
+                return False
+        elif mine and "." not in mine:
+            return False
+    return True
+
+
 def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
     """The members of `one` that neither are members of `two` nor lie below one."""
     left: FieldSet = {}

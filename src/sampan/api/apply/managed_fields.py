@@ -15,6 +15,7 @@ from sampan.api.apply.field_sets import (
     canonical_set,
     difference,
     in_canonical_order,
+    includes,
     recursive_difference,
     union,
     within,
@@ -113,10 +114,28 @@ def _after(
     changed, removed = changes.at(writer.api_version)
     if not changed and not removed:
         return entries
+    if not removed:
+        own = _entry_with_all(entries, writer, changed)
+        if own is not None:  # nothing but its time is new, and perhaps what others have left
+            others = [entry for entry in entries if entry is not own]
+            changed, entries = own["fieldsV1"], others
     left = [kept for entry in entries if (kept := changes.left_of(entry)) is not None]
     if changed:
         left = with_entry(left, new_entry(writer, UPDATE, changed))
     return with_oldest_merged(left)
+
+
+def _entry_with_all(entries: list[Obj], writer: Writer, fields: FieldSet) -> Obj | None:
+    """The writer's own, where these are in it already."""
+    for entry in entries:
+        if (
+            entry.get("manager") == writer.manager
+            and entry.get("operation") == UPDATE
+            and entry.get("apiVersion") == writer.api_version
+            and (entry.get("subresource") or "") == writer.subresource
+        ):
+            return entry if includes(entry.get("fieldsV1") or {}, fields) else None
+    return None
 
 
 class Changes:
@@ -265,7 +284,8 @@ def _canonical_entry(entry: Obj) -> Obj:
     """Raises ValueError."""
     if entry.get("fieldsType") != "FieldsV1" or entry.get("operation") not in (APPLY, UPDATE):
         raise ValueError("not an entry of managedFields")
-    return {**entry, "fieldsV1": canonical_set(entry.get("fieldsV1") or {})}
+    fields = in_canonical_order(canonical_set(entry.get("fieldsV1") or {}))
+    return {**entry, "fieldsV1": fields}
 
 
 def manager_errors(manager: str) -> list[FieldError]:

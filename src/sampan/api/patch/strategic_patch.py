@@ -25,62 +25,118 @@ _DELETE = "$deleteFromPrimitiveList"
 
 
 def strategic_patch(schema: Schema, api_version: str, kind: str, current: Obj, patch: Any) -> Obj:
-    """The patched object; BadRequest where the patch is malformed."""
+    """The patched object, which may share parts with both; BadRequest where the patch is
+    malformed."""
     if not isinstance(patch, dict):
         raise BadRequest("strategic merge patch format is not supported")
     holder = schema.type_of(api_version, kind) or ANY
-    own, is_plain = _own_patch(patch)
-    return _Merge(schema, is_plain).maps(copy_of(current), own, holder)
+    if _is_plain(patch):
+        return _plain_maps(schema, current, patch, holder)
+    return _Merge(schema).maps(copy_of(current), copy_of(patch), holder)
+
+
+def _is_plain(patch: Obj) -> bool:
+    """It has no directives and no nulls, so what meets nothing to merge with is taken whole. By a
+    cheap look at its text: what merely looks like a directive makes it no plain one."""
+    try:
+        text = orjson.dumps(patch)
+    except (TypeError, ValueError):
+        return False
+    return b'"$' not in text and b"null" not in text
+
+
+def _plain_maps(schema: Schema, original: Obj, patch: Obj, kind: Type) -> Obj:
+    """Of a plain patch, which nobody needs to copy: nothing is changed in place."""
+    out = original.copy()
+    for key, value in patch.items():
+        shape = type(value)
+        if (shape is dict or shape is list) and key in out and type(out[key]) is shape:
+            field = schema.field(kind, key) or ANY
+            if shape is list:
+                value = _plain_list(schema, out[key], value, field)
+            elif "replace" not in field.strategies:
+                value = _plain_maps(schema, out[key], value, field)
+        out[key] = value
+    return out
+
+
+def _plain_list(schema: Schema, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
+    if "merge" not in kind.strategies:
+        return patch
+    key = kind.merge_key
+    before = _told_apart(original, key) if key else None
+    ours = _told_apart(patch, key) if key else None
+    if before is None or ours is None:
+        return _Merge(schema).lists(copy_of(original), copy_of(patch), kind)
+    others = [place for text, place in before.items() if text not in ours]
+    out: list[Any] = []
+    at = 0  # so many of the others are placed
+    for text, index in ours.items():
+        item = patch[index]
+        if text in before:
+            place = before[text]
+            while at < len(others) and others[at] < place:
+                out.append(original[others[at]])
+                at += 1
+            item = _plain_maps(schema, original[place], item, kind.element or ANY)
+        out.append(item)
+    return out + [original[place] for place in others[at:]]
+
+
+def _told_apart(items: list[Any], key: str) -> dict[str, int] | None:
+    """Where each is, of maps that one text each tells apart; None for others."""
+    try:
+        places = {item[key]: place for place, item in enumerate(items)}
+    except (KeyError, TypeError):
+        return None
+    if len(places) != len(items):
+        return None
+    for text in places:
+        if type(text) is not str:
+            return None
+    return places
 
 
 class _Merge:
-    """One merge; may change what it is given, because the caller handed copies. `is_plain`: the
-    patch has no directives and no nulls, so what meets nothing to merge with is taken whole."""
+    """One merge; may change what it is given, because the caller handed copies."""
 
-    def __init__(self, schema: Schema, is_plain: bool) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._is_plain = is_plain
 
     def maps(self, original: Obj, patch: Obj, kind: Type) -> Obj:
-        if not self._is_plain:
-            if _MARKER in patch:
-                return _direct(patch)
-            _retain_keys(original, patch)
-            self._in_given_order(original, patch, kind)
-            self._delete_from_primitive_lists(original, patch)
+        if _MARKER in patch:
+            return _direct(patch)
+        _retain_keys(original, patch)
+        self._in_given_order(original, patch, kind)
+        self._delete_from_primitive_lists(original, patch)
         for key, value in patch.items():
-            shape = type(value)
             if value is None:
                 original.pop(key, None)
-            elif key not in original or type(original[key]) is not shape:
-                cleaned = value if self._is_plain else _without_directives(value)
+            elif key not in original or type(original[key]) is not type(value):
+                cleaned = _without_directives(value)
                 if cleaned is not None:
                     original[key] = cleaned
-            elif shape is dict or shape is list:
-                original[key] = self._value(original[key], value, self._field(kind, key))
             else:
-                original[key] = value
+                original[key] = self._value(original[key], value, self._field(kind, key))
         return original
 
     def _field(self, holder: Type, key: str) -> Type:
         return self._schema.field(holder, key) or ANY
 
     def _value(self, original: Any, patch: Any, kind: Type) -> Any:
-        if type(patch) is list:
-            return self._list(original, patch, kind)
-        if "replace" in kind.strategies:
-            return patch if self._is_plain else _without_directives(patch)
-        return self.maps(original, patch, kind)
+        if isinstance(patch, dict):
+            if "replace" in kind.strategies:
+                return _without_directives(patch)
+            return self.maps(original, patch, kind)
+        if isinstance(patch, list):
+            return self.lists(original, patch, kind)
+        return patch
 
-    def _list(self, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
+    def lists(self, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
         if "merge" not in kind.strategies:
-            return patch if self._is_plain else [_without_directives(item) for item in patch]
+            return [_without_directives(item) for item in patch]
         if not original and not patch:
             return original
-        if self._is_plain and kind.merge_key:
-            merged = self._told_apart(original, patch, kind.merge_key, kind.element or ANY)
-            if merged is not None:
-                return merged
         if not _holds_maps(original, patch):
             both = list(dict.fromkeys([*original, *patch]))
             return _order(both, patch, original, "")
@@ -92,33 +148,6 @@ class _Merge:
             return items
         merged = self._items(list(kept), items, key, kind.element or ANY)
         return _order(merged, items, kept, key)
-
-    def _told_apart(
-        self, original: list[Any], patch: list[Any], key: str, element: Type
-    ) -> list[Any] | None:
-        """The same for the usual case: maps that one text each tells apart. None for others."""
-        try:
-            before = {item[key]: place for place, item in enumerate(original)}
-            ours = {item[key]: item for item in patch}
-        except (KeyError, TypeError):
-            return None
-        if len(before) != len(original) or len(ours) != len(patch):
-            return None
-        for identity in (*before, *ours):
-            if type(identity) is not str:
-                return None
-        others = [place for identity, place in before.items() if identity not in ours]
-        out: list[Any] = []
-        at = 0  # so many of the others are placed
-        for identity, item in ours.items():
-            if identity in before:
-                place = before[identity]
-                while at < len(others) and others[at] < place:
-                    out.append(original[others[at]])
-                    at += 1
-                item = self.maps(original[place], item, element)
-            out.append(item)
-        return out + [original[place] for place in others[at:]]
 
     def _items(self, kept: list[Obj], items: list[Obj], key: str, element: Type) -> list[Obj]:
         places = _places([_identity(entry, key) for entry in kept])
@@ -149,7 +178,7 @@ class _Merge:
             elif before is None:
                 merged = _without_directives(items)
             else:
-                merged = self._list(copy_of(before), items, kind)
+                merged = self.lists(copy_of(before), items, kind)
             original[field] = _order(merged or [], order, before or [], kind.merge_key)
 
     def _delete_from_primitive_lists(self, original: Obj, patch: Obj) -> None:
@@ -296,16 +325,6 @@ def _check_order(items: list[Any], order: list[Any], key: str) -> None:
             f"The order in patch list:\n{go_text(items)}\n doesn't match {_ORDER} list:\n"
             f"{go_text(order)}\n"
         )
-
-
-def _own_patch(patch: Obj) -> tuple[Obj, bool]:
-    """A copy, and whether it is plain, by a cheap look at its text: what merely looks like a
-    directive makes it no plain one."""
-    try:
-        text = orjson.dumps(patch)
-        return orjson.loads(text), b'"$' not in text and b"null" not in text
-    except (TypeError, ValueError):
-        return copy_of(patch), False
 
 
 def _without_directives(value: Any) -> Any:

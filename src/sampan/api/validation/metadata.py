@@ -48,24 +48,33 @@ def validate_metadata(
 
 
 def validate_metadata_update(new: Obj, old: Obj, path: str, errors: Errors) -> None:
+    revision = new.get("resourceVersion")
+    if revision and {**new, "managedFields": None} == {**old, "managedFields": None}:
+        # As it was when it was found good: most writes are about something else.
+        _validate_managed_fields(new, path, errors)
+        return
     if old.get("deletionTimestamp"):
         _validate_no_new_finalizers(new, old, path, errors)
-    if not new.get("resourceVersion"):
+    if not revision:
         why = "must be specified for an update"
         errors.append(invalid_value(f"{path}.resourceVersion", "", why))
     generation = new.get("generation") or 0
     if generation < (old.get("generation") or 0):
         why = "must not be decremented"
         errors.append(invalid_value(f"{path}.generation", generation, why))
-    for key in _IMMUTABLE:
-        value, before = new.get(key), old.get(key)
-        if value is not before and value != before and (value or before):
-            shown = "" if value is None and key in ("name", "namespace", "uid") else value
-            errors.append(invalid_value(f"{path}.{key}", shown, "field is immutable"))
+    _validate_immutable(new, old, path, errors)
     _validate_shared(new, path, errors)
     finalizers = new.get("finalizers")
     if finalizers and finalizers != old.get("finalizers"):
         _validate_finalizers(finalizers, f"{path}.finalizers", errors)
+
+
+def _validate_immutable(new: Obj, old: Obj, path: str, errors: Errors) -> None:
+    for key in _IMMUTABLE:
+        value, before = new.get(key), old.get(key)
+        if value != before and (value or before):
+            shown = "" if value is None and key in ("name", "namespace", "uid") else value
+            errors.append(invalid_value(f"{path}.{key}", shown, "field is immutable"))
 
 
 def validate_known_finalizers(meta: Obj, path: str, errors: Errors) -> None:
@@ -120,9 +129,7 @@ def _validate_shared(meta: Obj, path: str, errors: Errors) -> None:
     owners = meta.get("ownerReferences")
     if owners:
         _validate_owners(owners, f"{path}.ownerReferences", errors)
-    managed = meta.get("managedFields")
-    if managed:
-        _validate_managed_fields(managed, f"{path}.managedFields", errors)
+    _validate_managed_fields(meta, path, errors)
 
 
 def _validate_owners(owners: list[Obj], path: str, errors: Errors) -> None:
@@ -179,8 +186,9 @@ def _validate_no_new_finalizers(new: Obj, old: Obj, path: str, errors: Errors) -
         errors.append(field_forbidden(f"{path}.finalizers", why))
 
 
-def _validate_managed_fields(managed: list[Obj], path: str, errors: Errors) -> None:
-    for index, entry in enumerate(managed):
+def _validate_managed_fields(meta: Obj, path: str, errors: Errors) -> None:
+    path = f"{path}.managedFields"
+    for index, entry in enumerate(meta.get("managedFields") or ()):
         operation = entry.get("operation")
         if operation not in ("Apply", "Update"):
             why = "must be `Apply` or `Update`"

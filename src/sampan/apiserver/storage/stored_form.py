@@ -26,7 +26,7 @@ _ALIKE = (
     b'{"apiVersion":"v1","kind":"Node",',
     b'{"apiVersion":"coordination.k8s.io/v1","kind":"Lease",',
 )
-_WITH_EQUAL_PARTS = ("Pod", "Node")
+WITH_EQUAL_PARTS = ("Pod", "Node")
 _ALIKE_BYTES = 16 * 1024  # what is larger has little in common with others, and takes long to write
 _SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
 _SHARED_METADATA = ("namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
@@ -89,7 +89,7 @@ def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     fields belong to whom. Parsed, that takes several times the memory of what is the pod's own; so
     with nodes of one type. Of a new item, which nobody has seen."""
     obj = item.obj if type(item) is AlikeItem else _NOTHING
-    if obj.get("kind") not in _WITH_EQUAL_PARTS:
+    if obj.get("kind") not in WITH_EQUAL_PARTS:
         return
     old: Obj = before.obj if before is not None else _NOTHING
     for name in ("spec", "status"):

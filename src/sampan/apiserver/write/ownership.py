@@ -44,6 +44,7 @@ from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema, not_handled, strict_error
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.storage.sharing import Remembered, SharedValues
+from sampan.apiserver.storage.stored_form import WITH_EQUAL_PARTS
 from sampan.apiserver.write.decoding import expected_kind
 from sampan.apiserver.write.object_rules import NOT_BY_STATUS
 
@@ -179,6 +180,9 @@ class Ownership:
         meta = obj["metadata"]
         if not entries:
             meta.pop("managedFields", None)
+            return
+        if obj.get("kind") in WITH_EQUAL_PARTS:
+            meta["managedFields"] = entries  # the cache shares them with those of others
             return
         known = entries_of(live)
         for entry in entries:

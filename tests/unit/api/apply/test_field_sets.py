@@ -8,6 +8,7 @@ from sampan.api.apply.field_sets import (
     canonical_set,
     difference,
     in_canonical_order,
+    includes,
     intersection,
     is_member,
     path_text,
@@ -56,6 +57,12 @@ def test_union_difference_and_intersection_are_those_of_sets(one, two):
     assert difference(a, b) == built(one - two)
     assert intersection(a, b) == built(one & two)
     assert repr((a, b)) == before
+
+
+@given(PATHS, PATHS)
+def test_a_set_includes_its_subsets_and_no_others(one, two):
+    assert includes(built(one), built(two)) == (two <= one)
+    assert includes(built(one | two), built(two))
 
 
 @given(PATHS, PATHS)

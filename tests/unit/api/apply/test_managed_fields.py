@@ -1,8 +1,12 @@
 """Who owns what after writes that are no applies. [A7] [A8]"""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sampan.api.apply.field_schema import FieldSchema
+from sampan.api.apply.field_sets import in_canonical_order, paths
+from sampan.api.apply.field_types import compare
 from sampan.api.apply.managed_fields import (
     MAX_UPDATERS,
     OLD_CHANGES,
@@ -12,6 +16,7 @@ from sampan.api.apply.managed_fields import (
     in_order,
     manager_from_user_agent,
     same_but_times,
+    without_server_fields,
 )
 from sampan.api.schema.published import Schema
 
@@ -187,3 +192,39 @@ def test_entries_of_one_writer_and_moment_are_in_the_order_of_their_doors(absent
     status = {**main, "subresource": "status"}
     earlier = {**main, "operation": "Apply"}
     assert in_order([status, main, earlier]) == [earlier, main, status]
+
+
+DATA = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=3)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["me", "you"]), DATA), max_size=8))
+def test_who_owns_what_is_what_sets_of_paths_say(writes):
+    root, old, owned = FIELDS.root("v1", "ConfigMap"), {}, {}
+    for number, (manager, data) in enumerate(writes):
+        entries = old["metadata"].get("managedFields", []) if old else []
+        new = config_map(data or None, entries)
+        sets = compare(root, old, config_map(data or None))
+        changed, removed = (set(paths(without_server_fields(item))) for item in sets)
+        if entries or not old:  # else nobody keeps track
+            owned = {name: kept - changed - removed for name, kept in owned.items()}
+            owned[manager] = owned.get(manager, set()) | changed
+        found = after_write(FIELDS, old, new, writer(manager, str(number)))
+        members = {item["manager"]: set(paths(item["fieldsV1"])) for item in found}
+        owned = {name: kept for name, kept in owned.items() if kept}
+        assert members == owned
+        assert repr([item["fieldsV1"] for item in found]) == repr(
+            [in_canonical_order(item["fieldsV1"]) for item in found]
+        )
+        if changed and owned:
+            assert found[-1]["manager"] == manager
+            assert found[-1]["time"] == str(number)
+        old = config_map(data or None, found)
+
+
+def test_who_writes_again_what_is_already_his_has_the_same_fields_at_a_later_time():
+    before = entry("me", {"f:data": {".": {}, "f:a": {}, "f:b": {}}})
+    old = config_map({"a": "1", "b": "1"}, [before])
+    again = after_write(FIELDS, old, config_map({"a": "2", "b": "1"}), writer(time="2027"))
+    assert again == [{**before, "time": "2027"}]
+    assert again[0]["fieldsV1"] is before["fieldsV1"]
+    assert list(again[0]) == list(before)
