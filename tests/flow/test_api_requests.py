@@ -6,6 +6,7 @@ import pytest
 
 from sampan.api.schema.published import Schema
 from sampan.core.clock import SystemClock
+from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import MERGE, api_server, pod
 
@@ -256,5 +257,76 @@ def test_a_volume_remembers_since_when_it_is_in_its_phase(schema):
         assert same.obj["status"]["lastPhaseTransitionTime"] == first["lastPhaseTransitionTime"]
         moved = await api.patch(f"{path}/v/status", {"status": {"phase": "Available"}}, MERGE)
         assert moved.obj["status"]["lastPhaseTransitionTime"] == "2023-11-14T22:14:20Z"
+
+    run(schema, story)
+
+
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
+_USER_RULE = {
+    "subjects": [{"kind": "User", "user": {"name": "flooder"}}],
+    "resourceRules": [
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"]}
+    ],
+}
+
+
+def test_a_reply_says_by_whom_its_request_was_classified(schema):
+    async def story(api):
+        async def classified():
+            asked = await api.send("GET", PODS, user="flooder", group="dev")
+            headers = dict(asked.headers)
+            return tuple(headers[f"x-kubernetes-pf-{each}-uid"]
+                         for each in ("flowschema", "prioritylevel"))  # fmt: skip
+
+        async def uid_of(plural, name):
+            return (await api.get(f"{FLOWS}/{plural}/{name}")).obj["metadata"]["uid"]
+
+        usual = (
+            await uid_of("flowschemas", "global-default"),
+            await uid_of("prioritylevelconfigurations", "global-default"),
+        )
+        assert await classified() == usual
+        spec = {"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 900,
+                "rules": [_USER_RULE]}  # fmt: skip
+        made = await api.made(f"{FLOWS}/flowschemas", {"metadata": {"name": "mine"}, "spec": spec})
+        assert await classified() == usual, "it leads nowhere yet"
+        limited = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+        level = await api.made(
+            f"{FLOWS}/prioritylevelconfigurations", {"metadata": {"name": "mine"}, "spec": limited}
+        )
+        assert await classified() == (made["metadata"]["uid"], level["metadata"]["uid"])
+
+    run(schema, story)
+
+
+def test_what_every_cluster_has_of_flow_schemas_cannot_be_changed_and_comes_back(schema):
+    async def until(true):
+        async with asyncio.timeout(60):
+            while not await true():
+                await asyncio.sleep(0.1)
+
+    async def story(api):
+        tasks = Tasks("test")
+        tasks.start("upkeep", api.server.keep_repaired())
+        for path, spec in (
+            ("flowschemas/exempt", {"matchingPrecedence": 2}),
+            ("flowschemas/catch-all", {"distinguisherMethod": None}),
+            ("prioritylevelconfigurations/catch-all", {"limited": {"lendablePercent": 9}}),
+        ):
+            done = await api.patch(f"{FLOWS}/{path}", {"spec": spec}, MERGE)
+            name = path.partition("/")[2]
+            assert done.status == 422
+            assert f"spec of '{name}' must equal the fixed value" in done.obj["message"]
+            labelled = await api.patch(f"{FLOWS}/{path}", {"metadata": {"labels": {}}}, MERGE)
+            assert labelled.status == 200, labelled.obj
+            before = (await api.get(f"{FLOWS}/{path}")).obj
+            await api.send("DELETE", f"{FLOWS}/{path}")
+
+            async def is_back(path=path, before=before):
+                found = await api.get(f"{FLOWS}/{path}")
+                return found.status == 200 and found.obj["spec"] == before["spec"]
+
+            await until(is_back)
+        await tasks.stop()
 
     run(schema, story)

@@ -37,7 +37,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
-from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
+from sampan.apiserver.flow.in_flight import Headers, RequestLimit, SeatTaken
 from sampan.apiserver.http import bodies, impersonation, page, replies, traced_requests
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, Form, full_form, patch_type
@@ -154,7 +154,9 @@ class HttpEdge:
             if reply is None:
                 self._abandon(served, sys.exc_info()[1])
         ended, seat = self._clock.monotonic(), served.seat
+        told: Headers = ()
         if seat is not None:
+            told = seat.headers
             if (
                 seat.seats > 1
                 and isinstance(reply, Response)
@@ -165,7 +167,7 @@ class HttpEdge:
                 seat.leave(ended)
         if served.entry is not None:
             reply = audit_reply(served.entry, request, reply)
-        reply.headers = (*reply.headers, (traced_requests.ID_HEADER, served.id))
+        reply.headers = (*reply.headers, *told, (traced_requests.ID_HEADER, served.id))
         self._measure.served(served.info, reply.status, ended - started)
         return reply
 

@@ -50,6 +50,7 @@ from sampan.apiserver.flow.control import FlowControl
 from sampan.apiserver.flow.in_flight import InFlight, RequestLimit
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconcile as flow_reconciled
+from sampan.apiserver.flow.upkeep import FlowUpkeep
 from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Action, Document, Documents
@@ -107,6 +108,8 @@ _BOUND = {item.plural: item for item in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)
 
 
 class ApiServer:
+    _flow_upkeep: FlowUpkeep | None = None  # where there is priority and fairness
+
     def __init__(
         self,
         store: Store,
@@ -309,10 +312,16 @@ class ApiServer:
 
     async def keep_repaired(self) -> None:
         """Now and then what services have is compared with what is taken, and the servers that
-        there are with the endpoints of `kubernetes`; until cancelled."""
+        there are with the endpoints of `kubernetes`; flow schemas and priority levels, when they
+        change, with what must be. Until cancelled."""
         works = [self._repair.keep_going(), *(file.keep_going() for file in self.followed_files)]
         if self._store.shared:
             works.append(self._endpoint_reconciler.keep_going())
+        if self._flow_upkeep is not None:
+            parts = self._chain.parts
+            works.append(
+                self._flow_upkeep.keep_going(partial(ensure, parts), partial(overwrite, parts))
+            )
         await all_of(works)
 
     def wind_down(self) -> None:
@@ -420,8 +429,16 @@ class ApiServer:
             settings.request_seats, lambda: registry.find_all(SCHEMAS),
             lambda: registry.find_all(LEVELS), count, clock, metrics,
         )  # fmt: skip
+        upkeep = self._flow_upkeep = FlowUpkeep(
+            lambda: registry.find_all(SCHEMAS), lambda: registry.find_all(LEVELS), clock
+        )
+
+        def changed() -> None:
+            flow.changed()
+            upkeep.changed()
+
         for kind in (SCHEMAS, LEVELS):
-            follow(registry.kind(kind), lambda _before, _now: flow.changed(), flow.changed)
+            follow(registry.kind(kind), lambda _before, _now: changed(), changed)
         return flow
 
     def _node_client(self) -> HttpClient | None:

@@ -17,17 +17,26 @@ _TYPES = {
     "DaemonSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateDaemonSet',
     "DeploymentStrategy": 'Type="" RollingUpdate:RollingUpdateDeployment',
     "FlowDistinguisherMethod": 'Type=""',
+    "FlowSchemaSpec": "PriorityLevelConfiguration:PriorityLevelConfigurationReference "
+    "MatchingPrecedence=0 DistinguisherMethod:FlowDistinguisherMethod "
+    "Rules:PolicyRulesWithSubjects",
+    "GroupSubject": 'Name=""',
     "LimitResponse": 'Type="" Queuing:QueuingConfiguration',
     "LimitedPriorityLevelConfiguration": "NominalConcurrencyShares=0 LimitResponse:LimitResponse "
     "LendablePercent BorrowingLimitPercent",
+    "NonResourcePolicyRule": "Verbs NonResourceURLs<nonResourceURLs",
     "NonResourceAttributes": 'Path="" Verb=""',
     "ParentReference": 'Group="" Resource="" Namespace="" Name=""',
+    "PolicyRulesWithSubjects": "Subjects:Subject ResourceRules:ResourcePolicyRule "
+    "NonResourceRules:NonResourcePolicyRule",
     "PodDisruptionBudgetSpec": "MinAvailable Selector MaxUnavailable UnhealthyPodEvictionPolicy",
     "PodResourceClaim": 'Name="" ResourceClaimName ResourceClaimTemplateName',
     "PriorityLevelConfigurationSpec": 'Type="" Limited:LimitedPriorityLevelConfiguration '
     "Exempt:ExemptPriorityLevelConfiguration",
     "ExemptPriorityLevelConfiguration": "NominalConcurrencyShares LendablePercent",
+    "PriorityLevelConfigurationReference": 'Name=""',
     "QueuingConfiguration": "Queues=0 HandSize=0 QueueLengthLimit=0",
+    "ResourcePolicyRule": "Verbs APIGroups<apiGroups Resources ClusterScope=false Namespaces",
     "RollingUpdateDaemonSet": "MaxUnavailable=0 MaxSurge=0",
     "RollingUpdateDeployment": "MaxUnavailable=0 MaxSurge=0",
     "RollingUpdateStatefulSetStrategy": "Partition=0 MaxUnavailable",
@@ -38,15 +47,18 @@ _TYPES = {
     "WindowsOptions:WindowsSecurityContextOptions RunAsUser RunAsGroup RunAsNonRoot "
     "ReadOnlyRootFilesystem AllowPrivilegeEscalation ProcMount SeccompProfile:SeccompProfile "
     "AppArmorProfile:AppArmorProfile",
+    "ServiceAccountSubject": 'Namespace="" Name=""',
     "ServiceCIDRSpec": "CIDRs<cidrs",
     "ServicePort": 'Name="" Protocol="" AppProtocol Port=0 TargetPort=0 NodePort=0',
     "StatefulSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateStatefulSetStrategy',
+    "Subject": 'Kind="" User:UserSubject Group:GroupSubject ServiceAccount:ServiceAccountSubject',
     "SuccessPolicy": "Rules=[]",
     "Taint": 'Key="" Value="" Effect="" TimeAdded',
+    "UserSubject": 'Name=""',
     "WindowsSecurityContextOptions": "GMSACredentialSpecName<gmsaCredentialSpecName "
     "GMSACredentialSpec<gmsaCredentialSpec RunAsUserName HostProcess",
 }
-_ZEROS = {'""': "", "0": 0, "[]": [], "": None}
+_ZEROS = {'""': "", "0": 0, "false": False, "[]": [], "": None}
 
 
 def internal_form(kind: str, value: Any) -> Any:

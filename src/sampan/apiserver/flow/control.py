@@ -14,7 +14,9 @@ from collections.abc import Callable
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, spec_of, uid_of
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.flow.in_flight import Headers
 from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat, Turns
+from sampan.apiserver.flow.objects import level_of
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.clock import Clock
@@ -24,6 +26,7 @@ from sampan.core.metrics import Labels, Metrics
 MOST = 4096  # classifications that are remembered
 MOST_PATH = 1024  # characters: anybody may send a long one, and not all of them are worth keeping
 WAIT_SECONDS = 15.0
+SCHEMA_HEADER, LEVEL_HEADER = "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"
 OBJECTS_PER_SEAT = 100
 MOST_SEATS = 10
 
@@ -35,7 +38,13 @@ class _Known:
     flow: Flow
     level: Level
     hand: Hand
+    headers: Headers
     dispatched: int = 0
+
+    def serve(self, seat: Seat) -> Seat:
+        self.dispatched += 1
+        seat.headers = self.headers
+        return seat
 
 
 class FlowControl:
@@ -96,17 +105,13 @@ class FlowControl:
         if verb == "list" and info is not None and not level.settings.exempt:
             seats = self._seats(level, info)
         seat = level.take(flow.hand, seats, now)
-        if seat is not None:
-            flow.dispatched += 1
-        return seat
+        return None if seat is None else flow.serve(seat)
 
     async def wait(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
         flow = self._classify(user, info, path, verb)
         seats = self._seats(flow.level, info) if verb == "list" and info is not None else 1
-        seat = await self._wait_for_turn(flow, seats)
-        flow.dispatched += 1
-        return seat
+        return flow.serve(await self._wait_for_turn(flow, seats))
 
     async def seat(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
@@ -178,17 +183,24 @@ class FlowControl:
 
     def _find_flow(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
         if self._schemas is None:
-            self._schemas = Schemas(self._read_schemas())
             self._rebuild()
+            leading = [
+                schema
+                for schema in self._read_schemas()
+                if level_of(spec_of(schema)) in self._levels
+            ]
+            self._schemas = Schemas(leading)
         flow = self._schemas.flow(user, verb, info, path)
-        if flow is None or flow.level not in self._levels:
+        if flow is None:
             flow = Flow("catch-all", "", "catch-all", user.name)
         level = self._levels.get(flow.level)
         if level is None:  # not even catch-all: nothing has been bootstrapped yet
             settings = LevelSettings(flow.level, "", True, 0, 0, 0, 0, 0, 0)
             level = self._levels[flow.level] = Level(settings, self._to_borrow, self._turns)
         digest = hashlib.sha256(f"{flow.schema}\0{flow.distinguisher}".encode()).digest()
-        return _Known(flow, level, level.hand(int.from_bytes(digest[:8], "big")))
+        hand = level.hand(int.from_bytes(digest[:8], "big"))
+        headers = ((SCHEMA_HEADER, flow.schema_uid), (LEVEL_HEADER, level.settings.uid))
+        return _Known(flow, level, hand, headers)
 
     def _tell(self) -> None:
         """Counting costs more than serving: it is done when somebody looks."""

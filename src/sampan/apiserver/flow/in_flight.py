@@ -16,12 +16,17 @@ from sampan.core.fast_dataclass import dataclass
 READING = frozenset({"get", "list", "watch"})
 LASTING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 RETRY_SECONDS = 1
+Headers = tuple[tuple[str, str], ...]
 
 
 class SeatTaken(Protocol):
     """Held while a request is served."""
 
     seats: int
+
+    @property
+    def headers(self) -> Headers:
+        """What the reply says of it."""
 
     def leave(self, now: float) -> None:
         """Once; the second time nothing happens."""
@@ -44,6 +49,7 @@ class _Place:
     room: "InFlight"
     kind: int  # of the counter; -1: none
     seats: int = 1
+    headers: Headers = ()
 
     def leave(self, now: float) -> None:
         kind, self.kind = self.kind, -1

@@ -54,6 +54,7 @@ class Seat:
     queue: Queue | None
     seats: int  # 0: of a level that is exempt
     began: float
+    headers: tuple[tuple[str, str], ...] = ()  # of the reply: by whom it was classified
 
     def leave(self, now: float) -> None:
         """Once; the second time nothing happens."""

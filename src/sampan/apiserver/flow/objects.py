@@ -3,12 +3,13 @@
 Job: upstream's mandatory and suggested objects, as objects.
 """
 
-from sampan.api.objects import Obj, time_text
+from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.resources import Resource, by_kind
+from sampan.api.validation.cluster.flow_control import CATCH_ALL_LEVEL, MANDATORY_SCHEMAS
 from sampan.core.fast_dataclass import dataclass
 
 GROUP = "flowcontrol.apiserver.k8s.io"
-MANDATORY = frozenset({"exempt", "catch-all"})
+MANDATORY = frozenset(MANDATORY_SCHEMAS)
 _AUTOUPDATE = "apf.kubernetes.io/autoupdate-spec"
 
 
@@ -20,7 +21,7 @@ def _row(kind: str) -> Resource:
 
 SCHEMAS, LEVELS = _row("FlowSchema"), _row("PriorityLevelConfiguration")
 
-# name → (shares, lendable percent, queues, hand size); queues 0: reject instead of queueing
+# name → (shares, lendable percent, queues, hand size)
 _LIMITED = {
     "system": (30, 33, 64, 6),
     "node-high": (40, 25, 64, 6),
@@ -28,7 +29,6 @@ _LIMITED = {
     "workload-high": (40, 50, 128, 6),
     "workload-low": (100, 90, 128, 6),
     "global-default": (20, 50, 128, 6),
-    "catch-all": (5, 0, 0, 0),
 }
 _LEASES = ("coordination.k8s.io", "leases", "create get update")
 
@@ -37,9 +37,11 @@ def flow_objects(now: float) -> list[tuple[Resource, Obj]]:
     """Fresh: the caller's to change."""
     levels = [_limited_level(name, *row) for name, row in _LIMITED.items()]
     levels.append(_level("exempt", {"type": "Exempt", "exempt": _shares(0, 0)}))
+    levels.append(_level("catch-all", copy_of(CATCH_ALL_LEVEL)))
+    specs = {**copy_of(MANDATORY_SCHEMAS), **{row.name: _spec(row) for row in _rows()}}
     return [
         *((LEVELS, level) for level in levels),
-        *((SCHEMAS, schema) for schema in _schemas(time_text(now))),
+        *((SCHEMAS, _schema(name, spec, time_text(now))) for name, spec in specs.items()),
     ]
 
 
@@ -47,6 +49,8 @@ def reconcile(found: Obj, wanted: Obj) -> Obj | None:
     """As upstream: mandatory ones are put right, suggested ones unless their annotation says no;
     None: nothing to do."""
     name = found["metadata"]["name"]
+    if name == "exempt" and (found.get("spec") or {}).get("exempt"):
+        wanted = {**wanted, "spec": {**wanted["spec"], "exempt": found["spec"]["exempt"]}}
     auto = (found["metadata"].get("annotations") or {}).get(_AUTOUPDATE, "true") == "true"
     if found.get("spec") == wanted["spec"] or not (name in MANDATORY or auto):
         return None
@@ -71,15 +75,13 @@ def _level(name: str, spec: Obj) -> Obj:
 
 
 def _limited_level(name: str, shares: int, lendable: int, queues: int, hand: int) -> Obj:
-    response: Obj = {"type": "Reject"}
-    if queues:
-        queuing = {"queues": queues, "handSize": hand, "queueLengthLimit": 50}
-        response = {"type": "Queue", "queuing": queuing}
+    queuing = {"queues": queues, "handSize": hand, "queueLengthLimit": 50}
+    response = {"type": "Queue", "queuing": queuing}
     limited = {**_shares(shares, lendable), "limitResponse": response}
     return _level(name, {"type": "Limited", "limited": limited})
 
 
-def _schemas(now: str) -> list[Obj]:
+def _rows() -> list["_Row"]:
     nodes, manager = _group("system:nodes"), _user("system:kube-controller-manager")
     scheduler, everything = _user("system:kube-scheduler"), _everything()
     system_accounts = _account("*")
@@ -88,7 +90,6 @@ def _schemas(now: str) -> list[Obj]:
         _account(item) for item in ("endpoint-controller", "endpointslicemirroring-controller")
     ]
     rows: list[tuple[str, str, int, str, list[Obj], Obj]] = [
-        ("exempt", "exempt", 1, "", [_group("system:masters")], everything),
         ("probes", "exempt", 2, "", both, _paths("get", "/healthz /readyz /livez")),
         ("system-leader-election", "leader-election", 100, "ByUser", [manager, scheduler],
          _of(_LEASES)),
@@ -106,9 +107,8 @@ def _schemas(now: str) -> list[Obj]:
         ("service-accounts", "workload-low", 9000, "ByUser", [_group("system:serviceaccounts")],
          everything),
         ("global-default", "global-default", 9900, "ByUser", both, everything),
-        ("catch-all", "catch-all", 10000, "ByUser", both, everything),
     ]  # fmt: skip
-    return [_schema(_Row(*row), now) for row in rows]
+    return [_Row(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class _Row:
     rule: Obj
 
 
-def _schema(row: _Row, now: str) -> Obj:
+def _spec(row: _Row) -> Obj:
     spec: Obj = {
         "priorityLevelConfiguration": {"name": row.level},
         "matchingPrecedence": row.precedence,
@@ -129,20 +129,33 @@ def _schema(row: _Row, now: str) -> Obj:
     }
     if row.distinguisher:
         spec["distinguisherMethod"] = {"type": row.distinguisher}
-    message = (
-        f'This FlowSchema references the PriorityLevelConfiguration object named "{row.level}" and '
-        "it exists"
-    )
-    found = {
-        "type": "Dangling", "status": "False", "reason": "Found", "message": message,
-        "lastTransitionTime": now,
-    }  # fmt: skip
+    return spec
+
+
+def _schema(name: str, spec: Obj, now: str) -> Obj:
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": SCHEMAS.kind,
-        "metadata": _meta(row.name),
+        "metadata": _meta(name),
         "spec": spec,
-        "status": {"conditions": [found]},
+        "status": {"conditions": [dangling(level_of(spec), True, now)]},
+    }
+
+
+def level_of(spec: Obj) -> str:
+    """The level that a schema's spec leads to."""
+    return str((spec.get("priorityLevelConfiguration") or {}).get("name") or "")
+
+
+def dangling(level: str, exists: bool, now: str) -> Obj:
+    """What a schema says of its level."""
+    which = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
+    return {
+        "type": "Dangling",
+        "status": "False" if exists else "True",
+        "reason": "Found" if exists else "NotFound",
+        "message": f"{which} {'and it exists' if exists else 'but there is no such object'}",
+        "lastTransitionTime": now,
     }
 
 

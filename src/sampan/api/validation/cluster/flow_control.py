@@ -14,23 +14,70 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_condition_types
-from sampan.api.validation.fields import validate_choice
+from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]
 _METHODS = ("ByNamespace", "ByUser")
 _LOWEST_PRECEDENCE = 10000
+_SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
+_FORBIDDEN_BESIDE = {
+    "Group": ("ServiceAccount", "User"),
+    "ServiceAccount": ("User", "Group"),
+    "User": ("ServiceAccount", "Group"),
+}
+_VERBS = frozenset({
+    "create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch",
+})  # fmt: skip
+_EVERYTHING: Obj = {
+    "resourceRules": [
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True,
+         "namespaces": ["*"]},
+    ],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+}  # fmt: skip
+
+
+def _groups(*names_: str) -> list[Obj]:
+    return [{"kind": "Group", "group": {"name": name}} for name in names_]
+
+
+# What these say in every cluster, and nobody may change.
+MANDATORY_SCHEMAS: dict[str, Obj] = {
+    "exempt": {
+        "priorityLevelConfiguration": {"name": "exempt"},
+        "matchingPrecedence": 1,
+        "rules": [{"subjects": _groups("system:masters"), **_EVERYTHING}],
+    },
+    "catch-all": {
+        "priorityLevelConfiguration": {"name": "catch-all"},
+        "matchingPrecedence": _LOWEST_PRECEDENCE,
+        "distinguisherMethod": {"type": "ByUser"},
+        "rules": [
+            {"subjects": _groups("system:unauthenticated", "system:authenticated"), **_EVERYTHING}
+        ],
+    },
+}
+CATCH_ALL_LEVEL: Obj = {
+    "type": "Limited",
+    "limited": {
+        "nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"},
+    },
+}  # fmt: skip
 
 
 def validate_flow_schema(schema: Obj, errors: Errors) -> None:
     spec = spec_of(schema)
     precedence = spec.get("matchingPrecedence") or 0
+    why = ""
     if precedence < 1:
         why = "must be a positive value"
-        errors.append(invalid_value("spec.matchingPrecedence", precedence, why))
     elif precedence > _LOWEST_PRECEDENCE:
         why = f"must not be greater than {_LOWEST_PRECEDENCE}"
+    elif precedence == 1 and name_of(schema) != "exempt":
+        why = "only the schema named 'exempt' may have matchingPrecedence 1"
+    if why:
         errors.append(invalid_value("spec.matchingPrecedence", precedence, why))
     level = (spec.get("priorityLevelConfiguration") or {}).get("name") or ""
     if not level:
@@ -42,6 +89,10 @@ def validate_flow_schema(schema: Obj, errors: Errors) -> None:
         errors.append(not_supported("spec.distinguisherMethod.type", shown, _METHODS))
     for index, rule in enumerate(spec.get("rules") or ()):
         _validate_rule(rule, f"spec.rules[{index}]", errors)
+    fixed = MANDATORY_SCHEMAS.get(name_of(schema))
+    if fixed is not None and spec != fixed:
+        why = f"spec of '{name_of(schema)}' must equal the fixed value"
+        errors.append(invalid_value("spec", internal_form("FlowSchemaSpec", spec), why))
 
 
 def validate_priority_level(level: Obj, errors: Errors) -> None:
@@ -67,6 +118,10 @@ def validate_priority_level(level: Obj, errors: Errors) -> None:
         why = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
         shown = internal_form("PriorityLevelConfigurationSpec", spec)
         errors.append(invalid_value("spec", shown, why))
+    if name_of(level) == "catch-all" and spec != CATCH_ALL_LEVEL:
+        why = "spec of 'catch-all' must equal the fixed value"
+        shown = internal_form("PriorityLevelConfigurationSpec", spec)
+        errors.append(invalid_value("spec", shown, why))
 
 
 def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
@@ -74,12 +129,92 @@ def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
         errors.append(
             required_value(f"{path}.subjects", "subjects must contain at least one value")
         )
+    for index, subject in enumerate(rule.get("subjects") or ()):
+        _validate_subject(subject, f"{path}.subjects[{index}]", errors)
     if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
         why = "at least one of resourceRules and nonResourceRules has to be non-empty"
         errors.append(required_value(path, why))
-    for index, subject in enumerate(rule.get("subjects") or ()):
-        kinds = ("Group", "ServiceAccount", "User")
-        validate_choice(subject.get("kind"), kinds, f"{path}.subjects[{index}].kind", errors)
+    for index, resources in enumerate(rule.get("resourceRules") or ()):
+        _validate_resource_rule(resources, f"{path}.resourceRules[{index}]", errors)
+    for index, urls in enumerate(rule.get("nonResourceRules") or ()):
+        _validate_url_rule(urls, f"{path}.nonResourceRules[{index}]", errors)
+
+
+def _validate_subject(subject: Obj, path: str, errors: Errors) -> None:
+    kind = subject.get("kind") or ""
+    if kind not in _SUBJECTS:
+        validate_choice(kind, tuple(_SUBJECTS), f"{path}.kind", errors)
+        return
+    here, given = f"{path}.{_SUBJECTS[kind]}", subject.get(_SUBJECTS[kind])
+    if given is None:
+        why = f"{_SUBJECTS[kind]} is required when subject kind is '{kind}'"
+        errors.append(required_value(here, why))
+    else:
+        name = given.get("name") or ""
+        if not name:
+            errors.append(required_value(f"{here}.name"))
+        elif kind == "ServiceAccount" and name != "*":
+            validate_with(names.dns_subdomain, name, f"{here}.name", errors)
+        if kind == "ServiceAccount" and not given.get("namespace"):
+            why = "must specify namespace for service account"
+            errors.append(required_value(f"{here}.namespace", why))
+        elif kind == "ServiceAccount":
+            validate_with(names.dns_label, given["namespace"], f"{here}.namespace", errors)
+    for other in _FORBIDDEN_BESIDE[kind]:
+        if subject.get(_SUBJECTS[other]) is not None:
+            why = f"{_SUBJECTS[other]} is forbidden when subject kind is not '{other}'"
+            errors.append(field_forbidden(f"{path}.{_SUBJECTS[other]}", why))
+
+
+def _validate_resource_rule(rule: Obj, path: str, errors: Errors) -> None:
+    _validate_verbs(rule, path, errors)
+    for key, one, several in (
+        ("apiGroups", "api group", "api groups"), ("resources", "resource", "resources"),
+    ):  # fmt: skip
+        given = rule.get(key) or []
+        if not given:
+            why = f"resource rules must supply at least one {one}"
+            errors.append(required_value(f"{path}.{key}", why))
+        elif len(given) > 1 and "*" in given:
+            why = f"if '*' is present, must not specify other {several}"
+            errors.append(invalid_value(f"{path}.{key}", given, why))
+    namespaces = rule.get("namespaces") or []
+    if not namespaces and not rule.get("clusterScope"):
+        why = "resource rules that are not cluster scoped must supply at least one namespace"
+        errors.append(required_value(f"{path}.namespaces", why))
+    elif "*" in namespaces:
+        if len(namespaces) > 1:
+            why = "if '*' is present, must not specify other namespaces"
+            errors.append(invalid_value(f"{path}.namespaces", namespaces, why))
+    else:
+        for index, name in enumerate(namespaces):
+            for why in names.dns_label(name):
+                shown = f"each member of this list must be '*' or a DNS-1123 label; {why}"
+                errors.append(invalid_value(f"{path}.namespaces[{index}]", name, shown))
+
+
+def _validate_url_rule(rule: Obj, path: str, errors: Errors) -> None:
+    _validate_verbs(rule, path, errors)
+    urls = rule.get("nonResourceURLs") or []
+    if not urls:
+        why = "nonResourceURLs must contain at least one value"
+        errors.append(required_value(f"{path}.nonResourceURLs", why))
+    elif "*" in urls and len(urls) > 1:
+        why = "if '*' is present, must not specify other non-resource URLs"
+        errors.append(invalid_value(f"{path}.nonResourceURLs", urls, why))
+
+
+def _validate_verbs(rule: Obj, path: str, errors: Errors) -> None:
+    verbs = rule.get("verbs") or []
+    if not verbs:
+        why = "verbs must contain at least one value"
+        errors.append(required_value(f"{path}.verbs", why))
+    elif "*" in verbs:
+        if len(verbs) > 1:
+            why = "if '*' is present, must not specify other verbs"
+            errors.append(invalid_value(f"{path}.verbs", verbs, why))
+    elif not _VERBS.issuperset(verbs):
+        errors.append(not_supported(f"{path}.verbs", verbs, sorted(_VERBS)))
 
 
 def _validate_limited(limited: Obj, errors: Errors) -> None:
