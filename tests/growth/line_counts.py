@@ -25,6 +25,7 @@ LEAST_SHARE = 1 / 4
 # What looks steep while N is small, and ends at a bound that is larger than it is here.
 BOUNDED = {
     "KindCache._keep": "LINES_KEPT and WINDOW_LEAST: the newest records are not cleared away",
+    "KindCache.forget_old": "likewise, and some at a time",
     "Record.forget_lines": "likewise",
     "Event.forget_line": "likewise",
     "refusing": "MOST_NAMED: so many nodes are named in a record",

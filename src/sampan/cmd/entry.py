@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from sampan.cmd.help_screen import CLUSTER_VERBS, screen
 
-LARGE = 3_000_000  # blocks of memory: some ten thousand pods
+LARGE = 1_000_000  # blocks of memory: some hundred pods, or nodes
 # Verbs of the cluster that ask its API, as the client does.
 QUESTIONS = ("why", "trace", "tour", "schedule", "ui")
 STAYING = ("up", "join", "kubelet", "fork")  # that load most of sampan

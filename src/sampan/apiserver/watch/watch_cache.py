@@ -40,6 +40,8 @@ WOKEN_AT_ONCE = 128  # watchers; each takes some 30 µs to encrypt and send an e
 STATE_PAGE = 1000  # of the initial state, that a watcher's reader takes in one go
 LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
+LOOK_SECONDS = 1.0  # between looks at kinds that nobody writes to, while others are written
+FORGOTTEN_AT_ONCE = 512  # records; the states of before that each keeps take some 10 µs to go
 
 Told = Callable[[int, int], None]
 Matches = Callable[[Item], bool]
@@ -284,9 +286,17 @@ class KindCache:
             self._newest.popleft().forget_lines()
         window = self._window
         window.append(record)
-        while len(window) > WINDOW_LEAST and (
-            len(window) > WINDOW_MOST or window[0].at_seconds < record.at_seconds - WINDOW_SECONDS
-        ):
+        if len(window) > WINDOW_MOST:
+            self._window_start = window.popleft().revision
+        if window[0].at_seconds < record.at_seconds - WINDOW_SECONDS:
+            self.forget_old(record.at_seconds)
+
+    def forget_old(self, now: float) -> None:
+        """Some of what is too old by now: of a kind that nobody writes to any more, too."""
+        window, oldest = self._window, now - WINDOW_SECONDS
+        for _ in range(FORGOTTEN_AT_ONCE):
+            if len(window) <= WINDOW_LEAST or window[0].at_seconds >= oldest:
+                return
             self._window_start = window.popleft().revision
 
     def _watchers_of(self, key: str, record: Record) -> Iterable[Watcher]:
@@ -450,13 +460,17 @@ class WatchCache:
             self._fail_waiting()
 
     async def _take_changes(self) -> None:
-        watch = self._store.watch(ROOT, self.revision, progress=True)
+        watch, looked_at = self._store.watch(ROOT, self.revision, progress=True), 0.0
         try:
             async for changes in watch:
                 now = self._clock.monotonic()
                 for change in changes:
                     self._apply(change, now)
                 self._advance(watch.position)
+                if now >= looked_at + LOOK_SECONDS:
+                    looked_at = now
+                    for kind in self._kinds.values():
+                        kind.forget_old(now)
         finally:
             watch.close()
 

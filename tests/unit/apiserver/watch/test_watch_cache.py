@@ -9,9 +9,11 @@ from sampan.api.calls import Item
 from sampan.api.errors import Expired, ServiceUnavailable
 from sampan.apiserver.storage.stored_form import canonical, stored_bytes
 from sampan.apiserver.watch.watch_cache import (
+    FORGOTTEN_AT_ONCE,
     LINES_KEPT,
     STATE_PAGE,
     WINDOW_LEAST,
+    WINDOW_SECONDS,
     WOKEN_AT_ONCE,
     KindCache,
     Record,
@@ -172,6 +174,31 @@ def test_the_window_forgets_old_records_and_says_so():
     recent = Watcher("", None, 130, 10**6)
     kind.replay(recent, 130)
     assert [event.item.revision for event in recent.take()] == [*range(131, 140), 1000]
+
+
+def test_what_is_old_goes_though_nobody_writes_to_the_kind_any_more():
+    """what thousands of pods have been would stay for as long as no other comes"""
+
+    async def story(store, cache):
+        kind, clock, other = cache.kind(PREFIX), LoopClock(), "/registry/configmaps/a/"
+        pods = 2 * FORGOTTEN_AT_ONCE
+        for number in range(pods):
+            revision = await store.create(f"{PREFIX}a/p{number}", value("p"))
+            await store.delete(f"{PREFIX}a/p{number}", revision)
+        await cache.reached(store.revision)
+        assert len(kind.window()) == 2 * pods
+        for number in range(3):
+            await clock.sleep(WINDOW_SECONDS)
+            await cache.reached(await store.create(f"{other}{number}", value("c")))
+        assert len(kind.window()) < 2 * pods - FORGOTTEN_AT_ONCE
+        for number in range(3, 10):
+            await clock.sleep(WINDOW_SECONDS)
+            await cache.reached(await store.create(f"{other}{number}", value("c")))
+        assert len(kind.window()) == WINDOW_LEAST
+        with pytest.raises(Expired):
+            kind.replay(Watcher("", None, 5, 10**6), 5)
+
+    run(story)
 
 
 def test_whoever_waits_when_the_cache_stops_is_told():
