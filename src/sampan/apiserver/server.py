@@ -88,6 +88,7 @@ from sampan.apiserver.write.ensure import ensure, overwrite
 from sampan.apiserver.write.lease_renewals import LeaseRenewals
 from sampan.apiserver.write.legacy_tokens import LegacyTokens
 from sampan.apiserver.write.node_registrations import NodeRegistrations
+from sampan.apiserver.write.node_reports import Images, NodeReports
 from sampan.apiserver.write.ownership import Ownership
 from sampan.apiserver.write.parts import Parts
 from sampan.core import tls
@@ -281,6 +282,13 @@ class ApiServer:
         if self._audit is not None:
             return addresses.keys()
         return await NodeRegistrations(self._chain.parts).register(pattern, addresses)
+
+    async def report_nodes(self, images: Images, agent: str = "") -> Collection[str]:
+        """For nodes of this process, that are well: the images of those that have others than
+        before; those that have to tell it by themselves."""
+        if self._audit is not None:
+            return images.keys()
+        return await NodeReports(self._chain.parts).report(images, agent)
 
     async def token_user(self, token: str) -> User:
         """Whom a bearer token stands for. Raises BadToken."""

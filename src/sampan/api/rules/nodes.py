@@ -7,6 +7,8 @@ Invariant: nothing here changes a node.
 from sampan.api.objects import Obj
 from sampan.api.rules import conditions
 
+# The conditions that a node's own agent keeps; others may add theirs.
+KUBELET_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"})
 _NO_OBJ: Obj = {}
 
 

@@ -132,7 +132,10 @@ class AllInOne:
         assert self._server is not None
         assert self._cluster_api is not None
         self._nodes_started = True
-        self.nodes.act_together(Together(self._server.renew_leases, self._server.register_nodes))
+        server = self._server
+        self.nodes.act_together(
+            Together(server.renew_leases, server.register_nodes, server.report_nodes)
+        )
         if isinstance(self.nodes, SimulatedNodes) and self._surroundings is not None:
             leases = self.nodes.leases_on_demand()
             if leases is not None:

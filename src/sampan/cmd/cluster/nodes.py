@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine
 from sampan.cmd.errors import CannotStart, reason_of
@@ -37,6 +38,8 @@ ClientMaker = Callable[[str], Client]  # user name → a client that acts as tha
 Renew = Callable[[Mapping[str, str]], Awaitable[Collection[str]]]
 # A node, and others that are like it → their addresses; those that have to register by themselves.
 Register = Callable[[str, Mapping[str, Sequence[str]]], Awaitable[Collection[str]]]
+# Nodes that are well, with their images where these are new; those that have to say so themselves.
+Report = Callable[[Mapping[str, Sequence[Obj] | None]], Awaitable[Collection[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Together:
 
     renew: Renew
     register: Register | None = None  # None: each has an agent from the start
+    report: Report | None = None  # None: each tells of itself
 
 
 @dataclass(frozen=True, slots=True)

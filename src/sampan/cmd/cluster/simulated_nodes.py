@@ -10,14 +10,14 @@ import ipaddress
 import random
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
-from sampan.api.objects import Obj, spec_of
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.resources import LEASES, NODES, PODS, RESOURCE_SLICES
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
@@ -28,6 +28,7 @@ from sampan.cmd.cluster.nodes import (
     NodeIdentity,
     Register,
     Renew,
+    Report,
     Together,
     all_ready,
     chosen_settings,
@@ -98,6 +99,7 @@ class SimulatedNodes:
         self._renew: Renew | None = None
         self._leases: LeasesOnDemand | None = None
         self._register_all: Register | None = None
+        self._report_all: Report | None = None
         self._idle: IdleNodes | None = None
         self._boots: _Boot | None = None
         self._kubelets: dict[str, Kubelet] = {}
@@ -122,6 +124,7 @@ class SimulatedNodes:
 
     def act_together(self, together: Together) -> None:
         self._renew, self._register_all = together.renew, together.register
+        self._report_all = together.report
 
     def leases_on_demand(self) -> "LeasesOnDemand | None":
         """Where time is virtual."""
@@ -357,6 +360,13 @@ class SimulatedNodes:
 
     def images_of(self, name: str) -> "Sequence[Image]":
         return self.runtimes[name].images_now()
+
+    def shown(self, name: str) -> Obj:
+        assert self._boots is not None
+        return status_of(self._boots.nodes.cache.get(name) or {})
+
+    async def report(self, images: Mapping[str, Sequence[Obj] | None]) -> Collection[str]:
+        return images.keys() if self._report_all is None else await self._report_all(images)
 
     def run_pods(self, name: str) -> None:
         assert self._boots is not None

@@ -11,7 +11,7 @@ Owner: whoever runs the nodes; the rest may be called from anywhere in the same 
 
 import asyncio
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, is_deleted, labels_of, meta_of, name_of, status_of, time_text
 from sampan.api.resources import NODES
+from sampan.api.rules.nodes import KUBELET_CONDITIONS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.kubelet.contracts.runtime import Image
@@ -28,6 +29,8 @@ from sampan.kubelet.settings import KubeletSettings
 
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD = 0.6180339887  # each next one is told about far from those before it
+AHEAD_SECONDS = 1.0  # so much earlier than due, to be told of with others
+TOLD_AT_ONCE = 100
 IMAGES_SHARE = 0.2  # of the seconds between two reports: so long new images may wait
 AGENTS_AT_ONCE = 4  # each takes some milliseconds where there are pods to be taken over
 _TIMES = ("lastHeartbeatTime", "lastTransitionTime")
@@ -39,6 +42,13 @@ class Machines(Protocol):
     def client_of(self, name: str) -> Client: ...
 
     def images_of(self, name: str) -> Sequence[Image]: ...
+
+    def shown(self, name: str) -> Obj:
+        """The status of its Node, as far as the API has told; empty where there is none."""
+
+    async def report(self, images: Mapping[str, Sequence[Obj] | None]) -> Collection[str]:
+        """Tell of all these that they are well, and of the images that are new; those for whom
+        that was not possible."""
 
     def run_pods(self, name: str) -> None:
         """It has pods: it gets an agent that looks after them."""
@@ -136,11 +146,7 @@ class IdleNodes:
             if not self._due or self._due[0].at > self._clock.monotonic():
                 await self._wait(self._due[0].at if self._due else None)
                 continue
-            due = heapq.heappop(self._due)
-            if due.name in self._nodes:
-                if due.repeats:
-                    heapq.heappush(self._due, due._replace(at=due.at + self._report_seconds))
-                await self._report(due.name, even_if_unchanged=due.repeats)
+            await self._report(self._take_due())
 
     async def _wait(self, moment: float | None) -> None:
         seconds = None if moment is None else moment - self._clock.monotonic()
@@ -150,18 +156,42 @@ class IdleNodes:
         except TimeoutError:
             return
 
-    async def _report(self, name: str, *, even_if_unchanged: bool) -> None:
+    def _take_due(self) -> dict[str, list[Obj] | None]:
+        """Who is told of now, with others that would be a moment later; and their images, where
+        they have others than they show."""
+        moment, found = self._clock.monotonic() + AHEAD_SECONDS, dict[str, list[Obj] | None]()
+        while self._due and self._due[0].at <= moment and len(found) < TOLD_AT_ONCE:
+            due = heapq.heappop(self._due)
+            if due.name not in self._nodes:
+                continue
+            if due.repeats:
+                heapq.heappush(self._due, due._replace(at=due.at + self._report_seconds))
+            images = self._new_images(due.name)
+            if due.repeats or images is not None:
+                found[due.name] = images
+        return found
+
+    def _new_images(self, name: str) -> list[Obj] | None:
+        if name not in self._with_pods:
+            return None
+        images = self._images_of(name)
+        return None if images == (self._machines.shown(name).get("images") or []) else images
+
+    async def _report(self, images: Mapping[str, list[Obj] | None]) -> None:
+        for name in await self._machines.report(images) if images else ():
+            if name in self._nodes:
+                await self._report_alone(name, images[name])
+
+    async def _report_alone(self, name: str, images: list[Obj] | None) -> None:
         client, now = self._machines.client_of(name), time_text(self._clock.now())
         try:
             shown = status_of(await client.get(NODES, "", name))
-            told = [{**each, "lastHeartbeatTime": now} for each in shown.get("conditions") or ()]
-            status: Obj = {"conditions": told}
-            if name in self._with_pods:
-                images = self._images_of(name)
-                if images != (shown.get("images") or []):
-                    status["images"] = images
-                elif not even_if_unchanged:
-                    return
+            told = [
+                {**each, "lastHeartbeatTime": now}
+                for each in shown.get("conditions") or ()
+                if each["type"] in KUBELET_CONDITIONS
+            ]
+            status = {"conditions": told, **({} if images is None else {"images": images})}
             await client.patch(NODES, "", name, {"status": status}, subresource="status")
         except ApiError:
             self.leave(name)  # its agent knows what to do

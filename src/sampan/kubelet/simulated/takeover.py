@@ -37,6 +37,9 @@ from sampan.kubelet.simulated.scenario import Scenario
 from sampan.kubelet.simulated.script import PREFIX
 
 _ID_PREFIX = "simulated://"
+_BEGUN = frozenset({  # one of these is in the status of whatever was begun
+    "startTime", "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"
+})  # fmt: skip
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _NEEDS_CARE = ("initContainers", "ephemeralContainers", "volumes", "activeDeadlineSeconds")
 _LISTS = {Role.NORMAL: "containerStatuses", Role.EPHEMERAL: "ephemeralContainerStatuses"}
@@ -51,7 +54,7 @@ class Remains:
 def remains_of(pod: Obj, log_directory: str) -> Remains | None:
     """None: nothing of it was ever begun. A mirror's containers are those of its static pod."""
     status: Obj = pod.get("status") or {}
-    if is_mirror(pod):
+    if is_mirror(pod) or _BEGUN.isdisjoint(status):
         return None
     sandbox_id = digits_of(f"sandbox of {uid_of(pod)}")
     containers = tuple(

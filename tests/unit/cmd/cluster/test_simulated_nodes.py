@@ -27,7 +27,7 @@ LIFECYCLE = ["node-lifecycle-controller"]
 class Nodes:
     """`async with Nodes(plane) as nodes`: started, on the plane's API."""
 
-    def __init__(self, plane, folder, register=None, clock="real", **choices):
+    def __init__(self, plane, folder, register=None, clock="real", reports=True, **choices):
         self.plane = plane
         settings = UpSettings(
             data_dir=str(folder),
@@ -39,7 +39,11 @@ class Nodes:
         progress = Progress(io.StringIO(), plane.clock)
         identity = NodeIdentity("here", ("10.0.0.1",))
         self.nodes = SimulatedNodes(settings, identity, progress, plane.clock, random.Random(1))
-        together = Together(plane.server.renew_leases, register or plane.server.register_nodes)
+        together = Together(
+            plane.server.renew_leases,
+            register or plane.server.register_nodes,
+            plane.server.report_nodes if reports else None,
+        )
         self.nodes.act_together(together)
 
     async def __aenter__(self):
@@ -294,6 +298,19 @@ async def test_one_with_pods_is_kept_with_the_idle_ones_and_tells_of_its_image(p
         await plane.clock.sleep(600)
         assert "node-30" in nodes.kept, "what was told of it is nothing that others wrote"
         assert "node-30" in await ready(plane)
+
+
+@story(LIFECYCLE)
+async def test_where_they_cannot_tell_it_together_each_tells_of_itself_and_its_image(plane):
+    async with Nodes(plane, "unused", reports=False) as nodes:
+        await bound_pod(plane, "web", "node-30")
+        await plane.clock.sleep(400)
+        assert any("app" in name for name in await image_names(plane, "node-30"))
+        for name in ("node-20", "node-30"):
+            shown = await plane.client.get(NODES, "", name)
+            alive = shown["status"]["conditions"][-1]["lastHeartbeatTime"]
+            assert alive > shown["metadata"]["creationTimestamp"]
+            assert name in nodes.kept
 
 
 @story(LIFECYCLE)

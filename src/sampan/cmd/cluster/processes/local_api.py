@@ -27,7 +27,10 @@ from sampan.core.log import get_logger
 log = get_logger(__name__)
 SOCKET = "apiserver.sock"
 USER_HEADER = "x-remote-user"
-LEASES_PATH, NODES_PATH = "/sampan/v1/lease-renewals", "/sampan/v1/nodes"  # on this socket only
+# On this socket only.
+LEASES_PATH, NODES_PATH = "/sampan/v1/lease-renewals", "/sampan/v1/nodes"
+REPORTS_PATH = "/sampan/v1/node-reports"
+_TOGETHER = frozenset({LEASES_PATH, NODES_PATH, REPORTS_PATH})
 SERVER = "http://apiserver"
 _HERE = "127.0.0.1"  # as in the audit log of calls from inside the process
 _JSON = (("content-type", "application/json"),)
@@ -44,12 +47,17 @@ class LocalEdge:
         part = self._identify(request)
         if part is None:
             return error_reply(Unauthorized("Unauthorized"))
-        if part == NODES and request.path == LEASES_PATH and request.method == "POST":
-            return _left(await self._server.renew_leases(orjson.loads(request.body)))
-        if part == NODES and request.path == NODES_PATH and request.method == "POST":
-            asked = orjson.loads(request.body)
-            return _left(await self._server.register_nodes(asked["pattern"], asked["addresses"]))
+        if part == NODES and request.method == "POST" and request.path in _TOGETHER:
+            return _left(await self._act_together(request))
         return await self._handler(request)
+
+    async def _act_together(self, request: Request) -> Collection[str]:
+        asked = orjson.loads(request.body)
+        if request.path == LEASES_PATH:
+            return await self._server.renew_leases(asked)
+        if request.path == REPORTS_PATH:
+            return await self._server.report_nodes(asked, AGENTS[NODES])
+        return await self._server.register_nodes(asked["pattern"], asked["addresses"])
 
     async def wants_body(self, request: Request) -> bool:
         return self._identify(request) is not None and await self._server.wants_body(request)
@@ -90,6 +98,10 @@ class LocalApi:
         """Nodes like that one; those that have to register by themselves."""
         body = {"pattern": pattern, "addresses": dict(addresses)}
         return await self._together(NODES_PATH, body, addresses)
+
+    async def report(self, images: Mapping[str, Sequence[Obj] | None]) -> Collection[str]:
+        """Those that have to tell of themselves."""
+        return await self._together(REPORTS_PATH, dict(images), images)
 
     async def _together(self, path: str, body: Obj, nodes: Mapping[str, object]) -> Collection[str]:
         node = next(iter(nodes), "")

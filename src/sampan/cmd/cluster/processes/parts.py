@@ -235,7 +235,7 @@ class NodesPart:
         given, link = self._given, self._link
         nodes = self._nodes = given.nodes(given.progress)
         await nodes.prepare()
-        nodes.act_together(Together(link.api.renew, link.api.register))
+        nodes.act_together(Together(link.api.renew, link.api.register, link.api.report))
         keys = pki.Pki(given.data.pki)
         pair = keys.certificate("kubelet"), keys.key("kubelet")
         tls = server_context(*pair, keys.ca)

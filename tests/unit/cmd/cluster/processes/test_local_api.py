@@ -152,6 +152,30 @@ def test_nodes_are_registered_together_for_nodes_only(tmp_path):
     run(story, tmp_path)
 
 
+def test_nodes_tell_together_that_they_are_well_and_nobody_else_does(tmp_path):
+    async def story(plane):
+        api = local(tmp_path, "nodes")
+        meta = {"name": "a", "labels": {"disk": "ssd"}}
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
+        await api.client_of("system:node:a").create(NODES, node)
+        images = [{"names": ["registry.example/app:1"], "sizeBytes": 1}]
+        assert set(await api.report({"a": images, "gone": None})) == {"gone"}
+        shown = await plane.client.get(NODES, "", "a")
+        assert shown["status"]["images"] == images
+        managers = {entry["manager"] for entry in shown["metadata"]["managedFields"]}
+        assert managers == {"sampan-kubelet"}, "as its own writes"
+        other = local(tmp_path, "scheduler")
+        with pytest.raises(Exception, match=r"could not find|forbidden|not allowed"):
+            await other.client_of("system:kube-scheduler").post_path(
+                "/sampan/v1/node-reports", {"a": None}
+            )
+        await api.close()
+        await other.close()
+
+    run(story, tmp_path)
+
+
 def test_leases_of_a_server_that_is_away_are_the_nodes_own_affair(tmp_path):
     async def story():
         api = local(tmp_path, "nodes")
