@@ -98,7 +98,8 @@ def bind(pod: Obj, binding: Obj, now: float) -> Obj:
     changed: Obj = {**meta}
     if annotations_of(binding):
         changed["annotations"] = {**annotations_of(pod), **annotations_of(binding)}
-    given = {key: labels_of(binding)[key] for key in TOPOLOGY if key in labels_of(binding)}
+    brought = labels_of(binding)
+    given = {key: brought[key] for key in TOPOLOGY if key in brought}
     if given:
         changed["labels"] = {**labels_of(pod), **given}
     status = {**(pod.get("status") or {})}

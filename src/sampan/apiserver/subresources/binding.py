@@ -8,14 +8,13 @@ from sampan.api.errors import Failure, FieldError
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.validation.pod import validate_binding
-from sampan.apiserver.admission.chain import CREATE, NO_ADMISSION, attributes_of
+from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import pods
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import SUCCESS
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.update import Modification, modify
-from sampan.core.fast_dataclass import replace
 
 
 async def bind(parts: Parts, user: User, call: Call) -> Answer:
@@ -31,8 +30,6 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     attributes = attributes_of(user, CREATE, call, binding, None)
     await parts.admission.mutate(attributes)
     await parts.admission.validate(attributes)
-    # Admission has had its say: the write to the pod is the server's own.
-    parts = replace(parts, admission=NO_ADMISSION)
     wanted_uid = uid_of(binding)
 
     def change(pod: Obj) -> Obj:
@@ -44,5 +41,5 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     inner = Call(
         "update", PODS, call.namespace, name, "binding", options=call.options, marks=call.marks
     )
-    await modify(parts, user, inner, Modification(change))
+    await modify(parts, user, inner, Modification(change, is_admitted=True))
     return Answer(SUCCESS, code=201)

@@ -84,7 +84,8 @@ async def _create(parts: Parts, user: User, call: Call, warnings: list[str]) -> 
             raise Failure("resourceVersion should not be set on objects to be created")
         item = await _insert(parts, call, obj, Terms(strategy.ttl_seconds, dry_run, hold))
     call.marks.at("store commit")
-    await parts.conversions.prepare(resource, (item,))
+    if resource.custom is not None:
+        await parts.conversions.prepare(resource, (item,))
     answer = answer_of(resource, item, 201)
     answer.warnings = [*warnings, *attributes.warnings]
     return answer

@@ -13,7 +13,7 @@ from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update, validate_update
 from sampan.api.warnings import warnings_of
-from sampan.apiserver.admission.chain import UPDATE, attributes_of
+from sampan.apiserver.admission.chain import NO_ADMISSION, UPDATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Stale, Terms, answer_of
 from sampan.apiserver.registry.metadata import bump_generation, prepare_updated
@@ -54,6 +54,7 @@ class Modification:
     change: Change
     prepare: Prepare = _keep
     validate: Validate = _accept
+    is_admitted: bool = False  # admission has had its say, of what was sent
 
 
 async def update(parts: Parts, user: User, call: Call) -> Answer:
@@ -95,16 +96,19 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
     """Read, change, check, compare-and-swap; again when somebody else was faster."""
     resource, dry_run = call.resource, call.options.dry_run
     strategy = parts.strategies.of(resource)
+    admission = NO_ADMISSION if what.is_admitted else parts.admission
+    is_custom = resource.custom is not None  # has other forms
     for _ in range(ATTEMPTS):
         item = await parts.registry.current(resource, call.namespace, call.name)
-        await parts.conversions.prepare(resource, (item,))
+        if is_custom:
+            await parts.conversions.prepare(resource, (item,))
         old = in_version_of(resource, item)
         size = max(weight_of(call), item.size)
-        changed = partial(_change, parts, user, call, what, old)
-        new = await parts.conversions.with_forms(partial(parts.beside, size, changed))
+        step = partial(parts.beside, size, partial(_change, parts, user, call, what, old))
+        new = await (parts.conversions.with_forms(step) if is_custom else step())
         call.marks.at("change")
         attributes = attributes_of(user, UPDATE, call, new, old)
-        await parts.admission.mutate(attributes)
+        await admission.mutate(attributes)
         call.marks.at("mutating admission")
         warnings = await parts.beside(size, partial(_check, parts, call, what, new, old))
         warnings += () if call.subresource else strategy.warn(new, old)
@@ -113,9 +117,11 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
             async with attributes.hold as hold:
                 if strategy.allocate is not None:
                     await strategy.allocate(new, old, dry_run, hold)
-                await parts.admission.validate(attributes)
+                await admission.validate(attributes)
                 call.marks.at("validating admission")
-                stored = await parts.conversions.stored(resource, as_stored(resource, new))
+                stored = as_stored(resource, new)
+                if is_custom:
+                    stored = await parts.conversions.stored(resource, stored)
                 if strategy.vanishes(stored):
                     await remove(parts, call, item)
                     return Answer(new, warnings=[*warnings, *attributes.warnings])
@@ -125,7 +131,8 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
             call.marks.at("lost race")
             continue
         call.marks.at("store commit")
-        await parts.conversions.prepare(resource, (item,))
+        if is_custom:
+            await parts.conversions.prepare(resource, (item,))
         answer = answer_of(resource, item)
         answer.warnings = [*warnings, *attributes.warnings]
         return answer

@@ -31,6 +31,7 @@ def plugin(parts: PluginParts) -> Steps:
 
 
 def _copy(obj: Obj, node: Obj) -> None:
-    found = {key: labels_of(node)[key] for key in TOPOLOGY if key in labels_of(node)}
+    labels = labels_of(node)
+    found = {key: labels[key] for key in TOPOLOGY if key in labels}
     if found:
         obj["metadata"] = {**meta_of(obj), "labels": {**labels_of(obj), **found}}
