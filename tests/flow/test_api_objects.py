@@ -470,3 +470,51 @@ def test_the_fourth_pod_of_a_template_is_made_as_the_first(schema):
         assert "hostname" in (await outcome(api, "a.b", known))[1]
 
     run(schema, story)
+
+
+_BY_PUT = {
+    "/api/v1/namespaces/default/services": {"spec": {"ports": [{"port": 80}]}},
+    "/api/v1/namespaces/default/limitranges": {"spec": {"limits": []}},
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases": {"spec": {"holderIdentity": "a"}},
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles": {"rules": []},
+}
+
+
+@pytest.mark.parametrize("path", _BY_PUT)
+def test_a_put_creates_where_its_kind_lets_it_and_the_caller_may(schema, path):
+    async def story(api):
+        body = {"metadata": {"name": "x", "resourceVersion": "5"}, **_BY_PUT[path]}
+        refused = await api.send("PUT", f"{path}/x", body, user="bob", group="dev")
+        assert refused.status == 403
+        other = await api.put(f"{path}/y", body)
+        assert (other.status, other.obj["reason"]) == (400, "BadRequest")
+        named = {**body, "metadata": {"name": "x", "uid": "gone"}}
+        assert (await api.put(f"{path}/x", named)).obj["reason"] == "Conflict"
+        made = await api.put(f"{path}/x", body)
+        assert made.status == 201, made.obj
+        assert (await api.get(f"{path}/x")).obj == made.obj
+        assert (await api.put(f"{path}/x", made.obj)).status == 200
+
+    run(schema, story)
+
+
+def test_a_put_of_other_kinds_and_a_patch_find_nothing(schema):
+    async def story(api):
+        account = {"metadata": {"name": "x"}}
+        path = "/api/v1/namespaces/default/serviceaccounts/x"
+        assert (await api.put(path, account)).status == 404
+        leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        assert (await api.patch(f"{leases}/x", {"spec": {}}, MERGE)).status == 404
+        grant = {"rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                            "verbs": ["update"]}]}  # fmt: skip
+        roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+        await api.made(f"{roles}/roles", {"metadata": {"name": "r"}, **grant})
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}
+        bound = {"metadata": {"name": "b"}, "roleRef": ref, "subjects": [subject]}
+        await api.made(f"{roles}/rolebindings", bound)
+        lease = {"metadata": {"name": "x"}, "spec": {"holderIdentity": "bob"}}
+        done = await api.send("PUT", f"{leases}/x", lease, user="bob", group="dev")
+        assert done.status == 403, "who may only update creates nothing"
+
+    run(schema, story)

@@ -99,6 +99,20 @@ def test_initial_events_end_with_their_bookmark(schema):
     run(schema, story)
 
 
+def test_a_watch_that_wants_no_initial_events_begins_now(schema):
+    async def story(api):
+        await api.made(CONFIGS, config("a"))
+        for revision in ("", "&resourceVersion=0"):
+            watch = await api.watch(
+                f"{CONFIGS}?sendInitialEvents=false&resourceVersionMatch=NotOlderThan{revision}"
+            )
+            name = f"b{len(revision)}"
+            await api.made(CONFIGS, config(name))
+            assert await watch.seen(1) == [("ADDED", name)]
+
+    run(schema, story)
+
+
 def test_bookmarks_come_once_a_minute_and_the_watch_ends_on_time(schema):
     async def story(api):
         start = api.store.revision

@@ -28,7 +28,7 @@ class Options:
     # watches
     timeout_seconds: int = 0
     allow_bookmarks: bool = False
-    send_initial_events: bool = False
+    send_initial_events: bool | None = None  # None: nothing was said
     # writes
     dry_run: bool = False
     field_manager: str = ""

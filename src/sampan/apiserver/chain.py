@@ -30,6 +30,7 @@ from sampan.apiserver.write.apply import apply
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
 from sampan.apiserver.write.parts import CUSTOM, Handler, Parts
+from sampan.apiserver.write.put import put
 from sampan.apiserver.write.update import update
 from sampan.core.fast_dataclass import replace
 from sampan.core.telemetry.spans import NO_MARKS
@@ -107,7 +108,9 @@ class Chain:
                 return await create(parts, user, call)
             case "patch" if call.options.patch_type == "apply" and not call.subresource:
                 return await apply(parts, user, call)
-            case "update" | "patch" if call.subresource in ("", "status"):
+            case "update" if call.subresource in ("", "status"):
+                return await put(parts, user, call)
+            case "patch" if call.subresource in ("", "status"):
                 return await update(parts, user, call)
             case "delete" if not call.subresource:
                 return await delete(parts, user, call)

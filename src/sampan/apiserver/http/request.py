@@ -236,7 +236,7 @@ def _options_of(query: str, verb: str) -> Options:
         continue_token=given.get("continue", ""),
         timeout_seconds=_number(given.get("timeoutSeconds")),
         allow_bookmarks=_truth(given.get("allowWatchBookmarks", "false")),
-        send_initial_events=_truth(given.get("sendInitialEvents", "false")),
+        send_initial_events=_truth_if_said(given.get("sendInitialEvents")),
         dry_run=dry_run == "All",
         field_manager=given.get("fieldManager", ""),
         field_validation=validation,
@@ -275,6 +275,10 @@ def _propagation(given: dict[str, str]) -> str:
 def _truth(text: str) -> bool:
     # As apimachinery's query conversion: anything but these is true, an empty value too.
     return text.lower() not in ("false", "0")
+
+
+def _truth_if_said(text: str | None) -> bool | None:
+    return None if text is None else _truth(text)
 
 
 def _number(text: str | None) -> int:

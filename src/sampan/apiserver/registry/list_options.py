@@ -20,14 +20,9 @@ def check_list_options(options: Options, watch: bool) -> None:
     """The rules between resourceVersion, resourceVersionMatch, continue and sendInitialEvents."""
     match, revision = options.resource_version_match, options.resource_version
     wrong = []
-    if match and watch and not options.send_initial_events:
-        wrong.append(
-            field_forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )
-        )
-    elif match and not watch:
+    if watch:
+        wrong += _wrong_with_watch(options)
+    elif match:
         if options.continue_token:
             wrong.append(
                 field_forbidden(
@@ -53,20 +48,29 @@ def check_list_options(options: Options, watch: bool) -> None:
                     'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
                 )
             )
-    if options.send_initial_events:
-        if not watch:
-            wrong.append(
-                field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
-            )
-        elif match != "NotOlderThan":
-            wrong.append(
-                field_forbidden(
-                    "resourceVersionMatch",
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                )
-            )
+    if not watch and options.send_initial_events is not None:
+        wrong.append(
+            field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+        )
     if wrong:
         raise _bad_options(wrong)
+
+
+def _wrong_with_watch(options: Options) -> list[FieldError]:
+    match, initial = options.resource_version_match, options.send_initial_events
+    path, wrong = "resourceVersionMatch", []
+    if initial is not None and match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        wrong.append(field_forbidden(path, why))
+    if match and initial is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        wrong.append(field_forbidden(path, why))
+    if match and match != "NotOlderThan":
+        wrong.append(not_supported(path, match, ["NotOlderThan"]))
+    if match and options.continue_token:
+        why = "resourceVersionMatch is forbidden when continue is provided"
+        wrong.append(field_forbidden(path, why))
+    return wrong
 
 
 def revision_number(text: str) -> int:

@@ -131,9 +131,7 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
     except Compacted as error:
         if token.start:
             raise ContinueExpired(_encode(_Token(-1, token.start))) from error
-        raise Expired(
-            f"The resourceVersion for the provided list is too old. ({error.oldest})"
-        ) from error
+        raise Expired("The resourceVersion for the provided list is too old.") from error
     except FutureRevision as error:
         raise _future(token.revision, registry.cache.revision) from error
     except StoreError as error:

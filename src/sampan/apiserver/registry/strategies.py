@@ -50,6 +50,13 @@ _CONDITIONAL_ONLY = frozenset({
     "volumeattachments.storage.k8s.io",
 })  # fmt: skip
 
+# Kinds that a PUT creates.
+_CREATED_BY_PUT = frozenset({
+    "clusterrolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
+    "endpoints", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "limitranges",
+    "rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io", "services",
+})  # fmt: skip
+
 _RETURNS_DELETED = frozenset({
     "persistentvolumeclaims", "persistentvolumes", "podtemplates", "resourcequotas",
     "serviceaccounts", "services", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
@@ -239,6 +246,7 @@ class Strategies:
             strategy,
             has_generation=strategy.has_generation or name in _GENERATION,
             unconditional_update=name not in _CONDITIONAL_ONLY,
+            creates_on_update=name in _CREATED_BY_PUT,
             returns_deleted=strategy.returns_deleted or name in _RETURNS_DELETED,
             ttl_seconds=self._settings.event_ttl_seconds if resource.kind == "Event" else 0,
         )

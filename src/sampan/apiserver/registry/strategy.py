@@ -48,6 +48,7 @@ class Strategy:
     keeps_status_on_create: bool = False
     has_generation: bool = False
     unconditional_update: bool = True
+    creates_on_update: bool = False  # a PUT of what is not there
     # Field selectors beyond metadata.name and metadata.namespace.
     fields: Mapping[str, Getter] = field(default_factory=dict)
     # Fields by which watches are sorted, so that a change wakes only whom it concerns.

@@ -28,12 +28,13 @@ async def open_watch(
     options = call.options
     check_list_options(options, watch=True)
     revision = options.resource_version
-    from_state = revision in ("", "0") or options.send_initial_events
-    if from_state:
+    from_now = revision in ("", "0")
+    from_state = options.send_initial_events or (from_now and options.send_initial_events is None)
+    if from_state or from_now:
         await wait_for(registry, revision)
     cache, kind = registry.cache, registry.kind(call.resource)
     # From here to the return there is no await: state, replay and live events join seamlessly.
-    after = cache.revision if from_state else revision_number(revision)
+    after = cache.revision if from_state or from_now else revision_number(revision)
     watcher = Watcher(call.namespace, selection.matches, after, settings.watcher_buffer_events)
     if from_state:
         watcher.begin_with(kind.select(call.namespace, selection.matches))

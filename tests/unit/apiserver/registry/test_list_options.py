@@ -18,11 +18,20 @@ from sampan.apiserver.registry.list_options import check_list_options, revision_
         (Options(send_initial_events=True, resource_version_match="NotOlderThan"), False),
         (Options(send_initial_events=True), True),
         (Options(resource_version_match="NotOlderThan"), True),
+        (Options(send_initial_events=False), True),
+        (Options(send_initial_events=False), False),
+        (Options(send_initial_events=True, resource_version_match="Exact"), True),
     ],
 )
 def test_impossible_lists_are_invalid(options, watch):
     with pytest.raises(Invalid, match=r"ListOptions\.meta\.k8s\.io"):
         check_list_options(options, watch)
+
+
+@pytest.mark.parametrize("initial", [True, False])
+def test_a_watch_may_say_whether_it_begins_with_what_is_there(initial):
+    options = Options(send_initial_events=initial, resource_version_match="NotOlderThan")
+    check_list_options(options, watch=True)
 
 
 def test_a_resource_version_is_a_number():

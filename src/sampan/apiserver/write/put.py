@@ -1,0 +1,52 @@
+"""PUT: an object instead of what is there, or from nothing where its kind lets it.
+
+Job: update the object, or create it where there is none; again when it comes or goes meanwhile.
+Invariant: who names a uid means an object that is there.
+Invariant: who may only update creates nothing.
+"""
+
+from functools import partial
+
+from sampan.api.calls import Answer, Call
+from sampan.api.errors import AlreadyExists, NotFound, conflict
+from sampan.api.objects import Obj
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.calls import authorize
+from sampan.apiserver.write.create import create
+from sampan.apiserver.write.object_rules import check_names
+from sampan.apiserver.write.parts import Parts, weight_of
+from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.update import update
+from sampan.core.fast_dataclass import replace
+
+
+async def put(parts: Parts, user: User, call: Call) -> Answer:
+    if call.subresource or not parts.strategies.of(call.resource).creates_on_update:
+        return await update(parts, user, call)
+    for _ in range(ATTEMPTS):
+        try:
+            return await update(parts, user, call)
+        except NotFound:
+            body = await parts.beside(weight_of(call), partial(_new_body, call))
+            new_call = replace(call, verb="create", name="", body=body)
+        try:
+            await authorize(parts.authorization, user, new_call)
+            return await create(parts, user, new_call)
+        except AlreadyExists:
+            continue
+    raise lost_race(call)
+
+
+def _new_body(call: Call) -> Obj:
+    """Raises BadRequest, Conflict."""
+    body: Obj = {**call.body, "metadata": {**(call.body.get("metadata") or {})}}
+    given = body["metadata"].get("uid")
+    if given:
+        why = (
+            "StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: "
+            f"UID in precondition: {given}, UID in object meta: "
+        )
+        raise conflict(call.resource.plural, call.resource.group, call.name, why)
+    check_names(call, body)
+    body["metadata"].pop("resourceVersion", None)
+    return body
