@@ -158,7 +158,7 @@ class Cache:
         if old is None:
             self._set(key, obj, ANYTHING)
             return [(None, obj, CAME | OTHER)]
-        if uid_of(old) != uid_of(obj):
+        if old["metadata"].get("uid") != obj["metadata"].get("uid"):
             self._set(key, obj, ANYTHING)
             return [(old, None, WENT | OTHER), (None, obj, CAME | OTHER)]
         touches = touched(old, obj) if self._compares else ANYTHING & ~EXISTENCE
@@ -189,12 +189,14 @@ class Cache:
             self._objects.pop(key, None)
         else:
             self._objects[key] = new
-        for index in self._indices.values():
-            if touches & index.aspects:
-                index.put(key, new)
-        for tally in self._tallies.values():
-            if touches & tally.aspects:
-                tally.put(key, new)
+        if self._indices:
+            for index in self._indices.values():
+                if touches & index.aspects:
+                    index.put(key, new)
+        if self._tallies:
+            for tally in self._tallies.values():
+                if touches & tally.aspects:
+                    tally.put(key, new)
 
 
 def _same(old: Obj | None, new: Obj) -> bool:

@@ -94,6 +94,8 @@ def resize_held(pod: Obj) -> tuple[object, ...]:
     """The parts of a pod's status that bear on what it takes: those that say something else than
     its spec."""
     status = pod.get("status") or _NO_OBJ
+    if "containerStatuses" not in status and "initContainerStatuses" not in status:
+        return ()
     held = [
         (item.get("name"), item["resources"], item.get("allocatedResources"))
         for kind in _STATUSES

@@ -6,7 +6,6 @@ Invariant: what is remembered is bounded in bytes, whatever is asked for.
 Owner: whoever made it.
 """
 
-import operator
 import sys
 from typing import Any
 
@@ -91,8 +90,17 @@ class SharedValues:
     def _with_shared_parts(self, value: Any, levels: int) -> Any:
         """`value` itself where none of its parts became another."""
         shared = self.shared
-        if type(value) is list:
-            items = [shared(item, levels) for item in value]
-            return value if all(map(operator.is_, items, value)) else items
-        parts = {key: shared(item, levels) for key, item in value.items()}
-        return value if all(map(operator.is_, parts.values(), value.values())) else parts
+        is_list = type(value) is list
+        parts = list(value) if is_list else dict(value)
+        same = True
+        for at, item in enumerate(value) if is_list else value.items():
+            kind = type(item)
+            if kind is str and len(item) <= INTERNED:  # most are: a call for each would be the work
+                other: Any = sys.intern(item)
+            elif kind is dict or kind is list:
+                other = shared(item, levels)
+            else:
+                continue
+            if other is not item:
+                parts[at], same = other, False
+        return value if same else parts

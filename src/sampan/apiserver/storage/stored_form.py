@@ -100,7 +100,8 @@ def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     for key in _SHARED_METADATA:
         if key in metadata:
             value = metadata[key]
-            metadata[key] = was[key] if was.get(key) == value else sharing.shared(value)
+            same = key in was and was[key] == value
+            metadata[key] = was[key] if same else sharing.shared(value)
     entries = metadata.get("managedFields")
     if entries:
         # Who wrote it when, and which address it has, is its own; the fields are everybody's.

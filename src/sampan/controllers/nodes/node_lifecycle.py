@@ -386,7 +386,7 @@ def _ready_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterab
     """A pod that has just become Ready, where its node is silent."""
     if new is None or is_deleted(new) or not _shows_ready(new) or (old and _shows_ready(old)):
         return ()
-    nodes = (caches(NODES).get(name) for name in by_node_name(new))
-    ready = (condition_of(node, "Ready") for node in nodes if node is not None)
-    silent = any(item is not None and item.get("status") == "Unknown" for item in ready)
-    return by_node_name(new) if silent else ()
+    name = str((new.get("spec") or {}).get("nodeName") or "")
+    node = caches(NODES).get(name) if name else None
+    ready = condition_of(node, "Ready") if node is not None else None
+    return (name,) if ready is not None and ready.get("status") == "Unknown" else ()

@@ -138,8 +138,10 @@ def _pods_of_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[
 def _suspicious(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
     if new is None:
         return ()
-    full = caches(PODS).count("finished", "yes") > MOST_FINISHED
-    return [*([FINISHED] if full else []), *([key_of(new)] if _needs_a_look(caches, new) else [])]
+    keys = [key_of(new)] if _needs_a_look(caches, new) else []
+    if pod_facts.is_terminal(new) and caches(PODS).count("finished", "yes") > MOST_FINISHED:
+        keys.append(FINISHED)
+    return keys
 
 
 def _needs_a_look(caches: Caches, pod: Obj) -> bool:

@@ -104,9 +104,10 @@ def services_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
     pod = new if new is not None else old
     if pod is None:
         return ()
-    services, namespace = caches(SERVICES), namespace_of(pod)
+    services = caches(SERVICES)
     if not services.index_values(SELECTOR):
         return ()
+    namespace = namespace_of(pod)
     sides = [labels_of(item) for item in (old, new) if item is not None]
     if len(sides) == 2 and sides[0] == sides[1]:
         sides.pop()

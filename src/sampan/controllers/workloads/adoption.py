@@ -5,7 +5,7 @@ Job: for owners of pods that need nothing else of it: what to adopt and to relea
 Invariant: nothing is adopted before the server said that the owner still lives.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from sampan.api.errors import NotFound
@@ -21,8 +21,8 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PODS, Resource
-from sampan.api.rules.selectors import from_object
-from sampan.client.label_index import ORPHANS, may_select, selected
+from sampan.api.rules.selectors import LabelSelector, from_object
+from sampan.client.label_index import ORPHANS, SELECTOR, may_select, selected
 from sampan.controllers.actions import Patch
 from sampan.controllers.controller import Caches, View
 from sampan.controllers.workloads.pod_control import adopts_any, claim, controller_reference
@@ -35,7 +35,7 @@ async def claims(
     gets `finalizers`, too, and what is released loses them."""
     if is_deleted(owner):
         return ()
-    selector = from_object((owner.get("spec") or {}).get("selector"))
+    selector = _selector(owner)
     orphans = selected(view.cache(PODS), ORPHANS, namespace_of(owner), selector)
     if adopts_any(selector, orphans) and not await lives(view, resource, owner):
         orphans = []
@@ -80,17 +80,27 @@ def is_offered(old: Obj | None, new: Obj | None) -> bool:
 
 
 def may_adopt(
-    caches: Caches, resource: Resource, old: Obj | None, new: Obj | None
+    caches: Caches,
+    resource: Resource,
+    old: Obj | None,
+    new: Obj | None,
+    selector_of: Callable[[Obj], LabelSelector] | None = None,
 ) -> Iterable[str]:
     """Keys of those that match a pod that nobody has. Needs the index SELECTOR."""
-    if new is None or not is_offered(old, new):
+    owners = caches(resource)
+    # Of most kinds there is none at all.
+    if new is None or not owners.index_values(SELECTOR) or not is_offered(old, new):
         return ()
     labels = labels_of(new)
     return [
         key_of(owner)
-        for owner in may_select(caches(resource), namespace_of(new), labels)
-        if from_object((owner.get("spec") or {}).get("selector")).matches(labels)
+        for owner in may_select(owners, namespace_of(new), labels)
+        if (selector_of or _selector)(owner).matches(labels)
     ]
+
+
+def _selector(owner: Obj) -> LabelSelector:
+    return from_object((owner.get("spec") or {}).get("selector"))
 
 
 async def lives(view: View, resource: Resource, owner: Obj) -> bool:

@@ -9,10 +9,12 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sampan.api.objects import Obj, controller_of, labels_of
+from sampan.api.objects import Obj, controller_of, is_deleted, labels_of
 from sampan.api.rules.aspects import DELETION, LABELS, OWNERS, PHASE, STATUS, looks_at
+from sampan.api.rules.conditions import is_true
+from sampan.api.rules.pods import is_terminal
 from sampan.api.rules.selectors import LabelSelector
-from sampan.controllers.workloads.pod_control import is_active, is_terminating, ready_since
+from sampan.controllers.workloads.pod_control import ready_since
 
 REPLICAS = "replicas"  # the tally's name
 
@@ -40,15 +42,18 @@ def by_owner(pod: Obj) -> tuple[str, Replica] | None:
     owner = controller_of(pod)
     if owner is None:
         return None
-    found = replica_of(pod)
-    if found.ready_since is not None:
-        found = found._replace(ready_since=-math.inf)
-    return owner.get("uid", ""), found
+    since = -math.inf if is_true(pod, "Ready") else None
+    return owner.get("uid", ""), _replica(pod, since)
 
 
 def replica_of(pod: Obj) -> Replica:
+    return _replica(pod, ready_since(pod))
+
+
+def _replica(pod: Obj, since: float | None) -> Replica:
     labels = tuple(sorted(labels_of(pod).items()))
-    return Replica(labels, is_active(pod), is_terminating(pod), ready_since(pod))
+    over, deleted = is_terminal(pod), is_deleted(pod)
+    return Replica(labels, not over and not deleted, not over and deleted, since)
 
 
 def matching(replicas: Replicas, selector: LabelSelector) -> dict[Replica, int]:

@@ -12,7 +12,6 @@ from sampan.api.objects import (
     Obj,
     controller_of,
     is_deleted,
-    key_of,
     labels_of,
     meta_of,
     namespace_of,
@@ -29,7 +28,6 @@ from sampan.client.label_index import (
     SELECTOR,
     by_labels_of_orphan,
     by_selector,
-    may_select,
     selected,
 )
 from sampan.controllers.actions import (
@@ -43,7 +41,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
-from sampan.controllers.workloads.adoption import controllers_of, is_offered, lives
+from sampan.controllers.workloads.adoption import controllers_of, lives, may_adopt
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     claim,
@@ -227,12 +225,7 @@ def _owner_of_pod(kind: Kind) -> Wake:
     @looks_at(ANYTHING, controller=kind.resource.kind, orphans=OFFERED)
     def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
         keys = controllers_of(kind.resource.kind, old, new)
-        if new is not None and not keys and is_offered(old, new):
-            labels = labels_of(new)
-            for owner in may_select(caches(kind.resource), namespace_of(new), labels):
-                if kind.selector(owner).matches(labels):
-                    keys.add(key_of(owner))
-        return keys
+        return keys or may_adopt(caches, kind.resource, old, new, kind.selector)
 
     return wake
 

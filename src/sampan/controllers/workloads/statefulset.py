@@ -410,9 +410,10 @@ def _claims(view: View, owner: Obj, pods: Sequence[Obj]) -> dict[str, Obj]:
 @looks_at(ANYTHING, controller=STATEFUL_SETS.kind, orphans=OFFERED)
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     keys = controllers_of(STATEFUL_SETS.kind, old, new)
-    if new is not None and not keys and is_offered(old, new):
+    sets = caches(STATEFUL_SETS)
+    if new is not None and not keys and len(sets) and is_offered(old, new):
         # Named like one of ours: it may be adopted.
         key = f"{namespace_of(new)}/{name_of(new).rpartition('-')[0]}"
-        if caches(STATEFUL_SETS).get(key) is not None:
+        if key in sets:
             keys.add(key)
     return keys

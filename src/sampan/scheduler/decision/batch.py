@@ -75,7 +75,7 @@ class Batches:
         points = extra.points(feasible, nodes) if extra is not None else None
         if points is not None:
             ranked = np.where(feasible, ranked + points, _NOT_FEASIBLE)
-        best = np.flatnonzero(ranked == ranked.max())
+        [best] = (ranked == ranked.max()).nonzero()
         at = int(best[rng.randrange(len(best))])
         return Chosen(nodes.rows[at].name, int(ranked[at]), count)
 

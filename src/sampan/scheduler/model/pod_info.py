@@ -17,6 +17,7 @@ from sampan.api.rules.node_selectors import (
 )
 from sampan.api.rules.pods import priority
 from sampan.api.rules.tolerations import Toleration, tolerations_of
+from sampan.client.by_identity import ByIdentity
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.declared_features import features_of
 from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
@@ -27,6 +28,8 @@ from sampan.scheduler.model.volumes import claims_of
 from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
+# As they are written: pods of a cache share what is alike.
+_KNOWN_TOLERATIONS: ByIdentity[list[Obj], tuple[Toleration, ...]] = ByIdentity(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,13 @@ def image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
+def _tolerations(pod: Obj, written: list[Obj] | None) -> tuple[Toleration, ...]:
+    """Nearly every pod has the two that admission gives it."""
+    if not written:
+        return ()
+    return _KNOWN_TOLERATIONS.get(written) or _KNOWN_TOLERATIONS.keep(written, tolerations_of(pod))
+
+
 def _shape(pod: Obj) -> PodShape:
     spec = pod.get("spec") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -112,7 +122,7 @@ def _shape(pod: Obj) -> PodShape:
             for item in preferred
             if item.get("weight")
         ),
-        tolerations=tolerations_of(pod),
+        tolerations=_tolerations(pod, spec.get("tolerations")),
         images=tuple(image_name(container.get("image") or "") for container in containers),
         namespace=namespace_of(pod),
         labels=tuple(sorted(labels_of(pod).items())),

@@ -35,7 +35,7 @@ class Usage:
 
 # Of containers that are alone in their pods: those of one template share what they ask for.
 _KNOWN: ByIdentity[Obj, Usage] = ByIdentity()
-_MORE = ("initContainers", "overhead", "resources")  # of a spec: count, too
+_MORE = frozenset({"initContainers", "overhead", "resources"})  # of a spec: count, too
 
 
 def usage_of(pod: Obj) -> Usage:
@@ -50,12 +50,13 @@ def _all_it_asks_for(pod: Obj) -> Obj | None:
     """The resources of its only container, where nothing else counts."""
     spec = pod.get("spec") or {}
     containers: list[Obj] = spec.get("containers") or []
-    if len(containers) != 1 or (pod.get("status") or {}).get("containerStatuses"):
+    if len(containers) != 1 or not _MORE.isdisjoint(spec):
         return None
     container = containers[0]
-    if any(spec.get(name) for name in _MORE):
+    if "containerStatuses" in (pod.get("status") or ()):
         return None
-    if any(port.get("hostPort") for port in container.get("ports") or ()):
+    ports = container.get("ports")
+    if ports and any(port.get("hostPort") for port in ports):
         return None
     resources: Obj | None = container.get("resources")
     return resources

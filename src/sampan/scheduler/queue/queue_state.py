@@ -10,13 +10,12 @@ Owner: the scheduler's loop.
 import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from enum import Enum
 from itertools import chain, count
 from typing import NamedTuple
 
 from sampan.core.backoff import Backoff
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.scheduler.model.cluster_events import Event
 from sampan.scheduler.model.pod_info import PodInfo, PodShape
 from sampan.scheduler.queue.requeue import may_help
