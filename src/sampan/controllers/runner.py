@@ -46,7 +46,7 @@ LOOK_AGAIN_SECONDS = 1.0
 # its writes took: a burst of changes is then planned once, not once per change.
 REST_FACTOR = 4.0
 SHORTEST_REST_SECONDS = 0.002
-TURN_SECONDS = 0.003  # after which a worker lets others have the loop; there may be dozens of them
+TURN_SECONDS = 0.001  # after which a worker lets others have the loop; there may be dozens of them
 LONGEST_REST_SECONDS = 0.5
 # A thousand Jobs at once have several thousand things to tell.
 EVENTS_WAITING = 10_000
