@@ -28,6 +28,7 @@ from sampan.apiserver.registry.custom_resources import shown_item
 from sampan.apiserver.storage.kept_items import AlikeItem
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
+from sampan.apiserver.watch.under_way import UnderWay
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold, run_to_end
@@ -95,6 +96,7 @@ class Registry:
         self.kinds = kinds or Kinds()  # what there is to be stored
         # Asked several times per request; a kind's cache is the same one for ever.
         self._kinds: dict[tuple[str, str], KindCache] = {}
+        self._under_way = UnderWay(store)
 
     def kind(self, resource: Resource) -> KindCache:
         key = (resource.plural, resource.group)
@@ -117,7 +119,11 @@ class Registry:
 
     async def current(self, resource: Resource, namespace: str, name: str) -> Item:
         """The newest state. Raises NotFound."""
-        await self.cache.fresh()
+        # Who writes is answered when the cache has it: without a write to this very key under way
+        # there is nothing to wait for.
+        key = resource.storage_prefix + (f"{namespace}/{name}" if namespace else name)
+        if self.store.shared or self._under_way.may_be_news(key, self.cache.revision):
+            await self.cache.fresh()
         return self.cached(resource, namespace, name)
 
     def cached(self, resource: Resource, namespace: str, name: str) -> Item:
@@ -138,7 +144,7 @@ class Registry:
             if inner in self.kind(resource).items:
                 raise self._taken(resource, inner, name)
             return Item(inner, 0, ordered, value)
-        with self.cache.hand_over(key, value, ordered):
+        with self._under_way.of(key), self.cache.hand_over(key, value, ordered):
             try:
                 write = self.store.create(key, value, ttl_seconds=terms.ttl_seconds)
                 revision = await terms.written(self._measured.timed("create", resource, write))
@@ -168,7 +174,7 @@ class Registry:
         if terms.dry_run:
             ordered["metadata"]["resourceVersion"] = str(item.revision)
             return Item(item.key, item.revision, ordered, stored_bytes(ordered))
-        with self.cache.hand_over(key, value, ordered):
+        with self._under_way.of(key), self.cache.hand_over(key, value, ordered):
             try:
                 write = self.store.update(key, value, item.revision, ttl_seconds=terms.ttl_seconds)
                 revision = await terms.written(self._measured.timed("update", resource, write))
@@ -184,15 +190,16 @@ class Registry:
         if terms.dry_run:
             return
         key = resource.storage_prefix + item.key
-        try:
-            write = self.store.delete(key, item.revision)
-            revision = await terms.written(self._measured.timed("delete", resource, write))
-        except RevisionMismatch as error:
-            await self._caught_up(error)
-            raise Stale from error
-        except StoreError as error:
-            raise api_error_of(error) from error
-        await self.cache.reached(revision)
+        with self._under_way.of(key):
+            try:
+                write = self.store.delete(key, item.revision)
+                revision = await terms.written(self._measured.timed("delete", resource, write))
+            except RevisionMismatch as error:
+                await self._caught_up(error)
+                raise Stale from error
+            except StoreError as error:
+                raise api_error_of(error) from error
+            await self.cache.reached(revision)
 
     async def _caught_up(self, error: RevisionMismatch) -> None:
         """Whoever tries again must see the write that was faster, also one of another server."""
