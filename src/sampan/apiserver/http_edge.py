@@ -147,6 +147,7 @@ class HttpEdge:
                 served.entry = self._audit.begin(request, None, _NOBODY, served.id)
             self._note_refusal(served, error)
             reply = self._error_reply(request, error)
+            error.__traceback__ = None  # its frames have it: without a collector it would stay
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
         finally:

@@ -29,7 +29,8 @@ from sampan.version import GIT_VERSION
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MANY_OBJECTS = 300_000  # a cluster of a few objects has some 200 000; more take 0.1 s and longer
-OLDEST = 2  # generation of the garbage collector
+LOOKS = (50_000, 4, 4)  # at so many objects more than before; at those that outlived four looks
+KEEPS = frozenset({("start", 1), ("stop", 2)})  # before the second look, after one at everything
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -145,17 +146,18 @@ def settle_memory() -> None:
     if gc.get_count()[0] < MANY_OBJECTS:
         gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
-    gc.callbacks.append(_keep_survivors)
+    gc.set_threshold(*LOOKS)
+    gc.callbacks.append(_look_once)
     gc.enable()
     _keep_large_blocks()
 
 
-def _keep_survivors(phase: str, about: dict[str, int]) -> None:
-    """What has outlived a search through everything is an object of the cluster, and in no cycle:
-    it goes when nobody has it any more. Searched again and again, the objects of 150 000 pods would
-    hold everybody up for seconds."""
-    if phase == "stop" and about["generation"] == OLDEST:
+def _look_once(phase: str, about: dict[str, int]) -> None:
+    """When a second look is due, so much has outlived the first that it is a cluster that grows,
+    and no garbage. To look at it again and again would take a tenth of the time of its pods, and
+    in the end hold everybody up for seconds. A cycle among it that is not needed any more stays,
+    too: connections, requests and pods leave none behind (tests see to that)."""
+    if (phase, about["generation"]) in KEEPS:
         gc.freeze()
 
 

@@ -168,6 +168,7 @@ class Link(asyncio.Protocol):
         if not self.lost.done():
             self.lost.set_result(None)
         self._forget(self)
+        del self._parser  # which has us: two that have each other wait for the garbage collector
         self._wake()
 
     def _fail(self, error: HttpError) -> None:

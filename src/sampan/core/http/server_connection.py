@@ -220,6 +220,13 @@ class ServerConnection(asyncio.Protocol):
         for task in (self._task, self._asking):
             if task is not None:
                 task.cancel()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of whatever leads back to here: a connection with TLS is 50 KiB, which go at once, and do
+        not wait for the garbage collector."""
+        self._task = self._asking = self._raw = None
+        self._reader.let_go()
 
     # What the server calls.
 
@@ -390,7 +397,7 @@ class ServerConnection(asyncio.Protocol):
         self._disarm()
         self._answering = None
         self._raw = raw = RawConnection(
-            self._transport, self._reader.leftover, on_lost=lambda: self._shared.left(self)
+            self._transport, self._reader.leftover, on_lost=self._raw_lost
         )
         if self._writable is not None:
             raw.pause_writing()
@@ -406,6 +413,10 @@ class ServerConnection(asyncio.Protocol):
             return  # they left: nobody is there to be told
         finally:
             raw.close()
+
+    def _raw_lost(self) -> None:
+        self._shared.left(self)
+        self._let_go()
 
     def _refuse(self, refusal: Refusal) -> None:
         self._answering = None

@@ -137,6 +137,11 @@ class RequestReader:
         self._seen = self._feeding = self._begun_at = 0  # bytes: in all, in this feed, at the start
         self._parser = httptools.HttpRequestParser(self)
 
+    def let_go(self) -> None:
+        """Nothing more will be fed: the parser and its callbacks would keep each other."""
+        self.ended = True
+        del self._parser
+
     @property
     def in_body(self) -> bool:
         return self.in_message and self._head_done

@@ -41,6 +41,34 @@ def test_what_outlived_a_search_is_not_searched_again_and_garbage_goes():
     assert found.stdout.split() == ["True"] * 3
 
 
+GROWTH = """
+import gc
+from sampan.cmd.cluster.process import settle_memory
+
+class Node:
+    pass
+
+settle_memory()
+frozen = gc.get_freeze_count()
+kept = [[] for _ in range(1000)]
+lost = Node()
+lost.itself = lost
+del lost
+found = gc.collect(0)
+print(found > 0, gc.get_freeze_count() == frozen)
+gc.collect(1)
+print(gc.get_freeze_count() - frozen >= 1000)
+"""
+
+
+@pytest.mark.slow
+def test_what_outlived_a_look_is_not_looked_at_again_when_there_is_much_of_it():
+    found = subprocess.run(
+        [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["True"] * 3
+
+
 class Seen:
     """Parts that note what is asked of them; SIGTERM comes while they do what `ends_in` says."""
 

@@ -1,6 +1,7 @@
 """The server over real sockets on loopback."""
 
 import asyncio
+import gc
 import logging
 import socket
 import struct
@@ -22,7 +23,10 @@ from sampan.core.http.messages import (
     Stream,
     Upgrade,
 )
+from sampan.core.http.raw_connection import RawConnection
 from sampan.core.http.server import Server
+from sampan.core.http.server_connection import ServerConnection
+from sampan.core.http.wire import RequestReader
 from sampan.testing.parts.certificates import Authority
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -835,3 +839,63 @@ def test_what_clients_hold_is_forgotten_when_they_leave():
     clients.left("a", 8)
     assert clients.came("c")
     assert clients.holds("c", 10)
+
+
+def kept() -> list[object]:
+    """Of connections; the garbage collector's list has what is there, reachable or not."""
+    ours = (ServerConnection, RequestReader, RawConnection)
+    return [item for item in gc.get_objects() if type(item) in ours]
+
+
+async def answered(client: Client) -> None:
+    client.send(GET)
+    assert (await client.answer())[0] == 200
+
+
+async def in_a_stream(client: Client) -> None:
+    client.send(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+    await client.reader.readuntil(b"one")
+
+
+UPGRADE = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+
+
+async def handed_over(client: Client) -> None:
+    client.send(UPGRADE)
+    await client.head()
+
+
+@LOOPS
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("use", [answered, in_a_stream, handed_over])
+def test_a_connection_that_is_gone_waits_for_no_garbage_collector(run, use):
+    async def take_over(connection: Connection) -> None:
+        while await connection.read():
+            pass
+
+    async def handler(request: Request) -> Response | Stream | Upgrade:
+        if request.path == "/stream":
+            return Stream(200, PLAIN, endless(asyncio.Event()))
+        if "upgrade" in request.headers:
+            return Upgrade((("connection", "upgrade"), ("upgrade", "echo")), take_over)
+        return await echo(request)
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            await use(client)
+            assert kept()
+            client.close()
+            async with asyncio.timeout(60):
+                while kept():
+                    await asyncio.sleep(0.01)
+
+    run(story())
+
+
+@pytest.fixture
+def without_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
