@@ -429,7 +429,10 @@ class Kubelet:
         return all(part.is_idle() for part in parts) and self._recorder.idle()
 
     def healthy(self) -> str:
-        """Empty, or what is wrong with the agent itself."""
+        """Empty, or what is wrong with the agent itself. Who listens to a runtime that loses no
+        event looks at it once."""
+        if not self._keeps_itself:
+            return ""
         silent = self._clock.monotonic() - self._relist.last_look
         # As upstream; longer only where we look less often than that.
         threshold = max(RELIST_THRESHOLD_SECONDS, 2 * self._settings.relist_seconds)

@@ -466,7 +466,7 @@ class SimulatedNodes:
             return kubelet
         name = self._shapes[number].name
         if self._idle is not None:
-            self._idle.leave(name)
+            self._idle.have_agent(name)
         async with self._starting:
             if kubelet.host not in self._servers:
                 assert self._tls is not None

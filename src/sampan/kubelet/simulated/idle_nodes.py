@@ -104,11 +104,12 @@ class IdleNodes:
     def _run_some(self) -> None:
         for name in list(islice(self._waiting, AGENTS_AT_ONCE)):
             del self._waiting[name]
-            self._run_pods_now(name)
+            self.have_agent(name)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._run_some)
 
-    def _run_pods_now(self, name: str) -> None:
+    def have_agent(self, name: str) -> None:
+        """It is needed now."""
         if name in self._nodes and name not in self._with_pods:
             self._with_pods.add(name)
             self._machines.run_pods(name)

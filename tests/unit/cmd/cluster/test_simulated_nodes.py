@@ -391,6 +391,7 @@ async def test_who_asks_a_node_with_pods_finds_the_agent_that_runs_them(plane):
         await plane.clock.sleep(5)
         assert nodes.agent("node-30") is agent
         assert agent.healthy() == ""
+        assert "node-30" in nodes.kept
         assert [pod["metadata"]["name"] for pod in agent.pods()] == ["web"]
 
 
