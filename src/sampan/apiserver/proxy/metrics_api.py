@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from sampan.api.calls import Answer, Call, Item, ListAnswer
-from sampan.api.errors import ApiError, NotFound, ServiceUnavailable
+from sampan.api.errors import ApiError, ServiceUnavailable, not_found
 from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of, time_text
 from sampan.api.quantity import QuantityError, parse
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS, Resource
@@ -261,7 +261,6 @@ def _answer(resource: Resource, call: Call, shown: Sequence[Obj]) -> Answer | Li
     if call.verb == "list":
         return ListAnswer(resource, [Item("", 0, item, orjson.dumps(item)) for item in shown], 0)
     if not shown:
-        what = f"{resource.kind.lower()}.{resource.group}"
         name = f"{call.namespace}/{call.name}" if resource.namespaced else call.name
-        raise NotFound(f'{what} "{name}" not found')
+        raise not_found(resource.kind.lower(), resource.group, name)
     return Answer(shown[0])

@@ -78,5 +78,8 @@ def test_simulated_pods_use_what_they_say_or_ask_for():
 
 
 def test_what_does_not_run_is_not_found():
-    with pytest.raises(NotFound, match=r'podmetrics.metrics.k8s.io "d/three" not found'):
+    with pytest.raises(NotFound, match=r'podmetrics.metrics.k8s.io "d/three" not found') as raised:
         ask("get", POD_METRICS, "three", namespace="d")
+    assert raised.value.status()["details"] == {
+        "name": "d/three", "group": "metrics.k8s.io", "kind": "podmetrics",
+    }  # fmt: skip
