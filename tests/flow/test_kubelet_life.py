@@ -67,6 +67,39 @@ def test_a_deleted_pod_is_stopped_reported_and_removed_without_a_tick():
     virtual_time.run(story())
 
 
+def test_the_end_of_a_simulated_pod_that_ends_at_once_is_told_once():
+    """Not first that its deletion was seen, and in the same moment how it ended."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make()
+            await node.until_phase("Running")
+            await node.settle()
+            node.api.calls.clear()
+            await node.delete()
+            await node.until(lambda: not node.has())
+            assert [call for call in node.api.calls if "pods" in call] == [
+                "delete pods",
+                "patch status pods",
+                "delete pods",
+            ]
+
+    virtual_time.run(story())
+
+
+def test_a_pod_that_takes_its_time_to_end_shows_meanwhile_that_its_deletion_was_seen():
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(script={"stop-seconds": "5"})
+            await node.until_phase("Running")
+            generation = node.pod()["metadata"]["generation"]
+            await node.delete()
+            await node.until(lambda: node.status()["observedGeneration"] == generation + 1)
+            assert node.status()["phase"] == "Running"
+
+    virtual_time.run(story())
+
+
 def test_a_pod_that_never_restarts_ends_as_its_exit_code_says():
     """[N12] and its containers stay until it is deleted"""
 

@@ -5,9 +5,9 @@ Invariant: of each container the newest dead one stays: logs of the previous run
 """
 
 import asyncio
+import os
 import shutil
 from collections.abc import Iterable
-from pathlib import Path
 
 from sampan.kubelet.contracts.runtime import ContainerState, ObservedPod
 
@@ -35,12 +35,17 @@ def dead_sandboxes(observed: ObservedPod) -> list[str]:
     ]
 
 
-async def remove_directories(paths: Iterable[Path]) -> None:
-    there = [path for path in paths if path.is_dir()]
+async def remove_directories(paths: Iterable[str]) -> None:
+    there = _existing(paths)
     if there:
         await asyncio.to_thread(_remove, there)
 
 
-def _remove(paths: list[Path]) -> None:
+def _existing(paths: Iterable[str]) -> list[str]:
+    """Asked at once: nearly no simulated pod has any, and a thread would cost far more."""
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _remove(paths: list[str]) -> None:
     for path in paths:
         shutil.rmtree(path, ignore_errors=True)

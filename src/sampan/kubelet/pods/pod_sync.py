@@ -8,7 +8,6 @@ Owner: PodWorkers calls it, one step at a time per pod.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import (
@@ -46,7 +45,7 @@ from sampan.kubelet.pods.allocation import resize_text
 from sampan.kubelet.pods.parts import PodMeans, PodRecords
 from sampan.kubelet.pods.perform import Performed, Performer
 from sampan.kubelet.pods.plan import Action, HoldBack, plan
-from sampan.kubelet.pods.pod_state import Cause
+from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import Job, Outcome
 from sampan.kubelet.pods.run_spans import RunSpans
 from sampan.kubelet.runtime.pleg import RuntimeHealth
@@ -366,11 +365,9 @@ class PodSync:
                 self._runtime.remove_container(container.id) for container in observed.containers
             )
             await all_of(self._runtime.remove_sandbox(sandbox.id) for sandbox in observed.sandboxes)
-            logs = Path(
-                self._settings.log_dir, f"{observed.namespace}_{observed.name}_{observed.uid}"
-            )
-            await garbage.remove_directories([logs])
-        await garbage.remove_directories([Path(pod_directory(uid, self._settings.root_dir))])
+            name = f"{observed.namespace}_{observed.name}_{observed.uid}"
+            await garbage.remove_directories([f"{self._settings.log_dir}/{name}"])
+        await garbage.remove_directories([pod_directory(uid, self._settings.root_dir)])
         self._observations.forget(uid)
         self._applied.pop(uid, None)
         self._probes.forget(uid)
@@ -423,7 +420,8 @@ class PodSync:
         # A simulated pod that starts at once is told of once: as Running. So is one that ends. Of a
         # real one every status is told, however short: the lives on record show them.
         begins = observed is None and status["phase"] == "Pending"
-        if self._settings.simulated and (begins or shown is not status):
+        ends = job.worker.phase is Phase.TERMINATING and not ending
+        if self._settings.simulated and (begins or ends or shown is not status):
             self._reporter.set_passing(job.pod, shown)
         elif begins:
             self._reporter.set_soon(job.pod, shown)  # its start goes first

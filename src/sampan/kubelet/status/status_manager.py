@@ -325,11 +325,19 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
         old = before.get(item["type"])
         ours = item["type"] in OWNED or (item["type"] == _SCHEDULED and not old)
         ours = ours or item.get("reason") == BY_KUBELET
-        if ours and (not old or not _same(old, item)):
+        if ours and (not old or _tells_more(old, item) or not _same(old, item)):
             changed.append(_condition_patch(old or _NONE, item))
     there = {item["type"] for item in wanted}
     gone = [name for name in RESIZE if name in before and name not in there]
     return changed + [{"$patch": "delete", "type": name} for name in gone]
+
+
+def _tells_more(old: Obj, item: Obj) -> bool:
+    """Seen at a glance: most conditions that change do so in one of these."""
+    return bool(
+        old.get("status") != item.get("status")
+        or old.get("observedGeneration") != item.get("observedGeneration")
+    )
 
 
 def _condition_patch(old: Obj, item: Obj) -> Obj:

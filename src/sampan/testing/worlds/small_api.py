@@ -283,6 +283,7 @@ class SmallApi:
         known = meta.get("deletionGracePeriodSeconds")
         if not is_deleted(before) or (known is not None and grace < known):
             meta["deletionTimestamp"] = time_text(self._clock.now() + grace)
+            meta["generation"] = int(meta.get("generation") or 0) + 1
             meta["deletionGracePeriodSeconds"] = grace
         return self._write("MODIFIED", resource, key, after)
 

@@ -23,5 +23,5 @@ def test_a_replaced_sandbox_goes_when_it_holds_nothing_that_is_needed():
 
 def test_directories_are_removed_and_missing_ones_do_not_matter(tmp_path):
     (tmp_path / "pod" / "logs").mkdir(parents=True)
-    asyncio.run(garbage.remove_directories([tmp_path / "pod", tmp_path / "none"]))
+    asyncio.run(garbage.remove_directories([f"{tmp_path}/pod", f"{tmp_path}/none"]))
     assert list(tmp_path.iterdir()) == []
