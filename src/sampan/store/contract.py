@@ -26,12 +26,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write. A deletion carries the key's last value in `previous` and no `entry`."""
+    """One write; a deletion has no `entry`. What was there before is not told: who needs it, the
+    watch cache above all, has it, and to read it again would double the work of a write."""
 
     revision: int
     key: str
     entry: Entry | None
-    previous: Entry | None
 
 
 @dataclass(frozen=True, slots=True)

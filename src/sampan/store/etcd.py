@@ -413,8 +413,7 @@ class EtcdStore:
         if not key.startswith(self._prefix):
             return None
         entry = self._entry(kv) if event.type == pb.Event.PUT else None
-        previous = self._entry(event.prev_kv) if event.HasField("prev_kv") else None
-        return Change(kv.mod_revision, key[len(self._prefix) :], entry, previous)
+        return Change(kv.mod_revision, key[len(self._prefix) :], entry)
 
 
 async def open_etcd(address: EtcdAddress, clock: Clock) -> EtcdStore:

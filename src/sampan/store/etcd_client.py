@@ -168,7 +168,7 @@ class EtcdWatch:
 
     async def open(self, start_revision: int) -> None:
         everything = pb.WatchCreateRequest(
-            key=b"\0", range_end=b"\0", start_revision=start_revision, prev_kv=True, fragment=True
+            key=b"\0", range_end=b"\0", start_revision=start_revision, fragment=True
         )
         try:
             async with asyncio.timeout(REQUEST_SECONDS):

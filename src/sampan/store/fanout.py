@@ -142,7 +142,7 @@ class Watcher:
                 self._behind = True
                 break
             self._queue.append(change)
-            self._queued_bytes += _size(change)
+            self._queued_bytes += 0 if change.entry is None else len(change.entry.value)
         self._wake()
 
     def miss(self) -> None:
@@ -180,8 +180,3 @@ class Watcher:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-
-def _size(change: Change) -> int:
-    size = len(change.entry.value) if change.entry is not None else 0
-    return size + len(change.previous.value) if change.previous is not None else size

@@ -98,7 +98,8 @@ class MemoryStore:
 
     def _write(self, key: str, entry: Entry | None, ttl_seconds: int) -> int:
         revision = self.revision + 1
-        change = Change(revision, key, entry, self._living.pop(key, None))
+        change = Change(revision, key, entry)
+        self._living.pop(key, None)
         self._expiry.forget(key)
         if entry is not None:
             self._living[key] = entry

@@ -57,7 +57,6 @@ class Current:
 @dataclass(frozen=True, slots=True)
 class Write:
     row: Row
-    replaced: Current | None
     answer: asyncio.Future[int]
 
 
@@ -197,7 +196,7 @@ class SqliteStore:
             replaced.revision if replaced else 0,
             value is None, expires, value or b"",
         )  # fmt: skip
-        write = Write(row, replaced, self._loop.create_future())
+        write = Write(row, self._loop.create_future())
         self._queue.append(write)
         self._ahead[key] = write
         if not self._gathering and not self._committing:
@@ -222,8 +221,8 @@ class SqliteStore:
         outcome = running.result() if error is None else Broken(error)
         batch, self._committing = self._committing, []
         match outcome:
-            case Committed(previous_values):
-                self._apply(batch, previous_values)
+            case Committed():
+                self._apply(batch)
             case Refused(error=why):
                 log.error("store cannot write", error=why, writes=len(batch) + len(self._queue))
                 self._fail(batch, StoreError(f"the store cannot write: {why}"))
@@ -239,12 +238,11 @@ class SqliteStore:
         if self._queue and not self._gathering:
             self._commit()
 
-    def _apply(self, batch: list[Write], previous_values: dict[int, bytes]) -> None:
-        values = previous_values | {write.row.revision: write.row.value for write in batch}
+    def _apply(self, batch: list[Write]) -> None:
         changes = []
         for write in batch:
             row = write.row
-            changes.append(_change(write, values))
+            changes.append(_change(row))
             if row.deleted:
                 del self._index[row.key]
             else:
@@ -365,11 +363,6 @@ def _after(row: Row) -> Current | None:
     return None if row.deleted else Current(row.revision, row.create_revision)
 
 
-def _change(write: Write, values: dict[int, bytes]) -> Change:
-    row, replaced = write.row, write.replaced
+def _change(row: Row) -> Change:
     entry = None if row.deleted else Entry(row.key, row.value, row.create_revision, row.revision)
-    previous = None
-    if replaced is not None:
-        value = values[replaced.revision]
-        previous = Entry(row.key, value, replaced.create_revision, replaced.revision)
-    return Change(row.revision, row.key, entry, previous)
+    return Change(row.revision, row.key, entry)

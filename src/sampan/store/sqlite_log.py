@@ -43,12 +43,10 @@ _LIVING = f"""
 """
 # The plus keeps SQLite from going by key: the rows are wanted in the order of the log.
 _CHANGES = """
-    SELECT now.revision, now.key, now.create_revision, now.deleted, now.value,
-           old.revision, old.create_revision, old.value
-    FROM log AS now LEFT JOIN log AS old ON old.revision = now.previous
-    WHERE now.revision > :after AND now.revision <= :upto
-      AND +now.key >= :start AND (:end IS NULL OR +now.key < :end)
-    ORDER BY now.revision LIMIT :limit
+    SELECT revision, key, create_revision, deleted, value FROM log
+    WHERE revision > :after AND revision <= :upto
+      AND +key >= :start AND (:end IS NULL OR +key < :end)
+    ORDER BY revision LIMIT :limit
 """
 _SWEEP = """
     DELETE FROM log WHERE revision IN
@@ -78,7 +76,7 @@ class Living(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    previous_values: dict[int, bytes]  # by revision, of what the batch replaced
+    """The batch is in the file, and stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +117,11 @@ class SqliteLog:
     def commit(self, rows: list[Row]) -> Outcome:
         try:
             self._writer.execute("BEGIN IMMEDIATE")
-            previous = self._previous_values(rows)
             self._writer.executemany(INSERT, rows)
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
             return self._outcome_after(error, rows)
-        return Committed(previous)
-
-    def _previous_values(self, rows: list[Row]) -> dict[int, bytes]:
-        first = rows[0].revision
-        wanted = [row.previous for row in rows if 0 < row.previous < first]
-        return {item: self._writer.execute(_VALUE, (item,)).fetchone()[0] for item in wanted}
+        return Committed()
 
     def _outcome_after(self, error: sqlite3.Error, rows: list[Row]) -> Outcome:
         """A commit that failed may still have happened: only the file knows."""
@@ -139,7 +131,7 @@ class SqliteLog:
             self._writer.close()
             self._writer = self._file.connect()
             if self._writer.execute(_VALUE, (rows[-1].revision,)).fetchone() is not None:
-                return Committed(self._previous_values(rows))
+                return Committed()
         except sqlite3.Error as second:
             return Broken(second)
         return Refused(error)
@@ -242,9 +234,6 @@ class SqliteLog:
             self._file.close()
 
 
-def _change(row: tuple[int, str, int, int, bytes, int | None, int, bytes]) -> Change:
-    revision, key, create_revision, deleted, value, old_revision, old_created, old_value = row
-    entry = None if deleted else Entry(key, value, create_revision, revision)
-    if old_revision is None:
-        return Change(revision, key, entry, None)
-    return Change(revision, key, entry, Entry(key, old_value, old_created, old_revision))
+def _change(row: tuple[int, str, int, int, bytes]) -> Change:
+    revision, key, create_revision, deleted, value = row
+    return Change(revision, key, None if deleted else Entry(key, value, create_revision, revision))

@@ -9,7 +9,7 @@ from sampan.testing import virtual_time
 
 
 def written(revision, key="/a", value=b""):
-    return Change(revision, key, Entry(key, value, revision, revision), None)
+    return Change(revision, key, Entry(key, value, revision, revision))
 
 
 class Log:

@@ -28,12 +28,16 @@ def revisions(log):
     return [row[0] for row in log._writer.execute("SELECT revision FROM log ORDER BY revision")]
 
 
-def test_a_batch_is_committed_with_the_values_that_it_replaced(log):
-    assert log.commit([created(2, "/a", b"1"), created(3, "/b", b"1")]) == Committed({})
-    outcome = log.commit(
+def test_a_batch_is_committed_whole_and_in_order(log):
+    assert log.commit([created(2, "/a", b"1"), created(3, "/b", b"1")]) == Committed()
+    assert log.commit(
         [updated(4, "/a", 2, 2, b"2"), updated(5, "/a", 2, 4), deleted(6, "/b", 3, 3)]
-    )
-    assert outcome == Committed({2: b"1", 3: b"1"})
+    ) == Committed()  # fmt: skip
+    changes, reached = log.changes("/", 3, 6)
+    assert reached == 6
+    assert [(change.key, change.entry and change.entry.value) for change in changes] == [
+        ("/a", b"2"), ("/a", b"value"), ("/b", None),
+    ]  # fmt: skip
 
 
 def test_a_refused_batch_leaves_nothing_behind_and_the_next_one_works(log):
@@ -49,9 +53,7 @@ def test_a_commit_that_failed_but_happened_counts_as_committed(log):
     log.commit([created(2, "/a", b"1")])
     batch = [updated(3, "/a", 2, 2)]
     log.commit(batch)
-    assert log._outcome_after(sqlite3.OperationalError("disk I/O error"), batch) == Committed(
-        {2: b"1"}
-    )
+    assert log._outcome_after(sqlite3.OperationalError("disk I/O error"), batch) == Committed()
 
 
 def test_a_file_that_cannot_be_asked_any_more_is_broken(tmp_path):

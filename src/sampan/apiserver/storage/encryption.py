@@ -288,8 +288,7 @@ class EncryptedStore:
 
     def plain(self, change: Change) -> Change:
         entry = None if change.entry is None else self._plain(change.entry)
-        previous = None if change.previous is None else self._plain(change.previous)
-        return replace(change, entry=entry, previous=previous)
+        return replace(change, entry=entry)
 
     def _plain(self, entry: Entry) -> Entry:
         transformer = self._of(entry.key)

@@ -1,6 +1,6 @@
 """Every write of a cluster, in order.
 
-Job: follow the store; one line for each write: revision, verb, what was written, a digest of it.
+Job: follow the store; one line for each write: revision, verb, key, a digest of what was written.
 Invariant: none is missing, none twice; two clusters with the same lines have the same history.
 """
 
@@ -31,9 +31,9 @@ class WriteLog:
 
 
 def _line(change: Change) -> str:
-    value, verb = change.entry, "update" if change.previous is not None else "create"
-    if value is None:
-        value, verb = change.previous, "delete"
-    assert value is not None, change
-    digest = hashlib.sha256(value.value).hexdigest()[:DIGEST_DIGITS]
-    return f"{change.revision} {verb} {change.key.removeprefix(ROOT)} {digest}"
+    entry, what = change.entry, change.key.removeprefix(ROOT)
+    if entry is None:
+        return f"{change.revision} delete {what}"
+    verb = "create" if entry.create_revision == entry.revision else "update"
+    digest = hashlib.sha256(entry.value).hexdigest()[:DIGEST_DIGITS]
+    return f"{change.revision} {verb} {what} {digest}"
