@@ -29,8 +29,7 @@ from sampan.version import GIT_VERSION
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MANY_OBJECTS = 300_000  # a cluster of a few objects has some 200 000; more take 0.1 s and longer
-LOOKS = (50_000, 4, 4)  # at so many objects more than before; at those that outlived four looks
-KEEPS = frozenset({("start", 1), ("stop", 2)})  # before the second look, after one at everything
+LOOKS = (50_000, 4, 4)  # at so many objects more than before; a second time after four of these
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -155,9 +154,10 @@ def settle_memory() -> None:
 def _look_once(phase: str, about: dict[str, int]) -> None:
     """When a second look is due, so much has outlived the first that it is a cluster that grows,
     and no garbage. To look at it again and again would take a tenth of the time of its pods, and
-    in the end hold everybody up for seconds. A cycle among it that is not needed any more stays,
-    too: connections, requests and pods leave none behind (tests see to that)."""
-    if (phase, about["generation"]) in KEEPS:
+    in the end hold everybody up for seconds. A cycle among it that nobody needs later on stays,
+    too: connections, requests and pods leave none behind (tests see to that). What is there has
+    been looked at once, as this is the end of a look."""
+    if phase == "stop" and (about["generation"] or gc.get_count()[1] >= LOOKS[1]):
         gc.freeze()
 
 
