@@ -52,6 +52,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._has_worked)
         return future
 
+    async def shutdown_default_executor(self, _seconds: float | None = None) -> None:
+        """Python 3.12 and newer give threads a deadline, to which this loop would jump."""
+        await super().shutdown_default_executor()
+
     def _has_worked(self, _: "asyncio.Future[Any]") -> None:
         self._jumps.working -= 1
 

@@ -47,3 +47,15 @@ def test_a_thread_that_waits_for_a_timer_holds_nobody_up(monkeypatch):
         assert await work
 
     virtual_time.run(main())
+
+
+def test_a_loop_that_closes_jumps_to_no_deadline_of_its_threads():
+    """Python 3.12 and newer close a loop with one."""
+
+    async def story():
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, int)
+        await loop.shutdown_default_executor(300.0)
+        assert loop.time() == 0.0
+
+    virtual_time.run(story())
