@@ -2,9 +2,9 @@
 
 Job: delete a pod when no toleration covers such a taint of its node, or when its tolerationSeconds
     are over.
-Invariant: the time runs from when the taint was added, or the pod was put on the node; of a taint
-    that does not say when, from when it was first seen there. A taint that went away takes the
-    sentence with it.
+Invariant: the time runs from when the pod was first seen on a node with such a taint, not from
+    what the taint says: after a start again everybody has the whole of it, as in the original. A
+    taint that went away takes the sentence with it.
 """
 
 import math
@@ -15,16 +15,14 @@ from sampan.api.objects import (
     Obj,
     is_deleted,
     key_of,
-    meta_of,
     name_of,
     namespace_of,
-    seconds_of,
     time_text,
     uid_of,
 )
 from sampan.api.resources import NODES, PODS
 from sampan.api.rules.aspects import DELETION, EXISTENCE, NODE, SPEC, looks_at
-from sampan.api.rules.conditions import condition_of, is_true
+from sampan.api.rules.conditions import is_true
 from sampan.api.rules.nodes import taints_of
 from sampan.api.rules.tolerations import taint_of, toleration_of
 from sampan.client.events import reference
@@ -93,27 +91,14 @@ def stay_until(pod: Obj, node: Obj, now: float, seen_at: float) -> float:
     for taint in taints_of(node):
         if taint.get("effect") != "NoExecute":
             continue
-        covering = [
-            toleration
-            for toleration in tolerations
-            if toleration_of(toleration).tolerates(taint_of(taint))
-        ]
-        if not covering:
+        kept_off = taint_of(taint)
+        covering = next((t for t in tolerations if toleration_of(t).tolerates(kept_off)), None)
+        if covering is None:
             return now
-        limits = [s for item in covering if (s := item.get("tolerationSeconds")) is not None]
-        if limits:
-            end = min(end, _began(pod, taint, seen_at) + max(min(limits), 0))
+        seconds = covering.get("tolerationSeconds")
+        if seconds is not None:
+            end = min(end, seen_at + max(seconds, 0))
     return max(end, now)
-
-
-def _began(pod: Obj, taint: Obj, seen_at: float) -> float:
-    """Who is put on a node that has had its taint for long is given its time, too."""
-    if not taint.get("timeAdded"):
-        return seen_at
-    scheduled = condition_of(pod, "PodScheduled") or {}
-    put = scheduled.get("lastTransitionTime") or meta_of(pod).get("creationTimestamp")
-    added = seconds_of(taint["timeAdded"])
-    return max(added, seconds_of(put)) if put else added
 
 
 def _disruption_target(pod: Obj, now: float) -> Patch:

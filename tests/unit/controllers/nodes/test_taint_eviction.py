@@ -37,16 +37,14 @@ def tolerate(seconds=None):
         (pod(), node("NoSchedule"), math.inf),
         (pod(), node("NoExecute"), NOW),
         (pod(tolerate()), node("NoExecute"), math.inf),
-        (pod(tolerate(300)), node("NoExecute", added=NOW - 100), NOW + 200),
-        (pod(tolerate(300)), node("NoExecute", added=NOW - 400), NOW),
-        (pod(tolerate(300), tolerate(50)), node("NoExecute"), NOW + 50),
+        (pod(tolerate(300)), node("NoExecute"), NOW + 280),
+        (pod(tolerate(15)), node("NoExecute"), NOW),
+        # The first that covers it counts.
+        (pod(tolerate(300), tolerate(50)), node("NoExecute"), NOW + 280),
+        (pod(tolerate(), tolerate(50)), node("NoExecute"), math.inf),
         (pod(tolerate(-5)), node("NoExecute"), NOW),
-        # It came to a node that has had its taint for long.
-        (
-            pod(tolerate(300), creationTimestamp=time_text(NOW - 10)),
-            node("NoExecute", added=NOW - 9000),
-            NOW + 290,
-        ),
+        # The cluster was down while the node had its taint.
+        (pod(tolerate(300)), node("NoExecute", added=NOW - 9000), NOW + 280),
         (pod(tolerate(300)), node("NoExecute", added=None), NOW + 280),
     ],
 )
