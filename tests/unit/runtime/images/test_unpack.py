@@ -184,7 +184,7 @@ HOSTILE = {
     "unknown kind": (raw("x", b"Z") + END, "unknown kind"),
     "owner that nobody can be": (tar(entry("x", uid=(1 << 32) - 1)), "an owner that nobody can"),
     "owner too large": (tar(entry("x", uid=1 << 40)), "no proper archive"),
-    "negative size": (raw("x", size=-1) + END, "negative size"),
+    "negative size": (raw("x", size=-1) + END, "no proper archive"),
     "size beyond the end": (raw("x", size=1 << 30, data=b"abc") + END, "end of data"),
     "larger than any file": (pax((b"size", b"9" * 15)) + raw("x", size=3, data=b"abc"),
                              "too large"),
