@@ -88,6 +88,7 @@ class Plan:
     then: Callable[[Sequence[Outcome]], Sequence[Action]] | None = None
     # Look again after so long, even if nothing happens; None: an event will tell.
     again_seconds: float | None = None
+    unfinished: bool = False  # more of the same is to be done: a pause would be time lost
 
 
 NOTHING = Plan()

@@ -282,7 +282,8 @@ class _Loop:
         outcomes = await perform(plan.actions, self._client, self._recorder)
         if plan.then is not None:
             outcomes += await perform(plan.then(outcomes), self._client, self._recorder)
-        self._rest(key, REST_FACTOR * (planned - started) + self._clock.monotonic() - planned)
+        writing = 0.0 if plan.unfinished else self._clock.monotonic() - planned
+        self._rest(key, REST_FACTOR * (planned - started) + writing)
         self._expect(key, outcomes)
         if self._relists != relists:
             self._queue.add(key)  # what we wrote may have come and gone between two lists

@@ -1,6 +1,8 @@
 import asyncio
 import random
 
+import pytest
+
 from sampan.api.errors import Conflict, ServiceUnavailable
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.client.informer import Informers
@@ -197,5 +199,37 @@ def test_thousands_of_keys_for_which_nothing_is_to_be_done_let_others_have_the_l
         while len(seen) < 100:
             await asyncio.sleep(0)
         assert max(seen.count(turn) for turn in seen) < 10
+
+    told(story)
+
+
+class SlowClient(FaultyClient):
+    async def create(self, *given, **named):
+        await asyncio.sleep(0.3)
+        return await super().create(*given, **named)
+
+
+@pytest.mark.parametrize(("unfinished", "pause_seconds"), [(False, 0.3), (True, 0.0)])
+def test_a_key_rests_as_long_as_its_writes_took_unless_there_is_more_to_do(
+    unfinished, pause_seconds
+):
+    async def story(world):
+        planned_at = []
+
+        async def planned(_view, _key):
+            planned_at.append(world.clock.monotonic())
+            if len(planned_at) > 1:
+                return NOTHING
+            return Plan([Create(SECRETS, obj("new"))], unfinished=unfinished)
+
+        world.client = SlowClient(world.api, world.faults)
+        world.start(world.controller(planned))
+        await asyncio.sleep(1)
+        world.api.put(CONFIG_MAPS, obj("a"))
+        await asyncio.sleep(0.1)
+        world.api.put(CONFIG_MAPS, obj("a"))  # while it writes
+        await asyncio.sleep(10)
+        first, second = planned_at
+        assert second - first == pytest.approx(0.3 + pause_seconds, abs=0.05)
 
     told(story)

@@ -142,7 +142,8 @@ def plan(kind: Kind, situation: Situation, now: float) -> Plan:
         return [*pod_events(owner, outcomes), *([patch] if patch is not None else [])]
 
     again = next_availability(replicas, _min_ready_seconds(owner), now)
-    return Plan([*claimed.actions, *changes], then, again)
+    unfinished = len(changes) == BURST
+    return Plan([*claimed.actions, *changes], then, again, unfinished)
 
 
 def new_status(owner: Obj, replicas: Replicas, failure: tuple[str, str] | None, now: float) -> Obj:
