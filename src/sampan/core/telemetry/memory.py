@@ -158,7 +158,9 @@ class Scales:
         # From the middle of equal shares: of the same order, the same ones are taken.
         step = len(members) / SAMPLE
         some = [members[int((number + 0.5) * step)] for number in range(SAMPLE)]
-        return int(sum(self._weigh(member, depth) for member in some) * step)
+        # What all of them share is weighed with the first, once.
+        first, *others = [self._weigh(member, depth) for member in some]
+        return int(first + sum(others) / len(others) * (len(members) - 1))
 
 
 def _references(value: object) -> Iterator[object]:

@@ -35,6 +35,13 @@ def test_of_a_long_container_some_stand_for_all():
     assert weight(by_name) > every
 
 
+def test_what_all_members_of_a_long_container_share_is_weighed_once():
+    shared = texts(50, 10_000)
+    many = [[text, shared] for text in texts(100 * SAMPLE)]
+    own = sum(sys.getsizeof(each) + sys.getsizeof(each[0]) for each in many)
+    assert abs(weight(many) - own - weight(shared)) < own / 20
+
+
 def test_slots_count_and_what_a_property_makes_does_not():
     data = b'{"metadata":{"name":"' + b"n" * 2000 + b'"}}'
     assert weight(Item("k", 1, {"metadata": {"name": "n" * 2000}}, b"")) > 2000
