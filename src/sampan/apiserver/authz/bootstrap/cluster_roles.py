@@ -201,7 +201,7 @@ def _node_side() -> dict[str, Rules]:
         # network plugins have roles of the same kind.
         "sampan:node-network": (
             rule("list watch", CORE, "services nodes pods namespaces"),
-            rule("list watch", NETWORKING, "networkpolicies"),
+            rule("list watch", NETWORKING, "networkpolicies servicecidrs"),
             rule("list watch", "discovery.k8s.io", "endpointslices"),
         ),
         # The directories behind its volumes; NodeRestriction says which a node may let go of.

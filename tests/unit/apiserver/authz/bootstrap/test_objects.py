@@ -67,6 +67,17 @@ def test_what_an_older_version_gave_to_all_nodes_is_taken_back():
     assert reconcile(frozen, wanted) is None
 
 
+def watched_by(role):
+    rules = [rule for rule in named(role)["rules"] if "watch" in rule["verbs"]]
+    return {(group, kind) for r in rules for group in r["apiGroups"] for kind in r["resources"]}
+
+
+def test_the_network_of_a_node_may_follow_what_a_proxy_does():
+    assert watched_by("system:node-proxier") - {("", "endpoints")} <= watched_by(
+        "sampan:node-network"
+    )
+
+
 def test_nobody_sees_secrets_by_view():
     for rule in named("view")["rules"]:
         assert "secrets" not in rule["resources"]
