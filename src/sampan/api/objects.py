@@ -139,3 +139,17 @@ def seconds_of(text: str) -> float:
     if moment.tzinfo is None:
         raise ValueError(f"time without a zone: {text}")
     return moment.timestamp()
+
+
+def places_by_text(items: list[Any], key: str) -> dict[str, int] | None:
+    """Where each is, of maps that one text each tells apart (as containers); None for others."""
+    try:
+        places = {item[key]: place for place, item in enumerate(items)}
+    except (KeyError, TypeError):
+        return None
+    if len(places) != len(items):
+        return None
+    for text in places:
+        if type(text) is not str:
+            return None
+    return places

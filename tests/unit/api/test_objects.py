@@ -46,3 +46,9 @@ def test_the_controller_is_the_owner_that_says_so():
     owners = [{"name": "a"}, {"name": "b", "controller": True}]
     assert objects.controller_of({"metadata": {"ownerReferences": owners}}) == owners[1]
     assert objects.controller_of({"metadata": {}}) is None
+
+
+def test_maps_are_found_by_the_text_that_tells_them_apart():
+    assert objects.places_by_text([{"name": "b"}, {"name": "a"}], "name") == {"b": 0, "a": 1}
+    for others in ([{"name": "a"}] * 2, [{"name": 1}], [{"id": "a"}], ["a"], [{"name": ["a"]}]):
+        assert objects.places_by_text(others, "name") is None

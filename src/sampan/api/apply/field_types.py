@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from sampan.api.apply.field_sets import FieldSet, is_member, member, path_text, without_itself
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, places_by_text
 
 Sets = tuple[FieldSet, FieldSet]  # what was changed or added; what was removed
 
@@ -446,17 +446,8 @@ class KeyedList:
 
 
 def _by_text(items: list[Any], key: str) -> dict[str, Any] | None:
-    """Items that one text each tells apart; None where they are others."""
-    try:
-        found = {item[key]: item for item in items}
-    except (KeyError, TypeError):
-        return None
-    if len(found) != len(items):
-        return None
-    for text in found:
-        if type(text) is not str:
-            return None
-    return found
+    places = places_by_text(items, key)
+    return None if places is None else dict(zip(places, items, strict=True))
 
 
 def _live_before(

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from sampan.api.errors import BadRequest
-from sampan.api.objects import Obj, copy_of
+from sampan.api.objects import Obj, copy_of, places_by_text
 from sampan.api.schema.field_kinds import ANY, Type
 from sampan.api.schema.published import Schema
 
@@ -64,8 +64,8 @@ def _plain_list(schema: Schema, original: list[Any], patch: list[Any], kind: Typ
     if "merge" not in kind.strategies:
         return patch
     key = kind.merge_key
-    before = _told_apart(original, key) if key else None
-    ours = _told_apart(patch, key) if key else None
+    before = places_by_text(original, key) if key else None
+    ours = places_by_text(patch, key) if key else None
     if before is None or ours is None:
         return _Merge(schema).lists(copy_of(original), copy_of(patch), kind)
     others = [place for text, place in before.items() if text not in ours]
@@ -81,20 +81,6 @@ def _plain_list(schema: Schema, original: list[Any], patch: list[Any], kind: Typ
             item = _plain_maps(schema, original[place], item, kind.element or ANY)
         out.append(item)
     return out + [original[place] for place in others[at:]]
-
-
-def _told_apart(items: list[Any], key: str) -> dict[str, int] | None:
-    """Where each is, of maps that one text each tells apart; None for others."""
-    try:
-        places = {item[key]: place for place, item in enumerate(items)}
-    except (KeyError, TypeError):
-        return None
-    if len(places) != len(items):
-        return None
-    for text in places:
-        if type(text) is not str:
-            return None
-    return places
 
 
 class _Merge:
