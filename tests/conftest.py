@@ -1,10 +1,13 @@
-"""For all tests: Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
+"""For all tests: surroundings of their own (working directory, home, environment), whatever those
+of the user have; Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
 that refuse to be changed; and programs that need not compile sampan at each start, whatever the
 environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
 has them ignore it."""
 
 import os
+import shutil
 import signal
+import tempfile
 
 from hypothesis import settings
 
@@ -15,8 +18,41 @@ refuse_changes()  # before any other module of sampan defines its classes
 settings.register_profile("sampan", deadline=None, print_blob=True)
 settings.load_profile("sampan")
 
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # of processes that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What a user's shell may say to sampan, kubectl and their libraries; what it says to the tests
+# themselves stays.
+_USERS = (
+    "KUBE", "SAMPAN_", "XDG_", "CONTAINERD_", "ETCDCTL_", "SSL_CERT_", "NOTIFY_SOCKET", "LISTEN_",
+    "EDITOR", "VISUAL", "PAGER", "NO_COLOR", "CLICOLOR", "COLUMNS", "LINES",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+    "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONASYNCIODEBUG",
+)  # fmt: skip
+_TESTS = (
+    "SAMPAN_TEST_", "SAMPAN_SEED", "SAMPAN_MINUTES", "SAMPAN_PODS", "SAMPAN_REQUESTS",
+    "SAMPAN_KILLS", "SAMPAN_ROLLOUTS", "SAMPAN_PICTURES", "SAMPAN_RECORD",
+)  # fmt: skip
+for _name in list(os.environ):
+    if _name.upper().startswith(_USERS) and not _name.startswith(_TESTS):
+        del os.environ[_name]
+_surroundings = tempfile.mkdtemp(prefix="sampan-tests-")
+os.environ["HOME"] = os.path.join(_surroundings, "home")
+for _directory in (os.environ["HOME"], os.path.join(_surroundings, "work")):
+    os.mkdir(_directory)
+_pid = os.getpid()
+
+
+def pytest_collection_finish():
+    """Not before: pytest and its workers are given paths of the working directory."""
+    os.chdir(os.path.join(_surroundings, "work"))
+
+
+def pytest_unconfigure():
+    """Of the process that made them; clusters of the test kit are forks of it."""
+    if os.getpid() == _pid:
+        os.chdir("/")
+        shutil.rmtree(_surroundings, ignore_errors=True)
+
 
 # Files whose tests take the longest, those first: with `--dist loadfile` nobody waits in the end
 # for one that was begun last.

@@ -9,9 +9,9 @@ import asyncio
 import pytest
 
 from sampan.core.clock import SystemClock
-from sampan.testing.generators.api_requests import JSON_PATCH, MERGE, STRATEGIC, api_server
-from sampan.testing.parts.loop_holds import loop_holds
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import JSON_PATCH, MERGE, STRATEGIC, api_server
+from tests.support.parts.loop_holds import loop_holds
+from tests.support.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(300)]
 

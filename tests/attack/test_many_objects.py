@@ -9,9 +9,9 @@ from sampan.api.resources import CONFIG_MAPS
 from sampan.controllers.cluster.garbage_collector import garbage_collector
 from sampan.controllers.cluster.object_graph import ABSENT_REMEMBERED, ObjectGraph
 from sampan.core.clock import SystemClock
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.parts.loop_holds import loop_holds
-from sampan.testing.worlds.control_plane import ControlPlane, published_schema
+from tests.support.generators.api_requests import api_server
+from tests.support.parts.loop_holds import loop_holds
+from tests.support.worlds.control_plane import ControlPlane, published_schema
 
 pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(600)]
 

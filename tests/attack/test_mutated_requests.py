@@ -18,9 +18,9 @@ import pytest
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Limits
 from sampan.core.http.server import Server
-from sampan.testing.generators.api_requests import api_server, client_certificate
-from sampan.testing.parts.loop_holds import loop_holds
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import api_server, client_certificate
+from tests.support.parts.loop_holds import loop_holds
+from tests.support.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -10,8 +10,8 @@ from sampan.api.resources import RESOURCES
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.core.clock import SystemClock
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import api_server
+from tests.support.worlds.control_plane import published_schema
 
 NODE = User("system:node:n1", ("system:nodes", "system:authenticated"))
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.core.clock import SystemClock
-from sampan.testing.generators.api_requests import MERGE, api_server
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import MERGE, api_server
+from tests.support.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

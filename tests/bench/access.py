@@ -32,10 +32,10 @@ from sampan.core.clock import SystemClock
 from sampan.core.http.client import HttpClient
 from sampan.core.http.messages import Request
 from sampan.core.tls import client_context
-from sampan.testing.generators.api_requests import Api, api_server, client_certificate, pod
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench import flood, load
 from tests.bench.usage import cpu_seconds
+from tests.support.generators.api_requests import Api, api_server, client_certificate, pod
+from tests.support.parts.sampan_process import SampanProcess
 
 DEFAULT_ON = tuple(row.name for row in ROWS if row.is_on)
 PODS = "/api/v1/namespaces/default/pods"

@@ -24,7 +24,7 @@ from sampan.client import kubeconfig, rest
 from sampan.client.rest import RestClient
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks, all_of
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import SampanProcess
 
 AT_ONCE = 16
 LONGEST_SECONDS = 900.0

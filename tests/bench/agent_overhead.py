@@ -26,8 +26,8 @@ from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
-from sampan.testing.parts.private_runtime import private_runtime
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.parts.private_runtime import private_runtime
+from tests.support.worlds.small_api import SmallApi
 
 NODE = "node"
 SECONDS = 60.0

@@ -22,11 +22,11 @@ from sampan.client import kubeconfig
 from sampan.core import tls
 from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench import floors
 from tests.bench.load import Target, lines_per_second, rate, request_bytes, seconds_each
 from tests.bench.record import append, print_row
 from tests.bench.usage import cpu_seconds, pss_mib
+from tests.support.parts.sampan_process import SampanProcess
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -29,9 +29,9 @@ from sampan.client import kubeconfig, rest
 from sampan.client.rest import RestClient
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import all_of
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.record import append
 from tests.bench.usage import cpu_seconds, our_processes
+from tests.support.parts.sampan_process import SampanProcess
 
 NODES = 20
 AT_ONCE = 32

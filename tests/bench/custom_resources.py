@@ -19,7 +19,7 @@ from sampan.api.schema.published import Schema
 from sampan.api.validation.custom_resources.custom_object import object_errors
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request
-from sampan.testing.generators.api_requests import api_server, client_certificate
+from tests.support.generators.api_requests import api_server, client_certificate
 
 ITEMS = {
     "type": "object",

@@ -23,8 +23,8 @@ from sampan.client import kubeconfig
 from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
-from sampan.testing.generators.api_requests import pod
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.generators.api_requests import pod
+from tests.support.parts.sampan_process import SampanProcess
 
 CONNECTIONS = 100
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,11 +10,11 @@ from sampan.client import kubeconfig, rest
 from sampan.client.contract import Client
 from sampan.core.clock import Clock, SystemClock
 from sampan.kubelet.containerd.pause_image import pause_archive
-from sampan.testing.parts.native_runtime import import_image, native_runtime, why_not
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.node_streams import MANY, many_at_once
 from tests.bench.pod_life import ApiLife, api_life
 from tests.bench.raw_cri import PodLife, median, pod_life
+from tests.support.parts.native_runtime import import_image, native_runtime, why_not
+from tests.support.parts.sampan_process import SampanProcess
 
 FULL = 110  # as many pods as a node takes
 STARTS = 3

@@ -34,16 +34,20 @@ from sampan.network.nftables.desired_elements import DesiredElements, net_change
 from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.table import ServiceTable
-from sampan.testing.parts.policy_matrix import _ip, _Place
-from sampan.testing.parts.processes import Program
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.parts.pod_places import places
+from tests.support.parts.processes import Program
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.worlds.small_api import SmallApi
 
 from .record import append, print_row
 
 NODE = NodeView("n1")
 INSIDE = "SAMPAN_BENCH_INSIDE"
 HERE = "198.18.0.1"  # of those for benchmarks (RFC 2544), as are the pods'
+
+
+def _ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
 def service(number):
@@ -212,26 +216,11 @@ def cpu_of(pid):
 
 @contextmanager
 def two_pods(network):
+    """At veth pairs as pods have them."""
     subnet = network.subnet.rpartition(".")[0]
-    places, named = [], []
-    for number in (2, 3):
-        name = f"bn{os.getpid()}-{number}"
-        _ip("netns", "add", name)
-        named.append(name)
-        _ip("link", "add", f"bn{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
-        _ip("link", "set", f"bn{number}", "master", network.bridge, "up")
-        place = _Place(name)
-        with place.inside():
-            _ip("link", "set", "lo", "up")
-            _ip("addr", "add", f"{subnet}.{number}/24", "dev", "eth0")
-            _ip("link", "set", "eth0", "up")
-            _ip("route", "add", "default", "via", network.gateway)
-        places.append((place, f"{subnet}.{number}"))
-    try:
-        yield places
-    finally:
-        for name in named:
-            _ip("netns", "del", name)
+    addresses = {name: [f"{subnet}.{number}"] for number, name in ((2, "client"), (3, "server"))}
+    with places(network, addresses) as found:
+        yield [(place, place.address) for place in found.values()]
 
 
 def connections(network, place):

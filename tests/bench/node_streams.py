@@ -21,9 +21,9 @@ from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.raw_cri import pause_pod
 from tests.bench.stream_client import download, exec_url, port_forward_url, run_command
+from tests.support.parts.sampan_process import SampanProcess
 
 MANY = 40
 ROUNDS, FEW = 20, 5

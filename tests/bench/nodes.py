@@ -23,10 +23,10 @@ from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.seeded_pods import seed
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
 from tests.bench.watchers import Watchers
+from tests.support.parts.sampan_process import SampanProcess
 
 AT_ONCE = 100  # requests; with few at a time each turn of the server's loop has less to do
 APPS = 100

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.core.tasks import all_of
-from sampan.testing.parts.browser import Browser, Page, find_browser
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
 from tests.bench.nodes import PODS as PODS_PATH
 from tests.bench.nodes import Api
 from tests.bench.record import append
+from tests.support.parts.browser import Browser, Page, find_browser
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 AT_ONCE = 16
 TARGET_FRAMES = 30.0

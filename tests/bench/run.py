@@ -18,10 +18,6 @@ from pathlib import Path
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
 from sampan.kubelet.containerd.config import layout
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.private_runtime import private_runtime
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.agent_overhead import overheads
 from tests.bench.commands import command_figures
 from tests.bench.native import native_figures
@@ -36,6 +32,10 @@ from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.record import append
 from tests.bench.traces import tracing_figures
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.private_runtime import private_runtime
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 IDLE_SECONDS = 20.0
 

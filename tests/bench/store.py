@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sampan.testing.generators.endless_updates import Load, bound_bytes, endless_updates
 from tests.bench.record import append
+from tests.support.generators.endless_updates import Load, bound_bytes, endless_updates
 
 MIB = 1024 * 1024
 

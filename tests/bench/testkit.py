@@ -14,9 +14,9 @@ from pathlib import Path
 
 from sampan.cmd.snapshot.snapshot_file import Snapshot, write
 from sampan.testing import cluster
-from sampan.testing.parts.kit_remains import remains
-from sampan.testing.parts.sampan_process import environment, sampan_command
-from sampan.testing.worlds.repeated_story import digest, story
+from tests.support.parts.kit_remains import remains
+from tests.support.parts.sampan_process import environment, sampan_command
+from tests.support.worlds.repeated_story import digest, story
 
 from .record import append, print_row
 

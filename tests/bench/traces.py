@@ -24,9 +24,9 @@ from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock, thread_seconds
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.traces import Traces
-from sampan.testing.generators.api_requests import api_server, pod
-from sampan.testing.worlds.control_plane import published_schema
 from tests.bench.record import print_row
+from tests.support.generators.api_requests import api_server, pod
+from tests.support.worlds.control_plane import published_schema
 
 ALL = "/api/v1/namespaces/default/pods"
 CREATES, WARM_UP = 2000, 200

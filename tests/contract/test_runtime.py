@@ -23,11 +23,11 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing.parts import native_runtime as native_parts
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.private_runtime import private_runtime, why_not
-from sampan.testing.virtual_time import LoopClock, VirtualLoop
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.parts import native_runtime as native_parts
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.private_runtime import private_runtime, why_not
+from tests.support.virtual_time import LoopClock, VirtualLoop
+from tests.support.worlds.simulated_node import pod_named
 
 REFERENCE = "localhost/test/busybox:1"
 # What a container does: the script for those that pretend, the command for those that run.

@@ -20,9 +20,9 @@ from sampan.store.contract import (
     StoreClosed,
 )
 from sampan.store.open import open_store
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.parts.etcd_server import etcd_url
-from sampan.testing.parts.hesitant_store import HesitantStore
+from tests.support.manual_clock import ManualClock
+from tests.support.parts.etcd_server import etcd_url
+from tests.support.parts.hesitant_store import HesitantStore
 
 QUEUE_CHANGES = 700
 

@@ -17,9 +17,9 @@ from sampan.store.contract import (
 )
 from sampan.store.etcd_gen import sampan_etcd_pb2 as pb
 from sampan.store.open import open_store
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.parts.etcd_server import etcd_cluster, etcd_url, tls_flags, url_of
-from sampan.testing.parts.tcp_relay import Relay
+from tests.support.parts.certificates import Authority
+from tests.support.parts.etcd_server import etcd_cluster, etcd_url, tls_flags, url_of
+from tests.support.parts.tcp_relay import Relay
 
 pytestmark = [pytest.mark.etcd, pytest.mark.slow]
 

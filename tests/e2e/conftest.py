@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.kubectl import client_minor
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.registry import Registry
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.kubectl import client_minor
+from tests.support.parts.machines import machines
+from tests.support.parts.registry import Registry
+from tests.support.parts.sampan_process import SampanProcess
 
 # `make e2e RUNTIME=native`: the same stories on a node without containerd.
 RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "cri")

@@ -10,10 +10,10 @@ from kubernetes import config as kube_config
 from kubernetes import watch as kube_watch
 
 from sampan.cmd.cluster.machine import primary_address
-from sampan.testing.parts.aggregated_server import GROUP, served_teas
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.aggregated_server import GROUP, served_teas
+from tests.support.parts.certificates import Authority
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

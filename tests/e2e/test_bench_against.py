@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.sampan_process import SampanProcess, environment
+from tests.support.parts.sampan_process import SampanProcess, environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -22,7 +22,7 @@ import yaml
 from sampan.api.schema.published import Schema
 from sampan.cli.main import main
 from sampan.cli.session import Io
-from sampan.testing.parts.served_api import served_api
+from tests.support.parts.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.kubectl_since(32), pytest.mark.slow]
 

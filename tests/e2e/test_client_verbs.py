@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sampan import testing
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 MANIFESTS = """
 apiVersion: v1

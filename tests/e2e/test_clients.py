@@ -25,9 +25,9 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from lightkube.types import CascadeType, PatchType
 
-from sampan.testing.parts.kubectl import Kubectl
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.kubectl import Kubectl
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -14,6 +14,7 @@ import pytest
 
 from sampan.core.clock import SystemClock
 from sampan.core.elf import architecture
+from sampan.core.mounts import unmount_below
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd import process, reset
 from sampan.kubelet.containerd.config import ContainerdError, layout, search_path
@@ -32,10 +33,9 @@ from sampan.kubelet.images.archive import (
     build_archive,
     import_archive,
 )
-from sampan.kubelet.volumes.mounts import unmount_below
 from sampan.network import bridge, cni
-from sampan.testing.parts.leftovers import leftovers
-from sampan.testing.parts.private_runtime import daemon_for, private_runtime, why_not
+from tests.support.parts.leftovers import leftovers
+from tests.support.parts.private_runtime import daemon_for, private_runtime, why_not
 
 pytestmark = [
     pytest.mark.containerd,

@@ -14,8 +14,9 @@ import pytest
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.network import cni, cni_configuration
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.private_runtime import private_runtime, why_not
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.private_runtime import private_runtime, why_not
+from tests.support.places import PYTHONPATH
 
 pytestmark = [
     pytest.mark.containerd,
@@ -24,7 +25,6 @@ pytestmark = [
 ]
 
 BUSYBOX = "localhost/test/busybox:1"
-SOURCES = str(Path(cni.__file__).parents[2])
 
 
 def said(*command):
@@ -102,7 +102,7 @@ def test_the_network_is_set_up_once_and_let_through_where_the_machine_forwards_n
     )
     subprocess.run(
         ["unshare", "--net", sys.executable, "-c", script, str(tmp_path)],
-        env={"PYTHONPATH": SOURCES, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        env={"PYTHONPATH": PYTHONPATH, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         check=True,
     )
 
@@ -120,18 +120,20 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
         from sampan.core.metrics import Metrics
         from sampan.core.tasks import Tasks
         from sampan.network import cni
-        from sampan.network.nftables.questions import WrittenRules
+        from sampan.network.nftables.queries import WrittenRules
         from sampan.network.pods.pod_interfaces import PodInterfaces
         from sampan.network.policies.enforcer import POLICIES, EnforcerSettings, PolicyEnforcer
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
-        from sampan.testing.worlds.small_api import SmallApi
+        from tests.support.worlds.small_api import SmallApi
 
         KNOWN = "10.96.0.7 . tcp . 80", "10.244.0.9 :"
 
         def rules(table):
-            command = ["nft", "list", "table", "ip", table]
-            shown = subprocess.run(command, capture_output=True, text=True)
-            return sorted(shown.stdout.splitlines())  # who comes first may write first
+            shown = ""
+            for family in ("ip", "bridge"):  # of frames: the guard of pods' veth pairs
+                command = ["nft", "list", "table", family, table]
+                shown += subprocess.run(command, capture_output=True, text=True).stdout
+            return sorted(shown.splitlines())  # who comes first may write first
 
         def handle(table):
             # Another one when the table was made again.
@@ -212,6 +214,8 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
                 f"add chain {here} nat-output {{ policy drop; }}",
                 f"add table {here} {{ flags dormant; }}",
                 f"delete table {here}",
+                f"delete table bridge {table}",
+                f"flush chain bridge {table} veth-guard",
             ):
                 before = handle(table)
                 subprocess.run(["nft", mischief], check=True)
@@ -239,7 +243,7 @@ def test_rules_that_somebody_deletes_or_changes_are_written_again_at_once(tmp_pa
     )
     done = subprocess.run(
         ["unshare", "--net", sys.executable, "-c", script, str(tmp_path / "d")],
-        env={"PYTHONPATH": SOURCES, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        env={"PYTHONPATH": PYTHONPATH, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         check=False, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.stdout.endswith("restored\n"), done.stdout + done.stderr
@@ -255,7 +259,7 @@ def test_routes_to_other_nodes_outlive_a_link_that_goes_down_and_one_that_cannot
         from sampan.core.clock import SystemClock
         from sampan.core.tasks import Tasks
         from sampan.network.overlay.overlay import Overlay, OverlaySettings
-        from sampan.testing.worlds.small_api import SmallApi
+        from tests.support.worlds.small_api import SmallApi
 
         def ip(*words):
             command = ["ip", *words]
@@ -303,7 +307,7 @@ def test_routes_to_other_nodes_outlive_a_link_that_goes_down_and_one_that_cannot
     )
     done = subprocess.run(
         ["unshare", "--net", sys.executable, "-c", script, str(tmp_path)],
-        env={"PYTHONPATH": SOURCES, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        env={"PYTHONPATH": PYTHONPATH, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         check=False, capture_output=True, text=True, timeout=200,
     )  # fmt: skip
     assert done.stdout.endswith("routed\n"), done.stdout + done.stderr

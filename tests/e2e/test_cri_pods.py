@@ -15,8 +15,8 @@ from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts import paths
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import CommandTimedOut, ContainerState, RuntimeFailure
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.private_runtime import private_runtime, why_not
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.private_runtime import private_runtime, why_not
 
 pytestmark = [
     pytest.mark.containerd,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sampan.testing.parts.network_pods import apply, cluster_ip, pod, python_pod, server, service
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.network_pods import apply, cluster_ip, pod, python_pod, server, service
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ import pytest
 
 from sampan.api.resources import RESOURCES
 from sampan.api.schema.published import Schema
-from sampan.testing.parts.served_api import served_api
+from tests.support.parts.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sampan.network.cni_configuration import plugin_directory
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.network_pods import (
+from tests.support.parts.machines import machines
+from tests.support.parts.network_pods import (
     apply,
     ask_from,
     ask_from_pod,
@@ -21,8 +21,8 @@ from sampan.testing.parts.network_pods import (
     server,
     service,
 )
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import SampanProcess, environment
 
 pytestmark = [
     pytest.mark.containerd,

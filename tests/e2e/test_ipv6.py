@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.network_pods import (
+from tests.support.parts.machines import machines
+from tests.support.parts.network_pods import (
     apply,
     ask_by_udp_from,
     ask_by_udp_from_pod,
@@ -24,8 +24,8 @@ from sampan.testing.parts.network_pods import (
     server,
     service,
 )
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [
     pytest.mark.containerd,

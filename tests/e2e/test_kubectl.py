@@ -18,8 +18,8 @@ import pytest
 
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing.parts.kubectl import Kubectl, client_minor
-from sampan.testing.parts.served_api import served_api
+from tests.support.parts.kubectl import Kubectl, client_minor
+from tests.support.parts.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sampan.testing.parts.kubectl import KubectlFailure
-from sampan.testing.parts.leftovers import leftovers
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.kubectl import KubectlFailure
+from tests.support.parts.leftovers import leftovers
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

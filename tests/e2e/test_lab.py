@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sampan.testing import cluster
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 NODES = """

@@ -12,7 +12,7 @@ import pytest
 from sampan.kubelet.cgroups.limits import root_of
 from sampan.kubelet.cgroups.pod_cgroups import find_hierarchies
 from sampan.network.bridge import PodNetwork, owner_mark
-from sampan.testing.parts.leftovers import leftovers
+from tests.support.parts.leftovers import leftovers
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.kubectl import KubectlFailure
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.network_pods import (
+from tests.support.parts.kubectl import KubectlFailure
+from tests.support.parts.machines import machines
+from tests.support.parts.network_pods import (
     apply,
     ask_by_udp_from_pod,
     ask_from,
@@ -19,8 +19,8 @@ from sampan.testing.parts.network_pods import (
     server,
     service,
 )
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [
     pytest.mark.containerd,

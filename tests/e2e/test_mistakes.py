@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.slow]
 

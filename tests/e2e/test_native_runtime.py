@@ -8,10 +8,10 @@ import signal
 import pytest
 
 from sampan.kubelet.native.mapped_mounts import is_possible as maps_users
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.native_runtime import why_not
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.native_runtime import why_not
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [
     pytest.mark.containerd,

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.machines import machines
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 FIREWALL = """

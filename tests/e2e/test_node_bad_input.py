@@ -16,7 +16,7 @@ import pytest
 
 from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

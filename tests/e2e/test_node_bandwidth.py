@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ import pytest
 
 from sampan.api.quantity import value_of
 from sampan.kubelet.cgroups.limits import root_of
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

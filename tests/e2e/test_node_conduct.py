@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -17,8 +17,8 @@ import pytest
 
 from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -7,8 +7,8 @@ import urllib.request
 
 import pytest
 
-from sampan.testing.parts.kubectl import KubectlFailure
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.kubectl import KubectlFailure
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -10,11 +10,11 @@ import pytest
 
 from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
-from sampan.kubelet.images.image_gc import Disk, ImageGarbage, ImageGarbageSettings
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.private_runtime import private_runtime, why_not
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.registry import ROBOT, Registry
+from sampan.kubelet.images.image_gc import Disk, ImageGCManager, ImageGCPolicy
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.private_runtime import private_runtime, why_not
+from tests.support.parts.processes import eventually
+from tests.support.parts.registry import ROBOT, Registry
 
 pytestmark = [
     pytest.mark.containerd,
@@ -30,10 +30,10 @@ def test_a_full_disk_costs_what_can_be_pulled_again_and_nothing_else(tmp_path, r
             own = ImageSettings(architecture(platform.machine()))
             await node.import_image(build_archive(imported, {"a": ArchiveFile(b"a")}, own))
             await node.runtime.pull_image(registry_image, None)
-            garbage = ImageGarbage(
+            garbage = ImageGCManager(
                 node.runtime,
                 str(tmp_path),
-                settings=ImageGarbageSettings(min_age_seconds=0),
+                settings=ImageGCPolicy(min_age_seconds=0),
                 clock=node.clock,
                 warn=lambda reason, message: None,
                 disk=lambda _: Disk(capacity_bytes=10**9, available_bytes=0),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -16,10 +16,10 @@ from kubernetes.dynamic.exceptions import NotFoundError, UnprocessibleEntityErro
 from lightkube import Client, KubeConfig
 from lightkube.generic_resource import create_namespaced_resource
 
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.parts.kubectl import KubectlFailure
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.certificates import Authority
+from tests.support.parts.kubectl import KubectlFailure
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 

@@ -10,9 +10,9 @@ import axe_core_python
 import pytest
 import yaml
 
-from sampan.testing.parts.browser import Browser, BrowserError, find_browser, quiet
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.browser import Browser, BrowserError, find_browser, quiet
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 

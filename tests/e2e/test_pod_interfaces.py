@@ -16,7 +16,7 @@ import uvloop
 from sampan.network import cni
 from sampan.network.pods import interfaces
 from sampan.network.pods.pod_interfaces import PodInterfaces
-from sampan.testing.parts.private_runtime import why_not
+from tests.support.parts.private_runtime import why_not
 
 pytestmark = [
     pytest.mark.containerd,

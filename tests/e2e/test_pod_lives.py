@@ -11,8 +11,8 @@ import pytest
 from sampan.api.resources import NAMESPACES
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.pod_lives import Life, Replay, words
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.pod_lives import Life, Replay, words
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.kubectl import Kubectl, KubectlFailure
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import environment
+from tests.support.parts.kubectl import Kubectl, KubectlFailure
+from tests.support.parts.machines import machines
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import environment
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -171,7 +171,7 @@ def fleet():
         }
         assert door.address == found["one"].environment["API"]
         servers = [f"{place.address}:6443" for place in places[: len(CONTROL)]]
-        command = [sys.executable, "-m", "sampan.testing.parts.tcp_balancer", "6443", *servers]
+        command = [sys.executable, "-m", "tests.support.parts.tcp_balancer", "6443", *servers]
         balancer = Program([*door.where, *command], root / "balancer.out", environment())
         try:
             yield found

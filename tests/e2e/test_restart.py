@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sampan.api.objects import uid_of
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -13,14 +13,14 @@ import pytest
 
 from sampan.core.fast_dataclass import replace
 from sampan.kubelet.cgroups.delegation import LEAF
-from sampan.testing.parts.delegated_cgroup import delegated_cgroup, offered
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.kubectl import Kubectl
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.native_runtime import why_not
-from sampan.testing.parts.network_pods import apply, ask_by_udp_from, pod, service
-from sampan.testing.parts.ordinary_user import ordinary_user
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.delegated_cgroup import delegated_cgroup, offered
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.kubectl import Kubectl
+from tests.support.parts.machines import machines
+from tests.support.parts.native_runtime import why_not
+from tests.support.parts.network_pods import apply, ask_by_udp_from, pod, service
+from tests.support.parts.ordinary_user import ordinary_user
+from tests.support.parts.processes import eventually
 
 MISSING = why_not() or next(
     (f"{name} is not there" for name in ("newuidmap", "slirp4netns") if not shutil.which(name)), ""

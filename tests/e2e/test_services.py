@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from sampan.testing.parts.kubectl import KubectlFailure
-from sampan.testing.parts.network_pods import (
+from tests.support.parts.kubectl import KubectlFailure
+from tests.support.parts.network_pods import (
     apply,
     ask_by_udp_from,
     ask_by_udp_from_pod,
@@ -20,8 +20,8 @@ from sampan.testing.parts.network_pods import (
     server,
     service,
 )
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

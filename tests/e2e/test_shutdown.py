@@ -8,7 +8,7 @@ import pytest
 
 from sampan.client import kubeconfig
 from sampan.core import tls
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = pytest.mark.slow
 

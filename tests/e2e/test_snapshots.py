@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.machines import machines
-from sampan.testing.parts.processes import Program, eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.machines import machines
+from tests.support.parts.processes import Program, eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"

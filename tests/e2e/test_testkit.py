@@ -29,9 +29,9 @@ from sampan.testing.kit.chaos import Chaos
 from sampan.testing.kit.expectations import NotAsExpected
 from sampan.testing.kit.launcher import ClusterGone, Refused, launcher
 from sampan.testing.kit.spec import CannotStart
-from sampan.testing.parts.kit_remains import remains
-from sampan.testing.parts.sampan_process import environment
-from sampan.testing.worlds.repeated_story import digest, story
+from tests.support.parts.kit_remains import remains
+from tests.support.parts.sampan_process import environment
+from tests.support.worlds.repeated_story import digest, story
 
 WEB = """
 apiVersion: apps/v1
@@ -159,7 +159,7 @@ def test_a_seed_repeats_its_history():
     first = story(1)
     assert story(1) == first
     program = """
-from sampan.testing.worlds.repeated_story import digest, story
+from tests.support.worlds.repeated_story import digest, story
 story(2, "1s")
 print(digest(story(1)))
 """

@@ -11,8 +11,8 @@ from sampan.client.kubeconfig import load
 from sampan.testing import cluster
 from sampan.testing.kit.launcher import Refused
 from sampan.testing.kit.spec import CannotStart
-from sampan.testing.parts.leftovers import leftovers, network_of
-from sampan.testing.parts.sampan_process import environment
+from tests.support.parts.leftovers import leftovers, network_of
+from tests.support.parts.sampan_process import environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.containerd]
 IMAGE = "localhost/test/busybox:1"

@@ -20,9 +20,9 @@ from sampan.api.errors import Forbidden, NotFound
 from sampan.client.blocking import BlockingClient
 from sampan.client.kubeconfig import Connection, load
 from sampan.core.clock import SystemClock
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.parts.processes import Program
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.certificates import Authority
+from tests.support.parts.processes import Program
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

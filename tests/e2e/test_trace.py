@@ -17,8 +17,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sampan.api.rules.journey import journey_of, way_down_of
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.certificates import Authority
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 IMAGE = "localhost/test/busybox:1"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.private_runtime import private_runtime
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.private_runtime import private_runtime
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

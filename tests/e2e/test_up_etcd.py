@@ -11,9 +11,9 @@ from sampan.api.errors import ApiError
 from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
-from sampan.testing.parts.etcd_server import etcd_url
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.etcd_server import etcd_url
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.etcd, pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -15,8 +15,8 @@ import pytest
 from sampan.client.kubeconfig import load
 from sampan.core.http.client import HttpClient
 from sampan.core.tls import client_context
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 PARTS = ["apiserver", "scheduler", "controllers", "nodes"]

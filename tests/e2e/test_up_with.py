@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.slow]
 

@@ -6,7 +6,7 @@ from sampan.api.errors import BadRequest, Forbidden
 from sampan.api.objects import seconds_of
 from sampan.client.blocking import BlockingClient
 from sampan.client.kubeconfig import load
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 CLOCK = "/sampan/v1/clock"

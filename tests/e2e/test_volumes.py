@@ -12,8 +12,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from sampan.testing.parts.kubectl import Kubectl
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.kubectl import Kubectl
+from tests.support.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

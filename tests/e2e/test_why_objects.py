@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 

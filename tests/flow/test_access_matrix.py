@@ -21,9 +21,9 @@ from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request, Response
 from sampan.core.http.server import Server
 from sampan.core.tls import client_context, server_context
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import api_server
+from tests.support.parts.certificates import Authority
+from tests.support.worlds.control_plane import published_schema
 
 ALLOWED, FORBIDDEN = "/api/v1/namespaces/default/services", "/api/v1/secrets"
 ABAC = (

@@ -22,10 +22,10 @@ from sampan.core.http.messages import Response
 from sampan.core.http.server import Server
 from sampan.core.tasks import all_of
 from sampan.core.tls import server_context
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, pod
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, pod
+from tests.support.parts.certificates import Authority
+from tests.support.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"

@@ -17,9 +17,9 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Response, Stream, Upgrade
-from sampan.testing.generators.api_requests import MERGE, api_server, request
-from sampan.testing.parts.aggregated_server import GROUP, PATH, TeaServer, tea_listener
-from sampan.testing.parts.certificates import Authority
+from tests.support.generators.api_requests import MERGE, api_server, request
+from tests.support.parts.aggregated_server import GROUP, PATH, TeaServer, tea_listener
+from tests.support.parts.certificates import Authority
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from kubernetes import config as kube_config
 from kubernetes import watch as kube_watch
 
 from sampan.api.schema.published import Schema
-from sampan.testing.parts.kubectl import Kubectl
-from sampan.testing.parts.served_api import served_api
+from tests.support.parts.kubectl import Kubectl
+from tests.support.parts.served_api import served_api
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS
 from sampan.apiserver.http.replies import bounded_warnings
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, request
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, request
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -6,8 +6,8 @@ import pytest
 
 from sampan.api.schema.published import Schema
 from sampan.core.clock import SystemClock
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import JSON_PATCH, MERGE, api_server, pod
+from tests.support import virtual_time
+from tests.support.generators.api_requests import JSON_PATCH, MERGE, api_server, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 

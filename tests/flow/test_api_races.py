@@ -13,9 +13,9 @@ from sampan.client.inprocess import InProcessClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import pod
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.generators.api_requests import pod
+from tests.support.virtual_time import LoopClock
 
 
 @pytest.fixture(scope="module")

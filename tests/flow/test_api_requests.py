@@ -7,8 +7,8 @@ import pytest
 from sampan.api.schema.published import Schema
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, pod
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -161,7 +161,8 @@ def test_a_strategic_patch_may_say_that_it_is_something_else(schema):
         assert (scaled.status, scaled.obj["kind"]) == (200, "Scale")
         assert scaled.obj["spec"]["replicas"] == 3
         refused = await api.patch(f"{path}/a/scale", patch, MERGE)
-        assert refused.status == 400
+        assert refused.status == 422
+        assert "converting (v1.Deployment) to (autoscaling.Scale)" in refused.message
 
     run(schema, story)
 

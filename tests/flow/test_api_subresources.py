@@ -6,9 +6,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, pod
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, pod
+from tests.support.virtual_time import LoopClock
 
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

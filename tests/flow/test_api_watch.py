@@ -5,8 +5,8 @@ import pytest
 
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIGS = "/api/v1/namespaces/default/configmaps"

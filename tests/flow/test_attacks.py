@@ -19,10 +19,10 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Limits
 from sampan.core.http.server import Server
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod, request
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, pod, request
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 

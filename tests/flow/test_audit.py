@@ -20,9 +20,9 @@ from sampan.core.http.messages import Response
 from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context, server_context
-from sampan.testing.generators.api_requests import api_server, pod, request
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import api_server, pod, request
+from tests.support.parts.certificates import Authority
+from tests.support.worlds.control_plane import published_schema
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 POLICY = {

@@ -20,7 +20,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.account_identity import token_request
 from sampan.client.inprocess import InProcessClient
 from sampan.cmd.cluster.node_accounts import account_of
-from sampan.cmd.flags.security import SecurityChoices
+from sampan.cmd.flags.api_server_flags import SecurityChoices
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.controllers.access import csr_requests
 from sampan.controllers.access.csr_signing import Ca
@@ -29,10 +29,10 @@ from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Response
 from sampan.core.http.server import Server
 from sampan.core.tls import client_context, server_context
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.control_plane import ControlPlane, published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server
+from tests.support.parts.certificates import Authority
+from tests.support.worlds.control_plane import ControlPlane, published_schema
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

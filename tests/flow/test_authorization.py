@@ -7,9 +7,9 @@ from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.metrics import Metrics
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, pod
-from sampan.testing.worlds.control_plane import published_schema, story
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, pod
+from tests.support.worlds.control_plane import published_schema, story
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 AUTHZ = "/apis/authorization.k8s.io/v1"
@@ -275,6 +275,30 @@ def test_a_session_over_a_websocket_needs_create_too(sub):
         await grant(api, "user", {**both, "verbs": ["get", "create"]})
         # This server has no way to nodes: authorization is behind it.
         assert (await as_user(api, "user")("GET", path, **asked)).status == 503
+
+    run(test)
+
+
+@pytest.mark.parametrize("path", [
+    "exec/default/web/c", "attach/default/web/c", "portForward/default/web", "run/default/web/c",
+    "EXEC/default/web/c", "%65xec/default/web/c", "%2565xec/default/web/c", "/exec/default/web/c",
+    "./exec/a/b/c", "exec", "cri/exec/token",
+])  # fmt: skip
+@pytest.mark.parametrize("node", ["n1", "https:n1:10250"])
+def test_a_session_by_way_of_a_node_needs_create_too(node, path):
+    """Who may read a node's figures must not get a shell in its containers."""
+
+    async def test(api):
+        right = {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes/proxy"]}
+        await grant(api, "reader", right)
+        place = f"/api/v1/nodes/{node}/proxy/{path}?command=sh"
+        refused = await as_user(api, "reader")("GET", place)
+        assert refused.status == 403
+        assert 'cannot create resource "nodes/proxy"' in refused.message
+        figures = await as_user(api, "reader")("GET", f"/api/v1/nodes/{node}/proxy/metrics")
+        assert figures.status == 503, "this server has no way to nodes"
+        await grant(api, "user", {**right, "verbs": ["get", "create"]})
+        assert (await as_user(api, "user")("GET", place)).status == 503
 
     run(test)
 

@@ -9,7 +9,7 @@ from sampan.api.resources import (
     PODS,
     Resource,
 )
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_autoscaler = story(["horizontal-pod-autoscaler-controller", "deployment", "replicaset"])
 

@@ -11,15 +11,15 @@ from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.authn.user import component
 from sampan.apiserver.flow.in_flight import InFlight
 from sampan.apiserver.registry import reads
-from sampan.apiserver.registry.service_claims import IP_ADDRESSES, PORTS_KEY
+from sampan.apiserver.registry.services.service_claims import IP_ADDRESSES, PORTS_KEY
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Response, Stream
 from sampan.core.tasks import Tasks, all_of
-from sampan.testing.generators.api_requests import MERGE, api_server, pod, request
-from sampan.testing.parts.hesitant_store import HesitantStore
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import MERGE, api_server, pod, request
+from tests.support.parts.hesitant_store import HesitantStore
+from tests.support.worlds.control_plane import published_schema
 
 HOME = "/api/v1/namespaces/home"
 BINDING = {

@@ -1,5 +1,6 @@
 """Who may say what about a CertificateSigningRequest, through the whole server."""
 
+import asyncio
 import base64
 import datetime
 
@@ -12,9 +13,9 @@ from cryptography.x509.oid import NameOID
 from sampan.apiserver.authn.certificate import user_of
 from sampan.client.delegated_access import caller_of
 from sampan.controllers.access import csr_requests
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server
+from tests.support.worlds.control_plane import published_schema
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
@@ -86,7 +87,32 @@ def test_a_verdict_is_final(door):
             assert got.status == 422, conditions
         other = {"status": {"conditions": [verdict("Denied", message="no, because")]}}
         changed = await api.patch(f"{path}/status", other, MERGE)
-        assert 'updates may not modify a condition of type "Denied"' in changed.message
+        assert changed.status == 200
+        assert "message" not in changed.obj["status"]["conditions"][0], "a verdict stays as it is"
+
+    run(test)
+
+
+def test_a_condition_has_both_its_times():
+    """As recorded: a new one is dated, one that is there already keeps its transition."""
+
+    async def test(api):
+        await api.made(CSRS, csr("a", signed("x")))
+        path = f"{CSRS}/a"
+        denied = {"status": {"conditions": [verdict("Denied")]}}
+        [first] = (await api.patch(f"{path}/approval", denied, MERGE)).obj["status"]["conditions"]
+        assert first["lastUpdateTime"] == first["lastTransitionTime"]
+        await asyncio.sleep(10)
+        failed = {"status": {"conditions": [verdict("Denied"), verdict("Failed")]}}
+        answer = await api.patch(f"{path}/status", failed, MERGE)
+        same, second = answer.obj["status"]["conditions"]
+        assert same == first
+        assert second["lastUpdateTime"] == second["lastTransitionTime"] > first["lastUpdateTime"]
+        again = {"status": {"conditions": [verdict("Denied", message="no"), second]}}
+        answer = await api.patch(f"{path}/approval", again, MERGE)
+        changed = answer.obj["status"]["conditions"][0]
+        assert changed["lastTransitionTime"] == first["lastTransitionTime"]
+        assert changed["lastUpdateTime"] > first["lastUpdateTime"]
 
     run(test)
 
@@ -126,3 +152,27 @@ def test_who_has_several_common_names_is_nobody():
     )
     assert user_of(certificate).name == ""
     assert caller_of(certificate).user == ""
+
+
+def test_the_legacy_signer_takes_no_new_requests():
+    async def test(api):
+        made = csr("a", signed("x"))
+        made["spec"]["signerName"] = "kubernetes.io/legacy-unknown"
+        got = await api.post(CSRS, made)
+        assert got.status == 422
+        assert "the legacy signerName is not allowed via this API version" in got.message
+
+    run(test)
+
+
+@pytest.mark.parametrize("signer", csr_requests.SIGNERS)
+@pytest.mark.parametrize("organizations", [["system:masters"], ["system:nodes", "system:masters"]])
+def test_nobody_signs_for_the_masters(signer, organizations):
+    """Of whichever signer: one that was stored by an earlier version, too."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = [x509.NameAttribute(NameOID.COMMON_NAME, "system:node:n1")]
+    name += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(name))
+    for usages in ({"client auth", "digital signature"}, {"server auth", "digital signature"}):
+        why = csr_requests.refusal(signer, builder.sign(key, hashes.SHA256()), frozenset(usages))
+        assert why == f"use of {signer} signer with system:masters group is not allowed"

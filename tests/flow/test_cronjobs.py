@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from sampan.api.resources import CRON_JOBS, EVENTS, JOBS
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_cron = story(["cronjob-controller", "garbage-collector-controller"])
 # Virtual time begins at 22:13:20 UTC.
@@ -173,3 +173,58 @@ async def test_a_job_whose_making_nobody_heard_of_is_not_made_again(plane):
     await finish(plane, name)
     await wait(plane, 1)
     assert await jobs(plane) == {}
+
+
+async def make_by_hand(plane):
+    """As `kubectl create job --from=cronjob/tick now` does."""
+    cron_job = await plane.client.get(CRON_JOBS, "default", "tick")
+    owner = {
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "controller": True,
+        "uid": cron_job["metadata"]["uid"],
+    }  # fmt: skip
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "now", "ownerReferences": [owner]},
+        "spec": cron_job["spec"]["jobTemplate"]["spec"],
+    }
+    await plane.client.create(JOBS, job, "default")
+    await plane.settled()
+
+
+@pytest.mark.parametrize("policy", ["Replace", "Forbid", "Allow"])
+def test_a_job_that_somebody_made_of_the_template_runs_beside(policy):
+    @with_cron
+    async def story(plane):
+        await create(plane, concurrencyPolicy=policy)
+        await make_by_hand(plane)
+        assert "UnexpectedJob" in await reasons(plane)
+        await wait(plane, 2)
+        assert len(await jobs(plane)) == 2
+        assert "now" in await jobs(plane)
+        assert [one["name"] for one in (await status(plane))["active"]] != ["now"]
+
+    story()
+
+
+@with_cron
+async def test_a_new_schedule_begins_with_its_next_stroke(plane):
+    await create(plane, "0 0 1 1 *")
+    await wait(plane, 10)
+    patch = {"spec": {"schedule": "* * * * *"}}
+    await plane.client.patch(CRON_JOBS, "default", "tick", patch, patch_type="merge")
+    await plane.settled(seconds=1)
+    assert await jobs(plane) == {}
+    await wait(plane, 1)
+    assert len(await jobs(plane)) == 1
+
+
+@with_cron
+async def test_a_job_that_was_listed_and_is_gone_is_told_of(plane):
+    await create(plane)
+    await wait(plane, 2)
+    [name] = await jobs(plane)
+    await plane.client.delete(JOBS, "default", name, propagation="Background")
+    await plane.settled()
+    assert "MissingJob" in await reasons(plane)
+    assert "active" not in await status(plane)

@@ -9,9 +9,9 @@ import random
 
 import pytest
 
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server
+from tests.support.worlds.control_plane import published_schema
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 V1 = "/apis/admissionregistration.k8s.io/v1"

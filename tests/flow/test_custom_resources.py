@@ -13,9 +13,9 @@ from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request, Response, Stream
 from sampan.core.http.server import Server
 from sampan.core.tls import server_context
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, client_certificate
-from sampan.testing.parts.certificates import Authority
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, client_certificate
+from tests.support.parts.certificates import Authority
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEMA = {
@@ -489,5 +489,98 @@ def test_a_definition_goes_while_watches_and_writers_use_it():
             assert (await api.post("/api/v1/namespaces/default/configmaps", {
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "still"},
             })).status == 201  # fmt: skip
+
+    virtual_time.run(story())
+
+
+GONE = {
+    "strategy": "Webhook",
+    "webhook": {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": "default", "name": "gone"}},
+    },
+}
+
+
+def condition(obj, kind):
+    return next(one for one in obj["status"]["conditions"] if one["type"] == kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["v1", "v2"])
+def test_a_definition_goes_whose_conversion_webhook_is_gone_already(first):
+    """An operator is deleted before its definitions: what is stored need not be converted."""
+
+    async def story():
+        async with api_server(Schema.load()) as api:
+            await served(api, "v1", "v2", conversion=GONE)
+            where = f"{DEFINITIONS}/boats.example.com"
+            await api.post(path("v1"), boat("a"))
+            if first == "v2":
+                found = (await api.get(where)).obj
+                found["spec"]["versions"].reverse()
+                assert (await api.put(where, found)).status == 200
+            await api.delete(where)
+            async with asyncio.timeout(10):
+                while (await api.get(where)).status != 404:
+                    await asyncio.sleep(0.05)
+
+    virtual_time.run(story())
+
+
+@pytest.mark.slow
+def test_a_definition_that_cannot_go_holds_up_no_other():
+    """Its object is stored in a version that only the webhook that is gone could convert."""
+
+    async def story():
+        async with api_server(Schema.load()) as api:
+            await served(api, "v1", "v2", conversion=GONE)
+            where = f"{DEFINITIONS}/boats.example.com"
+            await api.post(path("v1"), boat("a"))
+            found = (await api.get(where)).obj
+            for version in found["spec"]["versions"]:
+                version["storage"] = version["name"] == "v2"
+            assert (await api.put(where, found)).status == 200
+            await api.delete(where)
+            loop = asyncio.get_running_loop()
+            while condition((await api.get(where)).obj, "Terminating")["reason"] != (
+                "InstanceDeletionFailed"
+            ):
+                await asyncio.sleep(0.001)
+            for number in range(3):
+                plural = f"others{number}"
+                other = definition("v1")
+                other["metadata"]["name"] = f"{plural}.example.com"
+                other["spec"]["names"] = {"plural": plural, "kind": f"Other{number}"}
+                began = loop.time()
+                await api.post(DEFINITIONS, other)
+                while (await api.get(f"/apis/example.com/v1/{plural}")).status != 200:
+                    await asyncio.sleep(0.001)
+                await api.delete(f"{DEFINITIONS}/{plural}.example.com")
+                while (await api.get(f"{DEFINITIONS}/{plural}.example.com")).status != 404:
+                    await asyncio.sleep(0.001)
+                assert loop.time() - began < 0.5
+            told = condition((await api.get(where)).obj, "Terminating")
+            assert told["message"].startswith("could not issue all deletes: conversion webhook for")
+
+    virtual_time.run(story())
+
+
+@pytest.mark.slow
+def test_objects_that_do_not_go_are_told_of_after_a_minute():
+    async def story():
+        async with api_server(Schema.load()) as api:
+            await served(api, "v1")
+            where = f"{DEFINITIONS}/boats.example.com"
+            held = boat("a")
+            held["metadata"]["finalizers"] = ["example.com/hold"]
+            await api.post(path("v1"), held)
+            await api.delete(where)
+            await asyncio.sleep(61)
+            told = condition((await api.get(where)).obj, "Terminating")
+            assert told["reason"] in ("InstanceDeletionCheck", "InstanceDeletionInProgress")
+            assert (await api.patch(path("v1", "a"), {"metadata": {"finalizers": None}}, MERGE)).obj
+            await asyncio.sleep(5)
+            assert (await api.get(where)).status == 404
 
     virtual_time.run(story())

@@ -1,5 +1,11 @@
-from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from sampan.testing.worlds.control_plane import story
+from sampan.api.resources import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    NODES,
+    PODS,
+    RESOURCE_QUOTAS,
+)
+from tests.support.worlds.control_plane import story
 
 with_daemons = story(["daemonset-controller", "garbage-collector-controller"])
 
@@ -275,3 +281,106 @@ async def test_a_pod_that_has_ended_and_cannot_go_takes_nobodys_place(plane):
     await plane.settled()
     assert len((await plane.client.list(PODS, "default")).items) == 2
     assert await pods(plane) == {"n1": ["v1"]}
+
+
+async def taint(plane, name, *taints):
+    patch = {"spec": {"taints": list(taints)}}
+    await plane.client.patch(NODES, "", name, patch, patch_type="merge")
+    await plane.settled()
+
+
+@with_daemons
+async def test_a_set_that_was_orphaned_takes_its_revision_and_pods_up_again(plane):
+    await add_node(plane, "n1")
+    await create(plane)
+    await make_ready(plane)
+    [before] = (await plane.client.list(PODS, "default")).items
+    await plane.client.delete(DAEMON_SETS, "default", "agent", propagation="Orphan")
+    await plane.settled()
+    await create(plane)
+    assert (await status(plane))["numberReady"] == 1
+    [after] = (await plane.client.list(PODS, "default")).items
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
+    [revision] = (await plane.client.list(CONTROLLER_REVISIONS, "default")).items
+    assert revision["metadata"]["ownerReferences"][0]["name"] == "agent"
+
+
+@with_daemons
+async def test_a_name_that_another_revision_has_is_passed_over_and_counted(plane):
+    await create(plane)
+    [revision] = (await plane.client.list(CONTROLLER_REVISIONS, "default")).items
+    name = revision["metadata"]["name"]
+    await plane.client.delete(DAEMON_SETS, "default", "agent", propagation="Background")
+    await plane.settled()
+    # The same name, in spite of another template.
+    taken = {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {"name": name},
+        "data": {"spec": {}},
+        "revision": 7,
+    }
+    await plane.client.create(CONTROLLER_REVISIONS, taken, "default")
+    await plane.settled()
+    await create(plane)
+    assert (await status(plane))["collisionCount"] == 1
+
+
+@with_daemons
+async def test_pods_that_cannot_be_made_do_not_keep_others_from_going(plane):
+    await add_node(plane, "n1", {"disk": "ssd"})
+    await create(plane, pod={"nodeSelector": {"disk": "ssd"}})
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    await plane.client.create(RESOURCE_QUOTAS, quota, "default")
+    used = {"status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}}
+    await plane.client.patch(RESOURCE_QUOTAS, "default", "q", used, subresource="status")
+    await add_node(plane, "n2", {"disk": "ssd"})
+    assert set(await pods(plane)) == {"n1"}
+    patch = {"metadata": {"labels": {"disk": "hdd"}}}
+    await plane.client.patch(NODES, "", "n1", patch, patch_type="merge")
+    await plane.settled(seconds=2)
+    assert set(await pods(plane)) == {"n2"}  # there is room now
+
+
+@with_daemons
+async def test_outdated_pods_go_also_where_no_new_one_may_run(plane):
+    await add_node(plane, "n1")
+    await add_node(plane, "n2")
+    await create(plane)
+    await make_ready(plane)
+    await taint(plane, "n2", {"key": "dedicated", "effect": "NoSchedule"})
+    await set_image(plane, "v2")
+    for _ in range(3):
+        await make_ready(plane)
+    assert await pods(plane) == {"n1": ["v2"]}
+
+
+@with_daemons
+async def test_a_pod_that_may_stay_is_nobodys_business(plane):
+    await add_node(plane, "n1")
+    await create(plane)
+    await make_ready(plane)
+    before = await status(plane)
+    await taint(plane, "n1", {"key": "dedicated", "effect": "NoSchedule"})
+    assert await status(plane) == before
+    await taint(plane, "n1", {"key": "dedicated", "effect": "NoExecute"})
+    assert await pods(plane) == {}
+
+
+@with_daemons
+async def test_daemons_are_tolerant_without_end(plane):
+    await add_node(plane, "n1")
+    short = {
+        "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    }  # fmt: skip
+    await create(plane, pod={"tolerations": [short]})
+    [pod] = (await plane.client.list(PODS, "default")).items
+    alike = [one for one in pod["spec"]["tolerations"] if one["key"] == short["key"]]
+    assert alike == [{key: short[key] for key in ("key", "operator", "effect")}]

@@ -1,9 +1,9 @@
 from sampan.api.resources import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
 from sampan.controllers.workloads.deployment import deployment_controller
 from sampan.controllers.workloads.replicaset import replicaset_controller
-from sampan.testing import virtual_time
-from sampan.testing.worlds.control_plane import ControlPlane, story
-from sampan.testing.worlds.faulty_client import Fate, Faults, FaultyClient
+from tests.support import virtual_time
+from tests.support.worlds.control_plane import ControlPlane, story
+from tests.support.worlds.faulty_client import Fate, Faults, FaultyClient
 
 with_deployments = story(
     ["deployment-controller", "replicaset-controller", "garbage-collector-controller"]

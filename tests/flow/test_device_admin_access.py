@@ -1,8 +1,8 @@
 """Administrative access to devices, through the whole server. [A3] [S4]"""
 
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server
+from tests.support.worlds.control_plane import published_schema
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
 TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates"

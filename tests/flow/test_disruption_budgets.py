@@ -1,5 +1,12 @@
-from sampan.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
-from sampan.testing.worlds.control_plane import story
+from sampan.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    Resource,
+)
+from tests.support.worlds.control_plane import story
 
 with_budgets = story(["disruption-controller", "replicaset-controller"])
 
@@ -121,3 +128,82 @@ async def test_a_mark_that_led_to_nothing_is_taken_back(plane):
     await plane.settled()
     pod = await plane.client.get(PODS, "default", name)
     assert pod["status"]["conditions"][0]["status"] == "False"
+
+
+WEBS = Resource("example.com", "v1", "Web", "webs")
+_SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+
+async def define_webs(plane, **subresources):
+    fields = {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}},
+        "subresources": subresources,
+    }
+    names = {"plural": "webs", "singular": "web", "kind": "Web", "listKind": "WebList"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "webs.example.com"},
+        "spec": spec,
+    }
+    await plane.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    await plane.settled(seconds=1)
+
+
+async def web_with_pods(plane, count):
+    web = {"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "w"}}
+    made = await plane.client.create(WEBS, {**web, "spec": {"replicas": count}}, "default")
+    owner = {
+        "apiVersion": "example.com/v1", "kind": "Web", "name": "w",
+        "uid": made["metadata"]["uid"], "controller": True,
+    }  # fmt: skip
+    for number in range(count):
+        meta = {"name": f"w-{number}", "labels": {"app": "web"}, "ownerReferences": [owner]}
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        await plane.client.create(PODS, pod, "default")
+    await make_ready(plane)
+
+
+async def guard(plane, name="web", **spec):
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+    await plane.client.create(POD_DISRUPTION_BUDGETS, budget, "default")
+    await plane.settled()
+
+
+@with_budgets
+async def test_pods_of_a_custom_kind_are_counted_by_its_scale(plane):
+    await define_webs(plane, scale=_SCALE)
+    await web_with_pods(plane, 4)
+    await guard(plane, maxUnavailable="25%")
+    assert await status(plane) == (4, 4, 3, 1)
+
+
+@with_budgets
+async def test_of_a_kind_without_a_scale_nobody_knows_how_many_there_should_be(plane):
+    await define_webs(plane)
+    await web_with_pods(plane, 2)
+    await guard(plane, maxUnavailable=1)
+    budget = await plane.client.get(POD_DISRUPTION_BUDGETS, "default", "web")
+    [condition] = budget["status"]["conditions"]
+    assert (condition["reason"], budget["status"]["disruptionsAllowed"]) == ("SyncFailed", 0)
+    assert condition["message"] == "webs.example.com does not implement the scale subresource"
+
+
+@with_budgets
+async def test_a_pod_with_two_budgets_is_told_of(plane):
+    await set_up(plane, 1, minAvailable=1)
+    await guard(plane, "more", minAvailable=0)
+    await make_ready(plane)
+    events = (await plane.client.list(EVENTS, "default")).items
+    assert "MultiplePodDisruptionBudgets" in {event["reason"] for event in events}

@@ -22,10 +22,10 @@ from sampan.api.resources import (
     SERVICES,
 )
 from sampan.controllers.catalog import all_controllers
-from sampan.testing import virtual_time
-from sampan.testing.worlds.control_plane import ControlPlane
-from sampan.testing.worlds.controller_worlds import HEALING_SECONDS, SETTINGS, named_object
-from sampan.testing.worlds.faulty_client import Faults, FaultyClient
+from tests.support import virtual_time
+from tests.support.worlds.control_plane import ControlPlane
+from tests.support.worlds.controller_worlds import HEALING_SECONDS, SETTINGS, named_object
+from tests.support.worlds.faulty_client import Faults, FaultyClient
 
 LABELS = {"app": "web"}
 TEMPLATE = {

@@ -1,8 +1,8 @@
 """An Ingress that nobody serves is not accepted in silence [W7, X6]."""
 
 from sampan.api.schema.published import Schema
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server
 
 INGRESSES = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
 CLASSES = "/apis/networking.k8s.io/v1/ingressclasses"

@@ -2,7 +2,7 @@ import pytest
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import EVENTS, JOBS, PODS
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_jobs = story(
     ["job-controller", "ttl-after-finished-controller", "garbage-collector-controller"]

@@ -8,8 +8,8 @@ from sampan.api.errors import Forbidden, UnknownPath
 from sampan.api.resources import NODES, PODS
 from sampan.kubelet.container_spec.generate import NodeFacts, sandbox_spec
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 
 def ready_condition(node):

@@ -15,10 +15,10 @@ from sampan.kubelet.kubelet import Kubelet, SharedSources
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.sources.apiserver import ApiserverSource
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.simulated_node import pod_named
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.simulated_node import pod_named
+from tests.support.worlds.small_api import SmallApi
 
 NODE_COUNT, PODS_PER_NODE = 20, 5
 

@@ -6,8 +6,8 @@ import asyncio
 import pytest
 
 from sampan.api.resources import EVENTS, NODES, PODS
-from sampan.testing.worlds.control_plane import story
 from tests.flow.test_kubelet_real_api import Node
+from tests.support.worlds.control_plane import story
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 
 def probed(*kinds, **words):

@@ -13,8 +13,8 @@ from sampan.kubelet.context import NodeContext
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing.worlds.control_plane import story
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.control_plane import story
+from tests.support.worlds.simulated_node import pod_named
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ import asyncio
 
 from sampan.api.objects import copy_of
 from sampan.api.resources import PODS
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 
 def asking(cpu, **words):

@@ -9,8 +9,8 @@ from sampan.kubelet.simulated.scenario import (
     scenario_of,
     with_ends_of_jobs,
 )
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 SCENARIO = scenario_of({
     "apiVersion": API_VERSION, "kind": KIND, "rules": [

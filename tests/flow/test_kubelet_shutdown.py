@@ -4,8 +4,8 @@ import asyncio
 
 from sampan.core.tasks import Tasks
 from sampan.kubelet.node.shutdown_steps import steps_of
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 MESSAGE = "Pod was terminated in response to imminent node shutdown."
 CRITICAL = 2_000_001_000

@@ -9,18 +9,18 @@ import orjson
 import pytest
 
 from sampan.api.resources import PODS
-from sampan.client.no_api_client import AbsentClient
+from sampan.client.no_api_client import NoApiClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.eviction.eviction_rules import MEMORY, EvictionSettings, Threshold
-from sampan.kubelet.images.image_gc import ImageGarbageSettings
+from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import Capacity, KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.simulated_node import SimulatedNode, pod_named
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.simulated_node import SimulatedNode, pod_named
 
 pytestmark = pytest.mark.slow
 
@@ -196,7 +196,7 @@ def test_a_node_without_any_api_runs_its_manifests(tmp_path):
         ])  # fmt: skip
         tasks = Tasks("test")
         kubelet = Kubelet(NodeContext(
-            settings=settings, client=AbsentClient(), runtime=runtime, clock=clock,
+            settings=settings, client=NoApiClient(), runtime=runtime, clock=clock,
             metrics=Metrics(), rng=random.Random(1),
         ))  # fmt: skip
         tasks.start("kubelet", kubelet.run())
@@ -221,7 +221,7 @@ def test_a_node_without_an_api_keeps_house_all_the_same(tmp_path, caplog):
             "node-1", standalone=True, manifests=str(tmp_path / "m"),
             root_dir=str(tmp_path / "root"), log_dir=str(tmp_path / "logs"),
             capacity=Capacity(cpu_milli=1000, memory_bytes=2**30),
-            image_garbage=ImageGarbageSettings(max_age_seconds=60.0),
+            image_garbage=ImageGCPolicy(max_age_seconds=60.0),
             eviction=EvictionSettings(thresholds=(Threshold(MEMORY, 1 << 60),)),
         )  # fmt: skip
         for name in ("m", "root", "logs"):
@@ -230,7 +230,7 @@ def test_a_node_without_an_api_keeps_house_all_the_same(tmp_path, caplog):
         await runtime.pull_image("unused:1", None)
         tasks = Tasks("test")
         kubelet = Kubelet(NodeContext(
-            settings=settings, client=AbsentClient(), runtime=runtime, clock=clock,
+            settings=settings, client=NoApiClient(), runtime=runtime, clock=clock,
             metrics=Metrics(), rng=random.Random(1),
         ))  # fmt: skip
         tasks.start("kubelet", kubelet.run())

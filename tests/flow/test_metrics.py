@@ -18,7 +18,7 @@ from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
-from sampan.testing.generators.api_requests import pod
+from tests.support.generators.api_requests import pod
 
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "docs" / "metrics"

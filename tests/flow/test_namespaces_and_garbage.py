@@ -10,7 +10,7 @@ from sampan.api.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 BASIC = [
     "namespace-controller",

@@ -2,7 +2,7 @@ import asyncio
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import EVENTS, LEASES, NODES, PODS
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_nodes = story(
     [
@@ -95,6 +95,12 @@ async def test_a_node_that_becomes_ready_loses_its_taint_at_once(plane):
     await plane.settled()
     assert await taints(plane, "n1") == set()
     assert "RegisteredNode" in await reasons(plane)
+    await plane.client.delete(NODES, "", "n1")
+    await plane.settled()
+    events = {event["reason"]: event for event in (await plane.client.list(EVENTS)).items}
+    removed = events["RemovingNode"]
+    assert removed["message"] == "Node n1 event: Removing Node n1 from Controller"
+    assert removed["involvedObject"]["uid"] == events["RegisteredNode"]["involvedObject"]["uid"]
 
 
 @with_nodes

@@ -9,7 +9,7 @@ from sampan.api.errors import Forbidden
 from sampan.api.resources import Resource
 from sampan.apiserver.admission.builtin.certificates import cluster_trust_bundle_attest
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.settings import (
     AdmissionSettings,
     ImagePolicySettings,
@@ -23,9 +23,9 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Response
 from sampan.core.http.server import Server
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, pod
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, pod
+from tests.support.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 NAMESPACE = "/api/v1/namespaces/default"
@@ -244,8 +244,8 @@ def test_who_publishes_a_signers_roots_may_attest_for_it():
         return (Decision.ALLOW if good else Decision.NO_OPINION), ""
 
     def judged(signer, old=None):
-        parts = PluginParts(None, Authorization([only]), *[None] * 11)
-        step = cluster_trust_bundle_attest.plugin(parts).validate
+        initializer = PluginInitializer(None, Authorization([only]), *[None] * 11)
+        step = cluster_trust_bundle_attest.plugin(initializer).validate
         new = {"spec": {"signerName": signer}}
         operation = UPDATE if old else CREATE
         attributes = Attributes(

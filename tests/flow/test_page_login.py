@@ -8,9 +8,9 @@ import pytest
 from sampan.apiserver.authn.page_sessions import CODE_SECONDS, MOST_CODES, SESSION_SECONDS
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.http.messages import Upgrade
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, request
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, request
+from tests.support.worlds.control_plane import published_schema
 
 CODE, SESSION = "/sampan/v1/ui/code", "/ui/session"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -1,6 +1,6 @@
 from sampan.api.errors import NotFound
 from sampan.api.resources import NODES, PODS
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_nodes = story(
     [

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sampan.api.objects import seconds_of
 from sampan.apiserver.authn.jwt import parse
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, pod
+from tests.support.worlds.control_plane import published_schema
 
 TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

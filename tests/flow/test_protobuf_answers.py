@@ -9,8 +9,8 @@ from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.values import each_field, plain_fields
 from sampan.api.schema.published import Schema
 from sampan.core.http.messages import Request, Stream
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, client_certificate, pod
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, client_certificate, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from sampan.api.schema.published import Schema
-from sampan.testing.parts.kubectl import Kubectl
-from sampan.testing.parts.served_api import served_api
+from tests.support.parts.kubectl import Kubectl
+from tests.support.parts.served_api import served_api
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from sampan.api.schema.published import Schema
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

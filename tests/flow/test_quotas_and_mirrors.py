@@ -9,13 +9,14 @@ from sampan.api.resources import (
     ENDPOINTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SERVICE_CIDRS,
     SERVICES,
     VALIDATING_ADMISSION_POLICIES,
 )
 from sampan.core.tasks import all_of
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_all = story(
     [
@@ -191,3 +192,32 @@ async def test_policies_and_service_ranges_have_a_status(plane):
     await plane.settled()
     left = (await plane.client.list(SERVICE_CIDRS)).items
     assert "more" not in [one["metadata"]["name"] for one in left]
+
+
+@with_all
+async def test_a_quota_limits_devices_by_their_class(plane):
+    name = "gpu.deviceclass.resource.k8s.io/devices"
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {name: "1"}},
+    }
+    await plane.client.create(RESOURCE_QUOTAS, quota, "default")
+    await plane.settled()
+
+    def claim(name, count):
+        request = {"name": "d", "exactly": {"deviceClassName": "gpu", "count": count}}
+        return {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name},
+            "spec": {"devices": {"requests": [request]}},
+        }
+
+    with pytest.raises(Forbidden, match="exceeded quota"):
+        await plane.client.create(RESOURCE_CLAIMS, claim("two", 2), "default")
+    await plane.client.create(RESOURCE_CLAIMS, claim("one", 1), "default")
+    await plane.settled(seconds=2)
+    found = (await plane.client.get(RESOURCE_QUOTAS, "default", "q"))["status"]
+    assert found["used"] == {name: "1"}

@@ -15,8 +15,8 @@ import pytest
 from sampan.api.resources import by_kind
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server
 
 RECORDED = Path(__file__).parent / "recorded" / "api_server_v1.35.8_creates.jsonl"
 CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]

@@ -9,9 +9,9 @@ import pytest
 
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.generators.recorded_requests import Replay, recordings
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server
+from tests.support.generators.recorded_requests import Replay, recordings
 
 UNITS = recordings(Path(__file__).parent / "recorded" / "custom_resources.jsonl.gz")
 SCALE_APPLY = "an apply of a Scale works here; the original fails with an error of its own making"
@@ -22,11 +22,6 @@ KEPT = {
         "auto-table": DESCRIBED,
         "absent-table": DESCRIBED,
     },
-    "apply": {
-        "type-error": "what was found is not printed as Go prints its own values",
-        "yaml-bad": "another reader of YAML, with another word for the line",
-    },
-    "deletion": {"add-finalizer-terminating": "a cause is told once"},
     "scale": {
         "put-wrong-kind": NO_KIND,
         "put-wrong-version": NO_KIND,

@@ -1,5 +1,5 @@
 from sampan.api.resources import EVENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_sets = story(
     ["replicaset-controller", "replicationcontroller-controller", "garbage-collector-controller"]

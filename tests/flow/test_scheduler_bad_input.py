@@ -16,10 +16,10 @@ from sampan.api.resources import (
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
-from sampan.testing import virtual_time
-from sampan.testing.generators.device_objects import device_class, device_request, resource_claim
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.generators.device_objects import device_class, device_request, resource_claim
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -20,7 +20,7 @@ from sampan.api.resources import (
     STORAGE_CLASSES,
 )
 from sampan.api.rules.storage import LOCAL_PROVISIONER, LOCAL_ROOT
-from sampan.client.leader_election import Elector
+from sampan.client.leader_election import LeaderElector
 from sampan.cmd.cluster.schedulers import lease_of
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected_controllers
@@ -29,15 +29,15 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.settings import Election
-from sampan.testing import virtual_time
-from sampan.testing.generators.device_objects import (
+from tests.support import virtual_time
+from tests.support.generators.device_objects import (
     DRIVER,
     device,
     device_class,
     device_request,
     resource_slice,
 )
-from sampan.testing.worlds.control_plane import ControlPlane
+from tests.support.worlds.control_plane import ControlPlane
 
 UNSCHEDULED = "PodScheduled"
 
@@ -346,7 +346,7 @@ def test_of_two_schedulers_one_acts_and_the_other_takes_over():
             for name in ("one", "two"):
                 client = clients[name] = Cut(plane.as_user("system:kube-scheduler"), plane.clock)
                 election = Election(lease_seconds=30.0, renew_seconds=20.0, retry_seconds=2.0)
-                elector = Elector(
+                elector = LeaderElector(
                     client, lease_of(election, name), clock=plane.clock, rng=random.Random(1)
                 )
                 scheduler = Scheduler(

@@ -5,10 +5,10 @@ import shutil
 import pytest
 
 from sampan.api.schema.published import Schema
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import MERGE, api_server, pod
-from sampan.testing.parts.kubectl import Kubectl
-from sampan.testing.parts.served_api import served_api
+from tests.support import virtual_time
+from tests.support.generators.api_requests import MERGE, api_server, pod
+from tests.support.parts.kubectl import Kubectl
+from tests.support.parts.served_api import served_api
 
 APPLY = "application/apply-patch+yaml"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -235,7 +235,7 @@ def test_an_applied_scale_must_be_one_and_of_something(schema):
         assert "fieldManager: Required value: is required for apply patch" in nameless.message
         odd = await api.patch(path, deployment(3), APPLY)
         assert odd.status == 400
-        assert "expected: autoscaling/v1" in odd.message
+        assert "invalid object type: apps/v1, Kind=Deployment" in odd.message
         negative = await api.patch(f"{path}&force=true", scale(-1), APPLY)
         assert negative.status == 422
         stale = await api.patch(f"{path}&force=true", scale(2, resourceVersion="1"), APPLY)

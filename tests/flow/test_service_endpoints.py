@@ -1,7 +1,8 @@
 import pytest
 
+from sampan.api.errors import NotFound
 from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, EVENTS, NODES, PODS, SERVICES
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_endpoints = story(
     ["endpointslice-controller", "endpoints-controller", "garbage-collector-controller"]
@@ -148,6 +149,28 @@ async def test_a_service_without_selector_is_left_to_its_owner(plane):
     await plane.client.create(SERVICES, spec)
     await add_pod(plane, "a", "10.0.0.1")
     assert await slices(plane) == []
+
+
+@with_endpoints
+async def test_endpoints_that_somebody_wrote_go_with_their_service(plane):
+    meta = {"name": "db", "namespace": "default"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta,
+        "spec": {"ports": [{"port": 5432}]},
+    }
+    subset = {"addresses": [{"ip": "192.0.2.7"}], "ports": [{"port": 5432}]}
+    written = {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": [subset]}
+    await plane.client.create(ENDPOINTS, written)
+    await plane.settled()
+    assert await plane.client.get(ENDPOINTS, "default", "db")  # before their service
+    await plane.client.create(SERVICES, service)
+    await plane.settled()
+    await plane.client.delete(SERVICES, "default", "db")
+    await plane.settled()
+    with pytest.raises(NotFound):
+        await plane.client.get(ENDPOINTS, "default", "db")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import all_of
-from sampan.testing.generators.api_requests import pod
+from tests.support.generators.api_requests import pod
 
 pytestmark = pytest.mark.slow
 

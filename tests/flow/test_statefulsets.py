@@ -1,5 +1,5 @@
 from sampan.api.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_sets = story(
     [
@@ -102,7 +102,7 @@ async def test_pods_come_in_order_each_when_the_one_before_is_ready(plane):
     for field in ("replicas", "readyReplicas", "availableReplicas", "currentReplicas"):
         assert found[field] == 3
     messages = [one["message"] for one in (await plane.client.list(EVENTS, "default")).items]
-    assert messages[0] == "create Pod db-0 in StatefulSet db successful"
+    assert messages[0] == "Create Pod db-0 in StatefulSet db successful"
 
 
 @with_sets
@@ -161,13 +161,17 @@ async def test_a_partition_keeps_the_lower_ones_old(plane):
 
 
 @with_sets
-async def test_several_at_a_time_where_allowed(plane):
+async def test_one_at_a_time_whatever_is_asked_for(plane):
+    """maxUnavailable is behind a gate that is off: it is dropped when it is written."""
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     await create(plane, 4, updateStrategy=rolling, podManagementPolicy="Parallel")
+    stored = await plane.client.get(STATEFUL_SETS, "default", "db")
+    assert stored["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 0}
     await all_ready(plane)
     await set_image(plane, "v2")
-    assert sorted((await images(plane)).values()) == ["v1", "v1", "v2", "v2"]
-    await all_ready(plane)
+    assert sorted((await images(plane)).values()) == ["v1", "v1", "v1", "v2"]
+    for _ in range(4):
+        await all_ready(plane)
     assert set((await images(plane)).values()) == {"v2"}
 
 

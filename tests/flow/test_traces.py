@@ -15,10 +15,10 @@ from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.traces import DETAILED_PER_SECOND, Traces
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, pod
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.control_plane import published_schema
 
 ALL = "/api/v1/namespaces/default/pods"
 SPANS = "/sampan/v1/spans"

@@ -8,8 +8,9 @@ from sampan.api.resources import (
     PERSISTENT_VOLUMES,
     PODS,
     STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
 )
-from sampan.testing.worlds.control_plane import story
+from tests.support.worlds.control_plane import story
 
 with_binder = story(
     [
@@ -167,6 +168,18 @@ async def test_a_retained_volume_is_released_and_not_given_away_again(plane):
     assert await phases(plane) == {"kept": "Released"}
     await created(plane, claim())
     assert await phases(plane) == {"kept": "Released", "data": "Pending"}
+
+
+@with_binder
+async def test_a_volume_of_a_driver_is_the_drivers_to_delete(plane):
+    made = volume("v", persistentVolumeReclaimPolicy="Delete")
+    del made["spec"]["hostPath"]
+    made["spec"]["csi"] = {"driver": "csi.example.com", "volumeHandle": "h"}
+    await created(plane, made, claim())
+    await plane.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", "data")
+    await plane.settled()
+    assert await phases(plane) == {"v": "Released"}
+    assert "VolumeFailedDelete" not in await reasons(plane)
 
 
 @with_binder
@@ -361,3 +374,30 @@ async def test_a_claim_says_which_pods_wait_with_it(plane):
     assert [one["message"] for one in events if one["reason"] == "WaitForPodScheduled"] == [
         "waiting for pod user to be scheduled"
     ]
+
+
+with_classes = story(["volumeattributesclass-protection-controller", "pvc-protection"])
+
+
+@with_classes
+async def test_an_attributes_class_stays_while_a_claim_names_it(plane):
+    gold = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "metadata": {"name": "gold"},
+        "driverName": "csi.example.com",
+        "parameters": {"iops": "100"},
+    }
+    await plane.client.create(VOLUME_ATTRIBUTES_CLASSES, gold)
+    named = claim(volumeAttributesClassName="gold", storageClassName="fast")
+    await plane.client.create(PERSISTENT_VOLUME_CLAIMS, named)
+    await plane.settled()
+    stored = await plane.client.get(VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+    assert stored["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+    await plane.client.delete(VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+    await plane.settled()
+    held = await plane.client.get(VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+    assert held["metadata"]["deletionTimestamp"]
+    await plane.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", "data")
+    await plane.settled()
+    assert (await plane.client.list(VOLUME_ATTRIBUTES_CLASSES)).items == []

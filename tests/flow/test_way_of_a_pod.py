@@ -4,34 +4,36 @@ A pod is created over HTTPS on a cluster in this process; a profiler notes what 
 """
 
 import asyncio
-import io
-import re
-import sys
 from pathlib import Path
 
 import pytest
 
-import sampan
 from sampan.api.resources import PODS
-from sampan.client import kubeconfig, rest
-from sampan.cmd.cluster.all_in_one import AllInOne
-from sampan.cmd.cluster.data_dir import open_data_dir
-from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.settings import UpSettings
-from sampan.core.clock import SystemClock
+from sampan.client import rest
+from tests.support.worlds import followed_way as way
 
 pytestmark = pytest.mark.slow
 
-QUIET_SECONDS = 0.3
 JOURNEYS = 5
-PACKAGE = f"{Path(sampan.__file__).parent}/"
 DOCUMENT = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text()
-# No step of a pod: what every step is made of, and what only a real or another node enters.
-EVERYWHERE = ("core/", "api/objects.py", "api/resources.py", "api/quantity.py", "api/calls.py",
-              "api/rules/", "api/protobuf/message_table.py", "api/errors.py")  # fmt: skip
+SECTION = DOCUMENT.partition("## The way of a pod")[2].partition("\n`kubectl logs`")[0]
+STEPS = way.steps_in(SECTION)
+# Folders of which the document names the file that is entered first, and no other one.
+ENTRIES = (
+    "apiserver/admission/", "apiserver/aggregation/", "apiserver/audit/", "apiserver/authn/",
+    "apiserver/authz/", "apiserver/flow/", "apiserver/http/", "apiserver/storage/", "api/apply/",
+    "api/custom/", "api/defaults/", "api/patch/", "api/schema/", "api/validation/", "api/warnings/",
+    "controllers/cluster/", "controllers/jobs/", "controllers/nodes/", "controllers/services/",
+    "controllers/storage/", "controllers/workloads/", "kubelet/cgroups/", "kubelet/container_spec/",
+    "kubelet/contracts/", "kubelet/images/", "kubelet/node/", "kubelet/probes/",
+    "kubelet/simulated/", "kubelet/volumes/", "network/pods/", "scheduler/binding/",
+    "scheduler/cache/", "scheduler/extenders/", "scheduler/filters/", "scheduler/model/",
+    "scheduler/queue/", "scheduler/scores/",
+)  # fmt: skip
+# What only a real or another node enters.
 ELSEWHERE = {
     "client/rest.py": "a part in another process, and this test's own client",
-    "apiserver/inprocess_edge.py": "with the first write of a part",
+    "apiserver/edge/inprocess_edge.py": "with the first write of a part",
     "scheduler/preemption/preemption.py": "no node is full",
     "kubelet/sources/files.py": "no static pods",
     "kubelet/sources/http.py": "no static pods",
@@ -39,32 +41,10 @@ ELSEWHERE = {
     "kubelet/runtime/cri_runtime.py": "containers are simulated",
     "cri/client.py": "containers are simulated",
     "network/cni.py": "containers are simulated",
-    "network/pods/": "containers are simulated",
+    "network/pods/pod_interfaces.py": "containers are simulated",
+    "kubelet/volumes/node_volumes.py": "containers are simulated",
     "cri/events.py": "containers are simulated",
 }
-
-
-def steps() -> list[list[str]]:
-    """The files and folders of each numbered step, as the document has them."""
-    section = DOCUMENT.partition("## The way of a pod")[2].partition("\n`kubectl logs`")[0]
-    texts = re.split(r"^ ?\d+\. ", section, flags=re.M)[1:]
-    return [re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`", text) for text in texts]
-
-
-class Entered:
-    """Which files of sampan were entered, in the order of the first time."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, int] = {}
-
-    def __call__(self, frame, event, _argument) -> None:
-        path = frame.f_code.co_filename
-        if event == "call" and path.startswith(PACKAGE) and frame.f_code.co_name != "<module>":
-            self.files.setdefault(path.removeprefix(PACKAGE), len(self.files))
-
-
-# What looks after the loop, always: no step of anything.
-BACKGROUND = {"core/telemetry/loop_watch.py"}
 
 
 async def running_pod(client: rest.RestClient) -> None:
@@ -78,79 +58,35 @@ async def running_pod(client: rest.RestClient) -> None:
             return
 
 
-async def settled() -> None:
-    """Until nothing of the cluster ran for a while: what a start leaves to do is no step."""
-    while True:
-        entered = Entered()
-        sys.setprofile(entered)
-        await asyncio.sleep(QUIET_SECONDS)
-        sys.setprofile(None)
-        if not entered.files.keys() - BACKGROUND - {"core/metrics.py"}:  # where it counts
-            return
-
-
-async def journey(folder: Path) -> dict[str, int]:
-    data, clock = open_data_dir(str(folder)), SystemClock()
-    settings = UpSettings(data_dir=str(folder), port=0, runtime="simulated", nodes=1)
-    cluster, entered = AllInOne(settings, data, Progress(io.StringIO(), clock), clock), Entered()
-    await cluster.start()
-    connection = kubeconfig.load(str(data.kubeconfig), {}, "").connection()
-    client = rest.connect(connection, clock=clock)
-    try:
-        await asyncio.wait_for(settled(), 30)
-        sys.setprofile(entered)
-        await asyncio.wait_for(running_pod(client), 30)
-    finally:
-        sys.setprofile(None)
-        await client.close()
-        await cluster.stop()
-    return {path: at for path, at in entered.files.items() if path not in BACKGROUND}
-
-
 @pytest.fixture(scope="module")
 def entered(tmp_path_factory) -> dict[str, int]:
     """A lease that is renewed, or what a busy machine leaves to do of the start, may come between
     the steps: then another pod is followed."""
     found: dict[str, int] = {}
     for _ in range(JOURNEYS):
-        found = asyncio.run(journey(tmp_path_factory.mktemp("cluster")))
-        if order_of_steps(found) == sorted(order_of_steps(found)) and not left_out(found):
+        found = asyncio.run(way.followed(tmp_path_factory.mktemp("cluster"), running_pod))
+        order = way.order_of_steps(STEPS, found, set(ELSEWHERE))
+        if order == sorted(order) and not way.left_out(STEPS, found, *ENTRIES):
             break
     return found
 
 
-def first(named: str, entered: dict[str, int]) -> int | None:
-    found = [at for path, at in entered.items() if path == named or path.startswith(named)]
-    return min(found, default=None)
-
-
-def order_of_steps(entered: dict[str, int]) -> list[tuple[int, str]]:
-    """When the first file that each names was entered; never, where it is missing."""
-    heads = [next(named for named in step if named not in ELSEWHERE) for step in steps()]
-    found = [(first(head, entered), head) for head in heads]
-    return [(len(entered) if at is None else at, head) for at, head in found]
-
-
-def left_out(entered: dict[str, int]) -> list[str]:
-    named = (*EVERYWHERE, *(name for step in steps() for name in step))
-    return [path for path in entered if not path.startswith(named)]
-
-
 def test_every_file_that_a_step_names_is_entered(entered):
-    missing = [
-        named
-        for step in steps()
-        for named in step
-        if named not in ELSEWHERE and first(named, entered) is None
-    ]
-    assert missing == []
+    assert way.missing(STEPS, entered, set(ELSEWHERE)) == []
 
 
 def test_the_steps_come_in_their_order(entered):
     """Of each step the first file that it names; others may have been entered by earlier steps."""
-    order = order_of_steps(entered)
+    order = way.order_of_steps(STEPS, entered, set(ELSEWHERE))
     assert order == sorted(order)
 
 
 def test_no_file_on_the_way_is_left_out(entered):
-    assert left_out(entered) == []
+    assert way.left_out(STEPS, entered, *ENTRIES) == []
+
+
+def test_steps_name_files_and_no_folders():
+    named = [name for step in STEPS for name in step]
+    assert [name for name in named if name.endswith("/")] == []
+    for folder in ENTRIES:
+        assert any(name.startswith(folder) for name in named), folder

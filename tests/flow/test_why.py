@@ -9,7 +9,7 @@ from sampan.api.schema.published import Schema
 from sampan.client import kubeconfig, rest
 from sampan.cmd.verbs import schedule, why
 from sampan.core.clock import SystemClock
-from sampan.testing.parts.served_api import served_api
+from tests.support.parts.served_api import served_api
 
 pytestmark = pytest.mark.slow
 

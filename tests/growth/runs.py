@@ -21,12 +21,12 @@ from sampan.api.schema.published import Schema
 from sampan.cmd.cluster.process import settle_memory
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
-from sampan.testing import virtual_time
 from sampan.testing.kit.process.plane import ensure_pki
-from sampan.testing.virtual_time import LoopClock
 from tests.growth.line_counts import Counts, counted
 from tests.growth.workloads import Workload
 from tests.growth.world import World
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 @functools.cache

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sampan.testing.parts.leftovers import leftovers
-from sampan.testing.parts.machines import Machine
 from tests.pages.shell import Terminal
+from tests.support.parts.leftovers import leftovers
+from tests.support.parts.machines import Machine
 
 ROOT = Path(__file__).parents[2]
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
-from sampan.testing.parts.machines import machines
 from tests.pages.page import (
     ELSEWHERE,
     FOREGROUND,
@@ -20,6 +19,7 @@ from tests.pages.page import (
 )
 from tests.pages.place import ROOT, Place, place
 from tests.pages.shell import Terminal
+from tests.support.parts.machines import machines
 
 pytestmark = [
     pytest.mark.slow,

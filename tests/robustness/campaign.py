@@ -26,7 +26,7 @@ from sampan.client import kubeconfig, rest
 from sampan.client.contract import Page
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks, all_of
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import SampanProcess
 
 NAMESPACE = "default"
 APP = "campaign"

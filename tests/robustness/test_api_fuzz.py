@@ -17,8 +17,8 @@ import yaml
 from sampan.api.schema.published import Schema
 from sampan.core.http.messages import Stream
 from sampan.core.http.server import Server
-from sampan.testing.generators.api_requests import api_server, client_certificate
-from sampan.testing.generators.odd_requests import OddRequests
+from tests.support.generators.api_requests import api_server, client_certificate
+from tests.support.generators.odd_requests import OddRequests
 
 pytestmark = pytest.mark.slow
 

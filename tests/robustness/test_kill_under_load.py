@@ -21,7 +21,7 @@ from sampan.client import kubeconfig, rest
 from sampan.client.contract import Preconditions
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
-from sampan.testing.history import (
+from tests.support.history import (
     Answered,
     Bookmark,
     Listed,
@@ -33,7 +33,7 @@ from sampan.testing.history import (
     unseen,
     whole,
 )
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import SampanProcess
 
 KILLS = int(os.environ.get("SAMPAN_KILLS", "5"))
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))

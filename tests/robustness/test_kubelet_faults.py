@@ -16,8 +16,8 @@ from sampan.api.resources import PODS
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods.pod_state import Phase
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode, pod_named
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode, pod_named
 
 pytestmark = pytest.mark.slow
 

@@ -33,10 +33,10 @@ from sampan.runtime.images.archives import import_archive
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.image_store import ImageStore
 from sampan.runtime.programs import find_programs
-from sampan.testing.parts import native_runtime as native_parts
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.processes import eventually
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.parts import native_runtime as native_parts
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.processes import eventually
+from tests.support.worlds.simulated_node import pod_named
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from sampan.api.resources import by_kind
 from sampan.api.schema.published import Schema
 from sampan.core.http.messages import Stream
-from sampan.testing.generators.api_requests import api_server, client_certificate
-from sampan.testing.generators.openapi_requests import operations, requests
-from sampan.testing.worlds.lent_objects import spoilt_objects
+from tests.support.generators.api_requests import api_server, client_certificate
+from tests.support.generators.openapi_requests import operations, requests
+from tests.support.worlds.lent_objects import spoilt_objects
 
 pytestmark = pytest.mark.slow
 

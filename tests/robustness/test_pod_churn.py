@@ -18,9 +18,9 @@ from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.limits import root_of
-from sampan.testing.generators.odd_pods import odd_pod
-from sampan.testing.parts.images import busybox_archive
-from sampan.testing.parts.sampan_process import SampanProcess
+from tests.support.generators.odd_pods import odd_pod
+from tests.support.parts.images import busybox_archive
+from tests.support.parts.sampan_process import SampanProcess
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 COUNT = int(os.environ.get("SAMPAN_PODS", "150"))

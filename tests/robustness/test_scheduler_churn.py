@@ -17,9 +17,9 @@ from sampan.api.quantity import value_of
 from sampan.api.resources import NODES, PODS
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.why.what_if import explain
-from sampan.testing import virtual_time
-from sampan.testing.worlds.control_plane import ControlPlane
-from sampan.testing.worlds.scheduler_world import SchedulerWorld
+from tests.support import virtual_time
+from tests.support.worlds.control_plane import ControlPlane
+from tests.support.worlds.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 BINDINGS = 10_000

@@ -23,16 +23,16 @@ from sampan.api.resources import (
 )
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected_controllers
-from sampan.testing import virtual_time
-from sampan.testing.generators.device_objects import (
+from tests.support import virtual_time
+from tests.support.generators.device_objects import (
     device,
     device_class,
     device_request,
     resource_claim,
     resource_slice,
 )
-from sampan.testing.worlds.control_plane import ControlPlane
-from sampan.testing.worlds.scheduler_world import SchedulerWorld
+from tests.support.worlds.control_plane import ControlPlane
+from tests.support.worlds.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 WAVES, NODES_AT_ALL, DEVICES_EACH = 12, 6, 4

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.testing.generators.endless_updates import Load, bound_bytes, endless_updates
+from tests.support.generators.endless_updates import Load, bound_bytes, endless_updates
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ from sampan.cmd.settings import CertsSettings
 from sampan.cmd.verbs import certs
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks, all_of
-from sampan.testing.parts.etcd_server import etcd_url
-from sampan.testing.parts.processes import Program
-from sampan.testing.parts.sampan_process import environment, sampan_command
+from tests.support.parts.etcd_server import etcd_url
+from tests.support.parts.processes import Program
+from tests.support.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.etcd, pytest.mark.slow, pytest.mark.timeout(240)]
 NAMESPACE = "default"

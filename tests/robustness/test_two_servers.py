@@ -11,9 +11,9 @@ from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.core.telemetry.traces import Traces
-from sampan.testing.generators.api_requests import api_server
-from sampan.testing.parts.etcd_server import etcd_url
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.generators.api_requests import api_server
+from tests.support.parts.etcd_server import etcd_url
+from tests.support.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.etcd, pytest.mark.slow]
 

@@ -39,8 +39,8 @@ from sampan.api.resources import (
 from sampan.controllers.access.csr_requests import REQUESTS
 from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import ControllerSettings
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.controller_worlds import (
+from tests.support.parts.certificates import Authority
+from tests.support.worlds.controller_worlds import (
     TOO_LATE,
     BaseWorld,
     absent,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import CONFIG_MAPS
-from sampan.testing.worlds.controller_worlds import play, steps
+from tests.support.worlds.controller_worlds import play, steps
 
 NAMES = "abcdef"
 STEPS = steps(

@@ -22,7 +22,7 @@ from sampan.api.resources import (
 )
 from sampan.controllers.access.clusterrole_aggregation import CLUSTER_ROLES
 from sampan.controllers.catalog import ControllerSettings
-from sampan.testing.worlds.controller_worlds import (
+from tests.support.worlds.controller_worlds import (
     TOO_LATE,
     BaseWorld,
     absent,

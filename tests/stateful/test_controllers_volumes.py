@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sampan.api.errors import AlreadyExists, Conflict, NotFound
 from sampan.api.quantity import value_of
 from sampan.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.testing.worlds.controller_worlds import play, steps
+from tests.support.worlds.controller_worlds import play, steps
 
 NAMES = ["persistentvolume-binder", "pvc-protection", "pv-protection", "local-provisioner"]
 NUMBERS = st.integers(0, 2)

@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 
 from sampan.store.contract import Compacted, RevisionMismatch, StoreError
 from sampan.store.open import open_store
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.parts.etcd_server import etcd_url
+from tests.support.manual_clock import ManualClock
+from tests.support.parts.etcd_server import etcd_url
 
 KEYS = st.sampled_from(["/a", "/a/", "/a/b", "/a/c", "/a0", "/b/é", "/b/\U0010ffff"])
 PREFIXES = st.sampled_from(["", "/", "/a", "/a/", "/b/", "/none"])

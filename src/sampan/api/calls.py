@@ -25,6 +25,7 @@ class Options:
     field_selector: str = ""
     limit: int = 0
     continue_token: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()  # others, for an aggregated server
     # watches
     timeout_seconds: int = 0
     allow_bookmarks: bool = False

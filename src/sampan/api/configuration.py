@@ -1,4 +1,4 @@
-"""Strict reading of configuration documents: every mistake, with the path of its field.
+"""Strict decoding of configuration documents: every mistake, with the path of its field.
 
 Job: look into the values of a document; gather what is wrong and what has no effect. Pure.
 Invariant: a document with a mistake is refused whole, with all of its mistakes.

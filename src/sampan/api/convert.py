@@ -1,4 +1,4 @@
-"""Between the version that a client speaks and the one that is stored.
+"""Conversion between the served and the stored version of built-in kinds.
 
 Job: one pair of functions per kind that is served in two versions or groups; identity elsewhere.
 Invariant: what is stored and read back in the version that it was written in is unchanged.

@@ -7,21 +7,31 @@ Job: drop unknown fields and nulls, bring quantities, times and bytes to their o
 Invariant: what was decoded decodes to itself, with nothing unknown.
 """
 
-import binascii
-import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sampan.api import quantity
+from sampan.api.decode_scalars import (
+    CONVERTED,
+    SCALARS,
+    STRINGS,
+    Checker,
+    Malformed,
+    Mismatch,
+    Path,
+    check_any,
+    check_bool,
+    check_number,
+    check_omitted_string,
+    check_string,
+    converted_integer,
+    integer,
+    json_word,
+    steps_of,
+)
 from sampan.api.objects import copy_of
 from sampan.api.schema.field_kinds import Type, short_name
-from sampan.core.patterns import lazy_pattern
+from sampan.core.bounded import FlushedMemo
 
-# Where in the object we are: (), or (path of the holder, key or index). Linked, so that a step down
-# costs one tuple; it becomes text only when something is wrong.
-Path = tuple[Any, ...]
-Checker = Callable[[Any, Path, list[Path]], Any]
 FieldsOf = Callable[[str], Mapping[str, Type]]
 
 
@@ -35,25 +45,6 @@ class GoForm(NamedTuple):
 
 GoFormOf = Callable[[str], GoForm | None]
 
-_INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63, "": 2**63}
-_SECONDS = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
-_LAYOUTS = {
-    "date-time": "2006-01-02T15:04:05Z07:00",
-    "micro-time": "2006-01-02T15:04:05.000000Z07:00",
-}
-
-
-class Mismatch(Exception):
-    """A value of the wrong type: `json: cannot unmarshal … into Go struct field …`."""
-
-    def __init__(self, value: str, path: Path, wanted: str) -> None:
-        super().__init__(value, path, wanted)
-        self.value, self.path, self.wanted = value, path, wanted
-
-
-class Malformed(Exception):
-    """A value that its own type refused, worded by that type alone."""
-
 
 # Formats of values that are no zero: Go holds them by pointer, or they say what they are.
 _TIMES = ("date-time", "micro-time")
@@ -61,11 +52,16 @@ _NO_ZERO = frozenset({*_TIMES, "quantity", "int-or-string"})
 
 
 class Decoder:
-    """Compiles one checker per definition, when it is first met."""
+    """Compiles one checker per definition, when it is first met. `converts`: numbers become what is
+    wanted, as where Go makes an object of maps instead of text: 1.0 becomes 1, and what is too
+    large for its type loses its upper half."""
 
-    def __init__(self, fields_of: FieldsOf, go_form_of: GoFormOf = lambda _name: None) -> None:
+    def __init__(
+        self, fields_of: FieldsOf, go_form_of: GoFormOf = lambda _name: None, converts: bool = False
+    ) -> None:
         self._fields_of = fields_of
         self._go_form_of = go_form_of
+        self._converts = converts
         self._structs: dict[str, Checker] = {}
 
     def struct(self, name: str) -> Checker:
@@ -104,8 +100,8 @@ class Decoder:
                 kept.add(key)
             elif kind.shape in ("list", "map") and key not in form.lists:
                 kept.discard(key)  # empty is nothing: left out, or null where it is always written
-            elif key not in kept and fields[key] is _check_string:
-                fields[key] = _check_omitted_string
+            elif key not in kept and fields[key] is check_string:
+                fields[key] = check_omitted_string
         zeros = [(key, self._zero(types[key])) for key in types if key in always]
         plans = _Plans(fields, lambda key: self.struct(names[key]) if key in names else None, kept)
         return _go_struct(go_type(Type("object", name=name)), plans, zeros)
@@ -126,12 +122,12 @@ class Decoder:
         if kind.shape == "map":
             return self._map(kind)
         if kind.shape == "integer":
-            return _integer(kind.format)
+            return (converted_integer if self._converts else integer)(kind.format)
         if kind.shape == "string":
-            return _STRINGS[kind.format]
+            return (CONVERTED if self._converts else STRINGS)[kind.format]
         if kind.shape == "any" and short_name(kind.name) in _SCHEMA_OR:
             return self._schema_or(kind.name)
-        return {"number": _check_number, "boolean": _check_bool}.get(kind.shape, _check_any)
+        return {"number": check_number, "boolean": check_bool}.get(kind.shape, check_any)
 
     def _schema_or(self, name: str) -> Checker:
         """A schema inside of another, or what may stand in its place. As upstream, whose own code
@@ -184,7 +180,7 @@ class Decoder:
         def check_map(value: Any, path: Path, unknown: list[Path]) -> Any:
             if type(value) is not dict:
                 raise Mismatch(json_word(value), path, wanted)
-            if check is _check_string:
+            if check is check_string:
                 for item in value.values():
                     if type(item) is not str:
                         break
@@ -243,7 +239,7 @@ def _plain_struct(wanted: str, fields: dict[str, Checker]) -> Checker:
             if check is None:
                 unknown.append((path, key))
             elif item is not None:  # null is the absent value, as in Go
-                if check is _check_string and type(item) is str:
+                if check is check_string and type(item) is str:
                     out[key] = item  # the commonest field by far, without a call
                 else:
                     out[key] = check(item, (path, key), unknown)
@@ -256,7 +252,6 @@ def _plain_struct(wanted: str, fields: dict[str, Checker]) -> Checker:
 _Zero = tuple[Any, Callable[[], Any] | None]
 _MOST_PLANS = 64  # of one type
 _MOST_KEYS = 64  # of a value that is read by a plan: others hardly have the same
-_MOST_TEXTS, _MOST_LETTERS = 1024, 40  # whose one spelling is remembered
 
 
 # How a value with these fields is read: scalars with their type and whether their zero is written;
@@ -275,7 +270,8 @@ class _Plans:
     ) -> None:
         self.fields, self.kept = fields, frozenset(kept)
         self._struct_of = struct_of
-        self.known: dict[tuple[str, ...], _Plan] = {}
+        self._known: FlushedMemo[tuple[str, ...], _Plan] = FlushedMemo(_MOST_PLANS)
+        self.known = self._known.known
 
     def add(self, keys: tuple[str, ...]) -> _Plan:
         if len(keys) > _MOST_KEYS or not all(key in self.fields for key in keys):
@@ -283,15 +279,12 @@ class _Plans:
         checks = {key: self._struct_of(key) or self.fields[key] for key in keys}
         scalars, others = [], []
         for key, check in checks.items():
-            kind = _SCALARS.get(check)
+            kind = SCALARS.get(check)
             if kind is None:
                 others.append((key, check, key in self.kept))
             else:
                 scalars.append((key, kind, key in self.kept))
-        if len(self.known) >= _MOST_PLANS:
-            self.known.clear()
-        plan = self.known[keys] = tuple(scalars), tuple(others)
-        return plan
+        return self._known.keep(keys, (tuple(scalars), tuple(others)))
 
 
 def _go_struct(wanted: str, plans: _Plans, zeros: list[tuple[str, _Zero]]) -> Checker:
@@ -342,33 +335,6 @@ def _go_struct(wanted: str, plans: _Plans, zeros: list[tuple[str, _Zero]]) -> Ch
     return check_struct
 
 
-def steps_of(path: Path) -> list[str | int]:
-    steps: list[str | int] = []
-    while path:
-        path, step = path
-        steps.append(step)
-    return steps[::-1]
-
-
-def path_text(path: Path) -> str:
-    """`spec.containers[0].image`."""
-    text = ""
-    for step in steps_of(path):
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
-
-
-def json_word(value: Any) -> str:
-    """What Go's decoder calls a value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int | float):
-        return "number"
-    return "array" if isinstance(value, list) else "object"
-
-
 def go_type(kind: Type) -> str:
     if kind.shape == "object":
         package = kind.name.split(".")[-2]
@@ -400,140 +366,3 @@ def zero_of(kind: Type) -> Any:
         "boolean": False, "any": None,
     }  # fmt: skip
     return zeros[kind.shape]
-
-
-def _check_string(value: Any, path: Path, unknown: list[Path]) -> Any:
-    if type(value) is not str:
-        raise Mismatch(json_word(value), path, "string")
-    return value
-
-
-def _check_omitted_string(value: Any, path: Path, unknown: list[Path]) -> Any:
-    return _check_string(value, path, unknown)
-
-
-def _check_bool(value: Any, path: Path, unknown: list[Path]) -> Any:
-    if type(value) is not bool:
-        raise Mismatch(json_word(value), path, "bool")
-    return value
-
-
-def _check_number(value: Any, path: Path, unknown: list[Path]) -> Any:
-    if type(value) is not int and type(value) is not float:
-        raise Mismatch(json_word(value), path, "float64")
-    return value
-
-
-def _check_any(value: Any, path: Path, unknown: list[Path]) -> Any:
-    return copy_of(value)
-
-
-def _integer(form: str) -> Checker:
-    limit, wanted = _INTEGER_LIMITS[form], form or "int64"
-
-    def check_integer(value: Any, path: Path, unknown: list[Path]) -> Any:
-        if type(value) is int and -limit <= value < limit:
-            return value
-        word = json_word(value)
-        raise Mismatch(f"number {value}" if word == "number" else word, path, wanted)
-
-    return check_integer
-
-
-def _check_int_or_string(value: Any, path: Path, unknown: list[Path]) -> Any:
-    if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
-        return value
-    word = json_word(value)
-    shown = f"number {value}" if word == "number" else word
-    raise Malformed(f"json: cannot unmarshal {shown} into Go value of type int32")
-
-
-def _quantity() -> Checker:
-    known: dict[str, str] = {}
-
-    def check_quantity(value: Any, path: Path, unknown: list[Path]) -> Any:
-        if type(value) is not str and type(value) is not int and type(value) is not float:
-            raise Malformed(quantity.WRONG_FORM)
-        try:
-            return known[value]  # type: ignore[index]  # a number is in no table of texts
-        except KeyError:
-            pass
-        try:
-            found = quantity.canonical(value)
-        except quantity.QuantityError as error:
-            raise Malformed(str(error)) from error
-        if type(value) is str and len(value) <= _MOST_LETTERS:
-            _note(known, value, found)
-        return found
-
-    return check_quantity
-
-
-def _note(known: dict[str, str], value: str, found: str) -> None:
-    """The one spelling of a text, which others are going to have too."""
-    if len(known) >= _MOST_TEXTS:
-        known.clear()
-    known[value] = found
-
-
-def _check_bytes(value: Any, path: Path, unknown: list[Path]) -> Any:
-    if type(value) is not str:
-        raise Mismatch(json_word(value), path, "[]uint8")
-    plain = value.replace("\n", "").replace("\r", "")  # Go's decoder skips line ends
-    try:
-        binascii.a2b_base64(plain.encode(), strict_mode=True)
-    except (binascii.Error, ValueError) as error:
-        raise Malformed(f"illegal base64 data at input byte {_bad_byte(plain)}") from error
-    return plain
-
-
-def _bad_byte(text: str) -> int:
-    good = re.match(r"[A-Za-z0-9+/]*", text)
-    end = good.end() if good else 0
-    return end if end < len(text) else end - end % 4
-
-
-def _time(form: str) -> Checker:
-    layout = _LAYOUTS[form]
-    pattern = "%Y-%m-%dT%H:%M:%S.%fZ" if form == "micro-time" else "%Y-%m-%dT%H:%M:%SZ"
-    length = 27 if form == "micro-time" else 20  # of the canonical text
-    known: dict[str, str] = {}  # moments of this second come again and again
-
-    def check_time(value: Any, path: Path, unknown: list[Path]) -> Any:
-        if type(value) is not str:
-            word = json_word(value)
-            raise Malformed(f"json: cannot unmarshal {word} into Go value of type string")
-        try:
-            return known[value]
-        except KeyError:
-            pass
-        try:
-            moment = datetime.fromisoformat(value) if _SECONDS.fullmatch(value) else None
-        except ValueError:
-            moment = None
-        if moment is None:
-            raise Malformed(
-                f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
-            )
-        is_canonical = len(value) == length and value[-1] == "Z"
-        found = value if is_canonical else moment.astimezone(UTC).strftime(pattern)
-        if len(value) <= _MOST_LETTERS:
-            _note(known, value, found)
-        return found
-
-    return check_time
-
-
-_SCALARS: dict[Checker, type] = {
-    _check_string: str,
-    _check_omitted_string: str,
-    _check_bool: bool,
-}
-_STRINGS: dict[str, Checker] = {
-    "": _check_string,
-    "byte": _check_bytes,
-    "date-time": _time("date-time"),
-    "micro-time": _time("micro-time"),
-    "int-or-string": _check_int_or_string,
-    "quantity": _quantity(),
-}

@@ -25,7 +25,8 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.details: Obj = details or {}
+        self.details: Obj = {} if details is None else details
+        self.has_details = details is not None  # told, even where they say nothing
         self.retry_after_seconds = retry_after_seconds
         self.warnings: list[str] = []  # what was to be said of the request besides
 
@@ -42,7 +43,7 @@ class ApiError(Exception):
         }
         if self.reason:
             status["reason"] = self.reason
-        if details:
+        if details or self.has_details:
             status["details"] = details
         status["code"] = self.code
         return status
@@ -114,14 +115,42 @@ class TooManyRequests(ApiError):
     code, reason = 429, "TooManyRequests"
 
 
+INTERNAL = "Internal error occurred: "
+
+
 class InternalError(ApiError):
+    """Told twice, as upstream's NewInternalError does: in the message and as a cause."""
+
     code, reason = 500, "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Obj | None = None,
+        retry_after_seconds: int | None = None,
+    ) -> None:
+        if details is None and message.startswith(INTERNAL):
+            details = {"causes": [{"message": message.removeprefix(INTERNAL)}]}
+        super().__init__(message, details=details, retry_after_seconds=retry_after_seconds)
+
+
+def internal_error(why: str) -> InternalError:
+    return InternalError(f"{INTERNAL}{why}")
 
 
 class ObjectTooLarge(ApiError):
     """What the store does not take; upstream hands its words on as they are, without a reason."""
 
     code, reason = 500, ""
+
+
+class Denied(ApiError):
+    """Whoever was asked says with which code and reason, if any."""
+
+    def __init__(self, message: str, code: int, reason: str, details: Obj | None) -> None:
+        super().__init__(message, details=details)
+        self.code, self.reason = code, reason
 
 
 class Failure(ApiError):
@@ -162,8 +191,9 @@ def from_status(status: Obj, code: int = 500) -> ApiError:
     """The error that a Status from a server stands for."""
     code = int(status.get("code") or code)
     kind = _BY_REASON.get(status.get("reason") or "") or _BY_CODE.get(code) or InternalError
-    details = dict(status.get("details") or {})
-    retry = details.pop("retryAfterSeconds", None)
+    given = status.get("details")
+    details = None if given is None else dict(given)
+    retry = None if details is None else details.pop("retryAfterSeconds", None)
     message = status.get("message") or f"the server answered {code}"
     return kind(message, details=details, retry_after_seconds=retry)
 

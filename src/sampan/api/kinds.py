@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from sampan.api import resources
 from sampan.api.objects import Obj
-from sampan.api.resources import Resource
+from sampan.api.resources import Resource, Subresource
 
 
 class Kinds:
@@ -57,12 +57,19 @@ class Kinds:
 
 
 def listed_resources(listed: Obj, group: str, version: str) -> list[Resource]:
-    """Of an APIResourceList, without its subresources."""
+    """Of an APIResourceList; of the subresources only that they are there."""
+    rows = listed.get("resources") or ()
+    parts: dict[str, list[Subresource]] = {}
+    for row in rows:
+        plural, slash, name = str(row["name"]).partition("/")
+        if slash:
+            parts.setdefault(plural, []).append(Subresource(name, tuple(row.get("verbs") or ())))
     return [
         Resource(
             group, version, str(row.get("kind") or ""), str(row["name"]),
             row.get("namespaced") is True, verbs=tuple(row.get("verbs") or ()),
+            subresources=tuple(parts.get(row["name"], ())),
         )
-        for row in listed.get("resources") or ()
+        for row in rows
         if "/" not in row["name"]
     ]  # fmt: skip

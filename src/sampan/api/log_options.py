@@ -9,7 +9,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported
-from sampan.core.digits import whole_number
+from sampan.core.digits import all_digits, whole_number
 from sampan.core.fast_dataclass import dataclass
 
 STREAMS = ("All", "Stdout", "Stderr")
@@ -76,7 +76,7 @@ def is_true(value: str | None) -> bool:
 def _number(name: str, text: str | None, least: int, errors: list[FieldError]) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.removeprefix("-").isdigit()):
+    if not all_digits(text.removeprefix("-")):
         errors.append(invalid_value(name, text, "must be a number"))
         return None
     value = whole_number(text)

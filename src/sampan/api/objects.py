@@ -1,4 +1,4 @@
-"""API objects are plain dicts; these are the words for what every one of them has.
+"""API objects are plain dicts: accessors for what every one of them has.
 
 Job: read and write metadata, copy objects, turn times into text and back. Pure.
 Invariant: what came from a cache or a watch is read-only; `copy_of` first, then change.

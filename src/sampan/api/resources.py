@@ -199,6 +199,10 @@ POD_DISRUPTION_BUDGETS = _row(
 PRIORITY_CLASSES = _row(
     "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", short_names=("pc",), **_CLUSTER
 )
+VOLUME_ATTRIBUTES_CLASSES = _row(
+    "storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
+    short_names=("vac",), **_CLUSTER,
+)  # fmt: skip
 STORAGE_CLASSES = _row(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", short_names=("sc",), **_CLUSTER
 )
@@ -231,6 +235,9 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = _row(
 )  # fmt: skip
 CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", **_CLUSTER)
 CSI_DRIVERS = _row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", **_CLUSTER)
+VOLUME_ATTACHMENTS = _row(
+    "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", STATUS, **_CLUSTER
+)  # fmt: skip
 CSI_STORAGE_CAPACITIES = _row(
     "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities"
 )  # fmt: skip
@@ -296,9 +303,8 @@ RESOURCES: tuple[Resource, ...] = (
     CSI_NODES,
     CSI_STORAGE_CAPACITIES,
     STORAGE_CLASSES,
-    _row("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", STATUS, **_CLUSTER),
-    _row("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
-         short_names=("vac",), **_CLUSTER),
+    VOLUME_ATTACHMENTS,
+    VOLUME_ATTRIBUTES_CLASSES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_POLICY_BINDINGS,

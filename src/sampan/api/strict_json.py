@@ -1,4 +1,4 @@
-"""Bodies read strictly: which fields are there twice?
+"""Duplicate fields of a JSON body.
 
 Job: bytes → (data, duplicate fields), for fieldValidation=Warn and Strict.
 Invariant: of a field that is there twice the last one counts, as in lenient reading.
@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sampan.api.decode import Path, path_text
+from sampan.api.decode_scalars import Path, path_text
 from sampan.core.fast_dataclass import dataclass
 
 

@@ -1,4 +1,4 @@
-"""YAML, read as the original reads it.
+"""YAML bodies, read as the original reads them.
 
 Job: bytes → JSON data and duplicate fields, one document or several.
 Invariant: of a field that is there twice the last one counts, as in lenient reading.
@@ -12,7 +12,9 @@ from typing import Any
 
 import yaml
 
+from sampan.api import go_base64
 from sampan.api.strict_json import Parsed
+from sampan.core.digits import all_digits
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
@@ -20,27 +22,45 @@ _DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below
 MOST_INTEGER_CHARACTERS = 1000  # in any base; a float is full long before
 _MOST_MERGED = 100_000  # fields that merge keys bring, all together
+_ALIAS = re.compile(r"\*([\w-]*)")
 _EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
 def parse_yaml(body: bytes | str) -> Parsed:
-    """One YAML document as JSON data; ValueError where it is none."""
-    _check_depth(body.encode() if isinstance(body, str) else body)
-    loader = _Loader(body)
+    """The first YAML document as JSON data, as Go reads it; ValueError where it is none."""
     try:
-        value = loader.get_single_data()
+        value, repeated = _document(body)
+    except ValueError as error:
+        raise ValueError(f"error converting YAML to JSON: {error}") from error
+    if not repeated:
+        return Parsed(value, [])
+    lines = "".join(f"\n  {line}" for line in repeated)
+    return Parsed(value, [f"yaml: unmarshal errors:{lines}"])
+
+
+def first_document(body: bytes | str) -> Any:
+    """As JSON data; whatever follows it is not looked at. Raises ValueError."""
+    return _document(body)[0]
+
+
+def _document(body: bytes | str) -> tuple[Any, list[str]]:
+    """And what was repeated in it."""
+    _check_depth(body.encode() if isinstance(body, str) else body)
+    try:
+        loader = _Loader(body)
+    except yaml.YAMLError as error:  # no text at all
+        raise ValueError(_one_line(error, body)) from error
+    try:
+        value = loader.get_first_data()
     except yaml.YAMLError as error:
-        raise ValueError(f"error converting YAML to JSON: {_one_line(error)}") from error
+        raise ValueError(_one_line(error, body)) from error
     except RecursionError as error:  # aliases of aliases of aliases
-        raise ValueError(f"error converting YAML to JSON: {_EXCESSIVE}") from error
+        raise ValueError(_EXCESSIVE) from error
     finally:
         loader.dispose()
     if _size(value, {}) > _LARGEST_DOCUMENT:
-        raise ValueError(f"error converting YAML to JSON: {_EXCESSIVE}")
-    if not loader.repeated:
-        return Parsed(value, [])
-    lines = "".join(f"\n  {line}" for line in loader.repeated)
-    return Parsed(value, [f"yaml: unmarshal errors:{lines}"])
+        raise ValueError(_EXCESSIVE)
+    return value, loader.repeated
 
 
 def _check_depth(body: bytes) -> None:
@@ -56,11 +76,11 @@ def _check_depth(body: bytes) -> None:
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > _DEEPEST_DOCUMENT:
-                    raise ValueError("error converting YAML to JSON: yaml: exceeded max depth")
+                    raise ValueError("yaml: exceeded max depth")
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError as error:
-        raise ValueError(f"error converting YAML to JSON: {_one_line(error)}") from error
+        raise ValueError(_one_line(error, body)) from error
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
@@ -75,10 +95,27 @@ def _size(value: Any, known: dict[int, int]) -> int:
     return size
 
 
-def _one_line(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"yaml: line {error.problem_mark.line + 1}: {error.problem or error.context}"
-    return f"yaml: {error}"
+def _one_line(error: yaml.YAMLError, body: bytes | str) -> str:
+    """As go-yaml: of the marks the problem's where it is not in the first line; what the scanner
+    finds is one line further down than it says."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"yaml: {error.reason}"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return f"yaml: {error}"
+    if error.problem == "found unconstructable recursive node":
+        return "yaml: anchor value contains itself"
+    if error.problem == "found undefined alias" and error.problem_mark is not None:
+        text = body if isinstance(body, str) else body.decode(errors="replace")
+        alias = _ALIAS.match(text, error.problem_mark.index)
+        return f"yaml: unknown anchor '{alias.group(1) if alias else ''}' referenced"
+    line = error.problem_mark.line if error.problem_mark is not None else 0
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    elif not line and error.context_mark is not None:
+        line = error.context_mark.line
+    where = f"line {line}: " if line else ""
+    problem = error.problem or error.context or "unknown problem parsing YAML content"
+    return f"yaml: {where}{problem}"
 
 
 class _Loader(yaml.CSafeLoader):
@@ -89,6 +126,10 @@ class _Loader(yaml.CSafeLoader):
         self.repeated: list[str] = []  # 'line 3: key "name" already set in map'
         self._merged = 0
         self._brought: dict[yaml.MappingNode, int] = {}  # how many of its pairs merging brought
+
+    def get_first_data(self) -> Any:
+        """None where there is no document at all."""
+        return self.get_data() if self.check_data() else None  # type: ignore[no-untyped-call]  # the library has no types
 
     def string_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
         self.flatten_mapping(node)
@@ -135,41 +176,68 @@ def _key_text(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     if key is None:
-        return "null"
+        raise ValueError("unsupported map key of type: %!s(<nil>), key: <nil>")
     if isinstance(key, list | dict):
-        raise yaml.YAMLError("a list or map cannot be a key")
+        raise yaml.YAMLError("invalid map key: a list or a map")
     return str(key)
 
 
 _NOT_RESOLVED = frozenset({f"{_TAG}int", f"{_TAG}float", f"{_TAG}timestamp"})
 _INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
-_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+_NUMBER = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"
+    r"|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+)
 _YES_NO = re.compile(r"[yYnN]$")
 
 
-def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float:
+def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float | str:
     """1e3 and 2.0 are whole numbers once they have been JSON."""
-    number = float(loader.construct_scalar(node))
+    text = str(loader.construct_scalar(node))
+    if text.lower().endswith("nan"):
+        raise ValueError("json: unsupported value: NaN")
+    if text.lower().endswith("inf"):
+        raise ValueError(f"json: unsupported value: {'-' if text[0] == '-' else '+'}Inf")
+    number = float(text)
     if not math.isfinite(number):
-        raise yaml.YAMLError("json: unsupported value: +Inf")
+        return text  # which Go's reader finds too large for a number
     return int(number) if number.is_integer() and abs(number) < 2**63 else number
 
 
-def _integer(loader: _Loader, node: yaml.ScalarNode) -> int | float:
-    """As the JSON reader has it: what is longer than 64 bits is a float."""
-    if len(node.value) > MOST_INTEGER_CHARACTERS:
-        raise yaml.YAMLError("json: unsupported value: +Inf")
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int | float | str:
+    """As go-yaml has it: what is longer than 64 bits is a float, what no float holds is text."""
+    text = str(node.value)
+    if len(text) > MOST_INTEGER_CHARACTERS:
+        return text
     number: int = loader.construct_yaml_int(node)
     if -(2**63) <= number < 2**64:
         return number
+    if not all_digits(text.lstrip("+-").replace("_", "")):
+        return text
     try:
         return float(number)
-    except OverflowError as error:
-        raise yaml.YAMLError("json: unsupported value: +Inf") from error
+    except OverflowError:
+        return text
 
 
 def _truth(loader: _Loader, node: yaml.ScalarNode) -> bool:
     return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+def _binary(loader: _Loader, node: yaml.ScalarNode) -> str:
+    try:
+        return go_base64.decoded(str(node.value).replace(" ", "")).decode(errors="replace")
+    except ValueError as error:
+        raise yaml.YAMLError("!!binary value contains invalid base64 data") from error
+
+
+def _untagged(loader: _Loader, node: yaml.Node) -> Any:
+    """A tag that nobody knows changes nothing."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.string_mapping(node)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return node.value
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -183,3 +251,6 @@ _Loader.add_constructor(f"{_TAG}map", _Loader.string_mapping)
 _Loader.add_constructor(f"{_TAG}float", _whole_where_it_is)
 _Loader.add_constructor(f"{_TAG}int", _integer)
 _Loader.add_constructor(f"{_TAG}bool", _truth)
+_Loader.add_constructor(f"{_TAG}binary", _binary)
+_Loader.add_constructor(f"{_TAG}set", _Loader.string_mapping)
+_Loader.add_constructor(None, _untagged)

@@ -6,7 +6,7 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sampan.api.calls import Call
@@ -29,7 +29,7 @@ from sampan.api.resources import (
 )
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.chain import Admission
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.plugins import chosen_plugins
 from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.audit.audit_log import Audit, Sink
@@ -43,6 +43,8 @@ from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain
+from sampan.apiserver.edge.http_edge import HttpEdge, RequestPolicy
+from sampan.apiserver.edge.inprocess_edge import AsUser, AuditedUser
 from sampan.apiserver.extension.api_services import ApiServices, built_in
 from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.extension.definitions import Definitions
@@ -56,8 +58,6 @@ from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Action, Document, Documents
 from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.request import RequestInfo
-from sampan.apiserver.http_edge import EdgeParts, HttpEdge
-from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
 from sampan.apiserver.outside.configured_callers import BeforeCall, ConfiguredCallers
 from sampan.apiserver.outside.followed_files import Followed
 from sampan.apiserver.outside.service_reference import resolver
@@ -65,34 +65,40 @@ from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
-from sampan.apiserver.registry import api_services, ingresses, services
+from sampan.apiserver.registry import api_services, ingresses, pods
 from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to_date
+from sampan.apiserver.registry.certificate_signing_requests import signing_request_strategy
 from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
-from sampan.apiserver.registry.service_claims import SERVICE_CIDRS, Claims
-from sampan.apiserver.registry.service_holdings import HoldingsOfAll
-from sampan.apiserver.registry.service_repair import Repair
-from sampan.apiserver.registry.services import Allocator, ServiceRanges
+from sampan.apiserver.registry.pod_template_cache import PodTemplateCache
+from sampan.apiserver.registry.services import service_strategy
+from sampan.apiserver.registry.services.allocated import AllAllocated
+from sampan.apiserver.registry.services.allocation import Allocator, ServiceRanges
+from sampan.apiserver.registry.services.service_claims import SERVICE_CIDRS, Claims
+from sampan.apiserver.registry.services.service_repair import Repair
 from sampan.apiserver.registry.strategies import Strategies, volume_strategy
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.subresources.handlers import handlers
-from sampan.apiserver.watch.followed import follow
-from sampan.apiserver.watch.watch_cache import Told, WatchCache
+from sampan.apiserver.watch.listener import follow
+from sampan.apiserver.watch.watch_cache import LoadProgress, WatchCache
 from sampan.apiserver.watch.weights import weigh_server
-from sampan.apiserver.write.alike_pods import AlikePods
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
-from sampan.apiserver.write.lease_renewals import LeaseRenewals
 from sampan.apiserver.write.legacy_tokens import LegacyTokens
-from sampan.apiserver.write.node_registrations import NodeRegistrations
-from sampan.apiserver.write.node_reports import Images, NodeReports
+from sampan.apiserver.write.node_batch import (
+    Images,
+    LeaseRenewals,
+    NodeRegistrations,
+    NodeReports,
+)
 from sampan.apiserver.write.ownership import Ownership
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core import tls
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import replace
 from sampan.core.http.client import HttpClient
 from sampan.core.http.messages import Reply, Request
 from sampan.core.http.origin import Origin
@@ -131,40 +137,40 @@ class ApiServer:
         self._callers: list[Caller] = []
         self._authenticators = authenticators(settings, signer, self._callers, clock)
         claims = Claims(registry, settings.node_ports, clock, rng)
-        held = HoldingsOfAll(lambda: registry.find_all(SERVICES))
-        follow(registry.kind(SERVICES), held.change, held.forget)
+        allocated = AllAllocated(lambda: registry.find_all(SERVICES))
+        follow(registry.kind(SERVICES), allocated.change, allocated.forget)
         ranges = ServiceRanges(settings.service_cidrs, lambda: registry.find_all(SERVICE_CIDRS))
-        self._allocator = Allocator(ranges, settings.node_ports, held, claims, rng)
+        self._allocator = Allocator(ranges, settings.node_ports, allocated, claims, rng)
         self._repair = Repair(registry, claims, clock)
         rbac = followed_rbac(registry)
         self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)
         may = self._modes.authorization(settings.authorizers())
         callers = self._named_callers = ConfiguredCallers(resolver(registry.find, registry.find_in))
-        conversions = Conversions(callers, lambda: new_uid(rng), SideThread("writes"))
-        self._plugins = PluginParts(
+        conversions = Conversions(callers, lambda: new_uid(rng), SideThread("writes", 2))
+        self._plugins = PluginInitializer(
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
-            self._make_namespace, metrics, clock, rng, schema, SideThread("expressions"), callers,
-            conversions,
+            self._make_namespace, metrics, clock, rng, schema, SideThread("expressions", 2),
+            callers, conversions,
         )  # fmt: skip
         self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
         self._to_backends = HttpClient(
             ssl_context=tls.client_context(verify=False), allows=settings.proxied_address
         )
-        parts = self._parts(schema, may)
+        scope = self._scope(schema, may)
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
-        self._aggregation = Aggregation(parts, metrics)
+        self._aggregation = Aggregation(scope, metrics)
         handled = {**handlers(signer), **measured.handlers()}
-        self._chain = Chain(parts, handled, self._aggregation)
+        self._chain = Chain(scope, handled, self._aggregation)
         self._endpoint_reconciler = EndpointReconciler(
-            registry, settings, partial(overwrite, parts), clock
+            registry, settings, partial(overwrite, scope), clock
         )
         self._health = Health(
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
         self._documents = Documents(self._health, metrics, kinds, schema, signer, self._aggregation)
-        self._definitions = Definitions(parts)
-        self._api_services, self._legacy_tokens = ApiServices(parts), LegacyTokens(parts)
+        self._definitions = Definitions(scope)
+        self._api_services, self._legacy_tokens = ApiServices(scope), LegacyTokens(scope)
         self._definitions.when_changed(self._api_services.changed)
         self._audit = self._audit_of(settings, metrics, clock, rng)
         self._edge = self._http_edge()
@@ -184,15 +190,15 @@ class ApiServer:
         self._encrypted = encryption.EncryptedStore(store, keys)
         return self._encrypted
 
-    def _parts(self, schema: Schema, may: Authorization) -> Parts:
+    def _scope(self, schema: Schema, may: Authorization) -> RequestScope:
         settings, clock = self._settings, self._clock
         ownership = Ownership(schema, self._kinds)
-        return Parts(
+        templates = PodTemplateCache(schema, ownership.fields_of_new)
+        return RequestScope(
             registry=self._registry,
             schema=schema,
-            strategies=Strategies(settings, self._stateful_strategies()),
+            strategies=Strategies(settings, self._stateful_strategies(templates)),
             ownership=ownership,
-            alike_pods=AlikePods(schema, ownership),
             conversions=self._plugins.conversions,
             authentication=Authentication(
                 self._authenticators,
@@ -216,40 +222,38 @@ class ApiServer:
         measure = Measure(self._metrics)
         sessions = self._authenticators.sessions
         page = None if sessions is None else Page(sessions)
-        parts = EdgeParts(
-            self._documents, nodes, self._aggregation, measure, limit, self._audit, page
-        )
-        return HttpEdge(self._chain, parts, self._clock)
+        policy = RequestPolicy(measure, limit, self._audit)
+        return HttpEdge(self._chain, self._documents, page, nodes, policy, self._clock)
 
-    async def start(self, told: Told | None = None) -> None:
+    async def start(self, progress: LoadProgress | None = None) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads.
-        `told` hears how many objects of how many were read."""
+        `progress` hears how many objects of how many were read."""
         weigh_server(self._metrics, self, self._store, self._cache)
         if self._encrypted is not None:
-            strategies = self._chain.parts.strategies
+            strategies = self._chain.scope.strategies
             lives = {item.storage_prefix: strategies.of(item).ttl_seconds for item in RESOURCES}
             await self._encrypted.reencrypt(lives)
-        await self._cache.start(told)
-        steps, parts = [], self._chain.parts
+        await self._cache.start(progress)
+        steps, scope = [], self._chain.scope
         for resource, obj in bootstrap_objects(self._settings, self._allocator.first_address):
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
-                steps.append(ensure(parts, resource, obj))
+                steps.append(ensure(scope, resource, obj))
             elif self._store.shared and resource in (ENDPOINTS, ENDPOINT_SLICES):
                 continue  # other servers are in there too
             elif changed := brought_up_to_date(resource, found, obj):
-                steps.append(overwrite(parts, resource, changed))
+                steps.append(overwrite(scope, resource, changed))
         own = [(*item, reconcile) for item in rbac_objects()]
         own += [(*item, flow_reconciled) for item in flow_objects(self._clock.now())]
         for resource, obj, put_right in own:
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
-                steps.append(ensure(parts, resource, obj))
+                steps.append(ensure(scope, resource, obj))
             elif changed := put_right(found, obj):
-                steps.append(overwrite(parts, resource, changed))
+                steps.append(overwrite(scope, resource, changed))
         for service in built_in():
             if self._registry.find(API_SERVICES, "", name_of(service)) is None:
-                steps.append(ensure(parts, API_SERVICES, service))
+                steps.append(ensure(scope, API_SERVICES, service))
         await all_of(steps)
         await self._definitions.start()
         await self._api_services.start()
@@ -268,31 +272,23 @@ class ApiServer:
 
     async def renew_leases(self, times: Mapping[str, str]) -> Collection[str]:
         """For nodes of this process: node → renewTime; those that have to renew by themselves."""
-        return times.keys() if self._audit is not None else await self._renewals.renew(times)
-
-    @cached_property
-    def _renewals(self) -> LeaseRenewals:
-        return LeaseRenewals(self._chain.parts)
+        return await self._chain.node_batch(LeaseRenewals(times))
 
     async def register_nodes(
         self, pattern: str, addresses: Mapping[str, Sequence[str]]
     ) -> Collection[str]:
         """For nodes of this process, that are like one of them; those that have to register by
         themselves."""
-        if self._audit is not None:
-            return addresses.keys()
-        return await NodeRegistrations(self._chain.parts).register(pattern, addresses)
+        return await self._chain.node_batch(NodeRegistrations(pattern, addresses))
 
     async def report_nodes(self, images: Images, agent: str = "") -> Collection[str]:
-        """For nodes of this process, that are well: the images of those that have others than
-        before; those that have to tell it by themselves."""
-        if self._audit is not None:
-            return images.keys()
-        return await NodeReports(self._chain.parts).report(images, agent)
+        """For nodes of this process, that are Ready: the images of those that have others than
+        before; those that have to patch their status by themselves."""
+        return await self._chain.node_batch(NodeReports(images, agent))
 
     async def token_user(self, token: str) -> User:
         """Whom a bearer token stands for. Raises BadToken."""
-        return await self._chain.parts.authentication.token_user(token)
+        return await self._chain.scope.authentication.token_user(token)
 
     def add_document(self, prefix: str, found: Document) -> None:
         """Serve other parts' answers below a path, to who is allowed to get it."""
@@ -326,9 +322,9 @@ class ApiServer:
         if self._store.shared:
             works.append(self._endpoint_reconciler.keep_going())
         if self._flow_upkeep is not None:
-            parts = self._chain.parts
+            scope = self._chain.scope
             works.append(
-                self._flow_upkeep.keep_going(partial(ensure, parts), partial(overwrite, parts))
+                self._flow_upkeep.keep_going(partial(ensure, scope), partial(overwrite, scope))
             )
         await all_of(works)
 
@@ -350,7 +346,7 @@ class ApiServer:
         await self._to_backends.close()
         self._edge.close()
         self._plugins.side.close()
-        self._chain.parts.side.close()
+        self._chain.scope.side.close()
         if self._audit is not None:
             await self._audit.close()  # it has something left to say to one of these
         for caller in self._callers:
@@ -384,13 +380,15 @@ class ApiServer:
             found.append(Followed("authorization", chain, new_authorizers, clock, metrics))
         return found
 
-    def _stateful_strategies(self) -> dict[str, Strategy]:
+    def _stateful_strategies(self, templates: PodTemplateCache) -> dict[str, Strategy]:
         return {
-            "services": services.strategy(self._allocator),
+            "pods": replace(pods.STRATEGY, templates=templates),
+            "services": service_strategy.strategy(self._allocator),
             INGRESSES.group_resource: ingresses.strategy(
                 lambda: self._registry.find_all(INGRESS_CLASSES)
             ),
             "persistentvolumes": volume_strategy(self._clock),
+            "certificatesigningrequests.certificates.k8s.io": signing_request_strategy(self._clock),
             API_SERVICES.group_resource: api_services.strategy(
                 lambda: time_text(self._clock.now())
             ),
@@ -401,7 +399,7 @@ class ApiServer:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         system = with_authenticated_group(User("system:apiserver", (MASTERS,)))
         try:
-            await create(self._chain.parts, system, Call("create", NAMESPACES, body=body))
+            await create(self._chain.scope, system, Call("create", NAMESPACES, body=body))
         except AlreadyExists:
             return
 
@@ -474,7 +472,7 @@ class ApiServer:
             def find_pod(pod_namespace: str, pod_name: str) -> Obj | None:
                 return registry.find(PODS, pod_namespace, pod_name)
 
-            return service_origin(service, slices, find_pod, scheme, port, self._chain.parts.rng)
+            return service_origin(service, slices, find_pod, scheme, port, self._chain.scope.rng)
 
         return NodeProxy(
             http, get_pod, get_node,

@@ -1,4 +1,4 @@
-"""What the API server is told from outside; built in cmd/, frozen.
+"""Settings of the API server: built in cmd/, frozen.
 
 Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
 """

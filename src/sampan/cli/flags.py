@@ -10,21 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sampan.cli.errors import FlagError
+from sampan.core.durations import NANO, parse_duration
 from sampan.core.fast_dataclass import dataclass
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
-_DURATION = re.compile(r"([0-9]*\.?[0-9]*)([a-zµμ]+)")
-_UNITS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,27 +200,7 @@ def decimal(text: str) -> int:
 
 def duration(text: str) -> float:
     """Seconds, as Go's time.ParseDuration reads them."""
-    sign, rest = (-1.0, text[1:]) if text[:1] == "-" else (1.0, text.removeprefix("+"))
-    if rest == "0":
-        return 0.0
-    seconds, at = 0.0, 0
-    if not rest:
-        raise ValueError(f'time: invalid duration "{text}"')
-    while at < len(rest):
-        match = _DURATION.match(rest, at)
-        if match is None:
-            number = re.match(r"[0-9]*\.?[0-9]*", rest[at:])
-            if number and number.group().strip(".") and at + number.end() == len(rest):
-                raise ValueError(f'time: missing unit in duration "{text}"')
-            raise ValueError(f'time: invalid duration "{text}"')
-        amount, unit = match.groups()
-        if not amount.strip("."):
-            raise ValueError(f'time: invalid duration "{text}"')
-        if unit not in _UNITS:
-            raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
-        seconds += float(amount) * _UNITS[unit]
-        at = match.end()
-    return sign * seconds
+    return parse_duration(text) / NANO
 
 
 def comma_list(text: str) -> list[str]:

@@ -24,11 +24,12 @@ def main(
     program: str = "kubectl",
     io: Io | None = None,
     more_verbs: Sequence[str] = (),
+    found_kubeconfig: str = "",
 ) -> int:
     """Runs one command of the client; returns its exit code. `more_verbs` are the program's other
-    ones, for somebody who mistyped them."""
+    ones, for somebody who mistyped them; `found_kubeconfig` is for who gives none."""
     io = io or Io()
-    session = Session(program, program, io)
+    session = Session(program, program, io, found_kubeconfig=found_kubeconfig)
     session.words, session.more_verbs = list(words), tuple(more_verbs)
     try:
         code = _run(session, list(words))
@@ -213,6 +214,7 @@ def report(session: Session, error: CliError) -> int:
     if isinstance(error, Several):
         is_alone = len(error.failures) == 1
         for failure in error.failures:
+            session.write(getattr(failure, "output", ""))
             text = failure_text(session, failure)
             session.complain(text if is_alone else text.removeprefix("error: "))
         return 1
@@ -263,21 +265,29 @@ def failure_text(session: Session, error: Exception) -> str:
     return f"error: {error}"
 
 
+def _invalid_text(error: ApiError) -> str:
+    kind, name = error.details.get("kind") or "", error.details.get("name") or ""
+    causes = [
+        f"{cause.get('field') or ''}: {cause.get('message') or ''}"
+        for cause in error.details.get("causes") or []
+    ]
+    text = "The request is invalid"
+    if kind or name:
+        text = f'The {kind} "{name}" is invalid'
+    elif error.message and not causes:
+        text += f": {error.message}"
+    unique = list(dict.fromkeys(causes))
+    if len(unique) == 1:
+        return f"{text}: {unique[0]}"
+    if unique:
+        return f"{text}: \n" + "\n".join(f"* {cause}" for cause in unique)
+    return text
+
+
 def status_text(error: ApiError) -> str:
     reason = error.reason
-    if reason == "Invalid" and error.details:
-        details = error.details
-        text = f'The {details.get("kind")} "{details.get("name")}" is invalid'
-        causes = [
-            f"{cause['field']}: {cause['message']}" if cause.get("field") else cause["message"]
-            for cause in details.get("causes") or []
-        ]
-        unique = list(dict.fromkeys(causes))
-        if len(unique) == 1:
-            return f"{text}: {unique[0]}"
-        if unique:
-            return f"{text}: \n" + "\n".join(f"* {cause}" for cause in unique)
-        return text
+    if reason == "Invalid":
+        return _invalid_text(error)
     if reason == "Unauthorized":
         return f"error: You must be logged in to the server ({error.message})"
     if reason:

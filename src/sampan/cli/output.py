@@ -48,13 +48,23 @@ class ObjectPrinter:
     """Objects in one format, one after the other."""
 
     def __init__(
-        self, values: Values, *, typed: bool = False, formats: tuple[str, ...] = FORMATS
+        self,
+        values: Values,
+        *,
+        typed: bool = False,
+        ordered: bool = False,
+        formats: tuple[str, ...] = FORMATS,
     ) -> None:
-        """`typed`: what kubectl holds as a Go struct, printed in the struct's order."""
-        self.format, self._argument = _split(values.text("output"), values.text("template"))
+        """`typed`: what kubectl holds as a Go struct, printed in the struct's order; `ordered`:
+        what has that order already."""
+        # A template that is given stands for its format, unless another one is asked for.
+        output = values.text("output")
+        if values.text("template") and not values.is_set("output"):
+            output = ""
+        self.format, self._argument = _split(output, values.text("template"))
         if self.format not in formats and self.format:
             raise unknown_format(values.text("output"), formats)
-        self._typed = typed
+        self._typed, self._ordered = typed, typed or ordered
         self._managed = bool(values["show-managed-fields"])
         self._allow_missing = bool(values["allow-missing-template-keys"])
         self._count = 0
@@ -70,7 +80,7 @@ class ObjectPrinter:
             case "json":
                 from sampan.cli.printers.json_text import to_json
 
-                return to_json(self._in_order(obj), ordered=self._typed)
+                return to_json(self._in_order(obj), ordered=self._ordered)
             case "yaml":
                 from sampan.cli.printers.yaml_text import to_yaml
 
@@ -80,11 +90,23 @@ class ObjectPrinter:
             case "kyaml":
                 from sampan.cli.printers.kyaml_text import to_kyaml
 
-                return to_kyaml(self._in_order(obj), ordered=self._typed)
+                return to_kyaml(self._in_order(obj), ordered=self._ordered)
             case "jsonpath" | "jsonpath-file" | "jsonpath-as-json":
                 return self._jsonpath(obj)
             case _:
                 return self._go_template(obj)
+
+    def event_text(self, event: str, obj: Obj, label: str) -> str:
+        """What a watch told, with its type; JSON on one line."""
+        if self.format == "name":
+            return self.text(obj, label)
+        if not self._managed and self.format in ("json", "yaml", "kyaml"):
+            obj = without_managed_fields(obj)
+        if self.format == "json":
+            from sampan.cli.printers.json_text import compact
+
+            return f'{{"type":"{event}","object":{compact(obj, ordered=False)}}}\n'
+        return self.text({"type": event, "object": obj})
 
     def _in_order(self, obj: Obj) -> Obj:
         if not self._typed:
@@ -98,37 +120,58 @@ class ObjectPrinter:
 
         if self._template is None:
             text = self._argument
-            if self.format == "jsonpath-file":
-                text = read_template(text)
             if not text:
                 raise CliError("template format specified but no template given")
+            if self.format == "jsonpath-file":
+                text = read_template(text)
             try:
                 self._template = jsonpath.Template(text, allow_missing=self._allow_missing)
             except jsonpath.JsonPathError as error:
                 raise CliError(f"error parsing jsonpath {text}, {error}") from error
         try:
             if self.format == "jsonpath-as-json":
-                import json
-
-                values = self._template.values(obj)
-                return json.dumps(values, indent=4, ensure_ascii=False, sort_keys=True) + "\n"
+                return str(self._template.as_json(obj))
             return str(self._template.render(obj))
         except jsonpath.JsonPathError as error:
             raise CliError(_template_failure(self._template.text, str(error), obj)) from error
 
     def _go_template(self, obj: Obj) -> str:
-        from sampan.cli.printers import go_template
+        from sampan.cli.printers.go_template.execution import Template
+        from sampan.cli.printers.go_template.parser import TemplateError
 
         if self._template is None:
             text = self._argument
-            if self.format in ("go-template-file", "templatefile"):
-                text = read_template(text)
             if not text:
                 raise CliError("template format specified but no template given")
-            self._template = go_template.Template(text, allow_missing=self._allow_missing)
-        if not self._managed:
-            obj = without_managed_fields(obj)
-        return str(self._template.render(obj))
+            if self.format in ("go-template-file", "templatefile"):
+                text = read_template(text)
+            try:
+                self._template = text, Template(text, allow_missing=self._allow_missing)
+            except TemplateError as error:
+                raise CliError(f"error parsing template {text}, {error}") from error
+        text, template = self._template
+        written, why = template.execute(obj)
+        if why:
+            raise TemplateFailure(text, why, written, self._in_order(obj), ordered=self._ordered)
+        return str(written)
+
+
+class TemplateFailure(CliError):
+    """A Go template that failed; what it wrote, and all there is to know, goes to standard output:
+    easier to look at there."""
+
+    def __init__(self, text: str, why: str, written: str, obj: Obj, *, ordered: bool) -> None:
+        from sampan.cli.printers.go_template.quoting import quoted
+        from sampan.cli.printers.go_template.values import data_of, text_of
+        from sampan.cli.printers.json_text import compact
+
+        super().__init__(f"error executing template {quoted(text)}: {why}")
+        self.output = (
+            f"{written}Error executing template: {why}. Printing more information for debugging "
+            f"the template:\n\ttemplate was:\n\t\t{text}\n\traw data was:\n"
+            f"\t\t{compact(obj, ordered=ordered)}\n"
+            f"\tobject given to template engine was:\n\t\t{text_of(data_of(obj))}\n\n"
+        )
 
 
 def _split(output: str, template: str) -> tuple[str, str]:

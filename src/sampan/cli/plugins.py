@@ -41,13 +41,14 @@ def _find(path: str, name: str) -> str:
 
 def _ran(session: Session, program: str, words: list[str]) -> int:
     session.io.stdout.flush()
+    environment = session.io.environment
+    if session.found_kubeconfig:
+        environment = {**environment, "KUBECONFIG": session.found_kubeconfig}
     try:
         session.io.stdout.fileno()
     except (OSError, AttributeError, ValueError):
-        done = subprocess.run(
-            [program, *words], env=session.io.environment, capture_output=True, text=True
-        )
+        done = subprocess.run([program, *words], env=environment, capture_output=True, text=True)
         session.write(done.stdout)
         session.io.stderr.write(done.stderr)
         return done.returncode
-    return subprocess.run([program, *words], env=session.io.environment).returncode
+    return subprocess.run([program, *words], env=environment).returncode

@@ -18,7 +18,7 @@ from sampan.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from sampan.cli.objects.discovery import Discovery
-    from sampan.client.blocking import BlockingClient
+    from sampan.client.blocking import BlockingClient, NoAnswer
     from sampan.client.kubeconfig import Connection, Kubeconfig
 
 GLOBAL_FLAGS = (
@@ -66,6 +66,7 @@ USER_RIVALS = {
     "client-key": "client-key-data",
     "token": "tokenFile",
 }
+IDENTITY_FLAGS = ("token", "username", "password", "client-certificate", "client-key")
 _GLOBALS = {flag.name: flag for flag in GLOBAL_FLAGS}
 
 
@@ -128,14 +129,21 @@ class NoContext(Plain):
 
 
 class Session:
-    def __init__(self, program: str, path: str, io: Io, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        program: str,
+        path: str,
+        io: Io,
+        clock: Clock | None = None,
+        found_kubeconfig: str = "",
+    ) -> None:
         self.program, self.path, self.io = program, path, io
+        self._found_kubeconfig = found_kubeconfig  # of a cluster on this machine; nobody named it
         self.clock: Clock = clock or SystemClock()
         self.values: Values = Values(())
         self.words: list[str] = []  # the command line as it was given
         self.more_verbs: tuple[str, ...] = ()
         self.warnings: list[str] = []
-        self.pending_warning = ""  # said with the first object that it is about
         self._kubeconfig: Kubeconfig | None = None
         self._connection: Connection | None = None
         self._api: BlockingClient | None = None
@@ -171,6 +179,16 @@ class Session:
         stamp = f"{moment[5:7]}{moment[8:10]} {moment[11:19]}.000000"
         self.complain(f"{level}{stamp} {os.getpid():7d} {where}] {text}")
 
+    def unreachable(self, error: "NoAnswer", times: int) -> None:
+        """What kubectl's log says, each time that it asks in vain what the server serves. Whoever
+        calls us by our own name is told once, at the end."""
+        if self.program != "kubectl":
+            return
+        why = error.text_for("GET", "/api?timeout=32s").replace('"', '\\"')
+        text = f'"Unhandled Error" err="couldn\'t get current server API group list: {why}"'
+        for _ in range(times):
+            self.klog("E", "memcache.go:265", text)
+
     # --- who and where
 
     @property
@@ -180,11 +198,19 @@ class Session:
 
             try:
                 self._kubeconfig = kubeconfig.load(
-                    str(self.shared("kubeconfig")), self.io.environment, self.io.home
+                    str(self.shared("kubeconfig")) or self.found_kubeconfig,
+                    self.io.environment,
+                    self.io.home,
                 )
             except kubeconfig.KubeconfigError as error:
                 raise CliError(str(error)) from error
         return self._kubeconfig
+
+    @property
+    def found_kubeconfig(self) -> str:
+        """Of a cluster that nobody named; empty where a flag says which one is meant."""
+        is_named = self.shared("kubeconfig") or self.shared("server")
+        return "" if is_named else self._found_kubeconfig
 
     @property
     def connection(self) -> "Connection":
@@ -266,26 +292,35 @@ class Session:
 
     def _entries(self) -> tuple[dict[str, Any], dict[str, Any], str]:
         """Cluster and user of the context, with the flags over them."""
-        config = self.kubeconfig
         context = self._context_entry()
-        cluster_name = self.shared("cluster") or context.get("cluster") or ""
-        user_name = self.shared("user") or context.get("user") or ""
-        if self.shared("cluster") and cluster_name not in config.clusters:
-            raise CliError(f'no server found for cluster "{cluster_name}"')
-        if self.shared("user") and user_name not in config.users:
-            raise CliError(f'auth info "{user_name}" does not exist')
-        cluster = dict(config.clusters.get(cluster_name) or {})
-        user = dict(config.users.get(user_name) or {})
+        cluster = self._cluster_entry(self.shared("cluster") or context.get("cluster") or "")
+        user = self._user_entry(self.shared("user") or context.get("user") or "")
+        return cluster, user, self.shared("namespace") or context.get("namespace") or "default"
+
+    def _cluster_entry(self, name: str) -> dict[str, Any]:
+        config = self.kubeconfig
+        if self.shared("cluster") and name not in config.clusters:
+            raise CliError(f'no server found for cluster "{name}"')
+        cluster = dict(config.clusters.get(name) or {})
         self._override(cluster, ("server", "tls-server-name", "certificate-authority"))
-        self._override(user, ("token", "username", "password", "client-certificate", "client-key"))
         self._drop_rivals(cluster, CLUSTER_RIVALS)
-        self._drop_rivals(user, USER_RIVALS)
         self._set_insecure(cluster)
-        self._impersonate(user)
         cluster.setdefault("server", "http://localhost:8080")
         if "://" not in cluster["server"]:
             cluster["server"] = "http://" + cluster["server"]
-        return cluster, user, self.shared("namespace") or context.get("namespace") or "default"
+        return cluster
+
+    def _user_entry(self, name: str) -> dict[str, Any]:
+        config = self.kubeconfig
+        if self.shared("user") and name not in config.users:
+            raise CliError(f'auth info "{name}" does not exist')
+        user = dict(config.users.get(name) or {})
+        if self.found_kubeconfig and any(self.shared(flag) for flag in IDENTITY_FLAGS):
+            user = {}  # the administrator of a cluster that was found never speaks beside a token
+        self._override(user, IDENTITY_FLAGS)
+        self._drop_rivals(user, USER_RIVALS)
+        self._impersonate(user)
+        return user
 
     def _override(self, entry: dict[str, Any], names: tuple[str, ...]) -> None:
         for name in names:

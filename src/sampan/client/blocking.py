@@ -17,6 +17,7 @@ from sampan.api.objects import Obj
 from sampan.client import json_bytes
 from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import tls
+from sampan.core.digits import is_digits
 from sampan.core.http import blocking
 from sampan.core.http.blocking import Answer, HttpFailure, Stream
 
@@ -32,9 +33,21 @@ _IS_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch  # what a query has as it 
 class NoAnswer(ConnectionError):
     """The server cannot be reached; `refused` when nobody listens there."""
 
-    def __init__(self, server: str, why: str, *, refused: bool = False) -> None:
+    def __init__(
+        self, server: str, why: str, *, refused: bool = False, request: tuple[str, str] = ("", "")
+    ) -> None:
         super().__init__(why)
         self.server, self.why, self.refused = server, why, refused
+        self._request = request
+
+    @property
+    def go_text(self) -> str:
+        """As Go's client says it: what was asked, and what came of it."""
+        method, target = self._request
+        return self.text_for(method, target)
+
+    def text_for(self, method: str, target: str) -> str:
+        return f'{method.capitalize()} "{self.server}{target}": {self.why}'
 
 
 class BlockingClient:
@@ -88,8 +101,10 @@ class BlockingClient:
         body: Any = None,
         content_type: str = JSON,
         accept: str = JSON,
+        raw: bool = False,
     ) -> Answer:
-        """The whole answer of a request that succeeded; else the ApiError that it stands for."""
+        """The whole answer of a request that succeeded; else the ApiError that it stands for.
+        `raw`: it is for a path, whatever that may be."""
         target = with_query(path, query)
         if body is not None and not isinstance(body, bytes):
             body = json_bytes.dumps(body)
@@ -99,15 +114,15 @@ class BlockingClient:
             try:
                 answer = self._http.request(method, target, headers, content)
             except HttpFailure as error:
-                raise self._no_answer(error) from error
+                raise self._no_answer(error, (method, target)) from error
             self._warn(answer.warnings)
             if answer.status < 400:
                 return answer
             pause = answer.headers.get("retry-after", "")
-            if attempt == RETRIES or not pause.isdigit() or answer.status not in (429, 503):
+            if attempt == RETRIES or not is_digits(pause) or answer.status not in (429, 503):
                 break
             time.sleep(min(float(pause), 60.0))
-        raise failure_of(answer.status, answer.body)
+        raise failure_of(answer.status, answer.body, "" if raw else method, target)
 
     def stream(self, path: str, query: Query | None = None, *, accept: str = JSON) -> Stream:
         target = with_query(path, query)
@@ -190,14 +205,14 @@ class BlockingClient:
             headers.append(("content-type", content_type))
         return headers
 
-    def _no_answer(self, error: HttpFailure) -> NoAnswer:
+    def _no_answer(self, error: HttpFailure, request: tuple[str, str] = ("", "")) -> NoAnswer:
         why = str(error)
         # After the handshake a server that does not take our certificate only closes: as an end, a
         # reset or an alert, whichever comes first.
         is_closed = any(text in why.lower() for text in ("eof", "reset", "broken pipe", "alert"))
         if is_closed and self.connection.pair is not None:
             why += " (it may refuse our certificate: of another cluster, or expired?)"
-        return NoAnswer(self.server, why, refused=error.refused)
+        return NoAnswer(self.server, why, refused=error.refused, request=request)
 
     def _context(self) -> Any:
         try:
@@ -260,7 +275,7 @@ def identity_headers(connection: Connection) -> list[tuple[str, str]]:
     return headers
 
 
-def failure_of(code: int, body: bytes) -> ApiError:
+def failure_of(code: int, body: bytes, method: str = "", target: str = "") -> ApiError:
     try:
         value: Any = json_bytes.loads(body)
     except ValueError:
@@ -269,10 +284,10 @@ def failure_of(code: int, body: bytes) -> ApiError:
         error = from_status(value, code)
         error.reason = value.get("reason") or ""
         return error
-    text = body[:1000].decode(errors="replace").strip()
-    if code == 404:
-        text = "the server could not find the requested resource"
-    return from_status({"message": text or f"the server answered {code}"}, code)
+    from sampan.api import bare_answers
+
+    text = body[:2048].decode(errors="replace").strip()
+    return bare_answers.error_of(code, text, method, target)
 
 
 def _unquote(text: str) -> str:

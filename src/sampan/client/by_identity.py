@@ -1,33 +1,52 @@
-"""What was worked out for a value that many objects share: looked up by which value it is.
+"""Results by identity: a memo of functions whose argument many objects share.
 
-Job: remember one result for each of the newest values that were asked about. Pure.
-Invariant: only of what a cache handed out, which nobody changes any more.
+Job: a decorator, as functools.lru_cache, that looks its first argument up by which object it is.
+Invariant: only for what a cache handed out, which nobody changes any more.
 Invariant: what is remembered is bounded, and keeps its value, so that no other has its identity.
-Owner: whoever made it.
 """
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
+
+from sampan.core.bounded import FlushedMemo
 
 K = TypeVar("K")
+U = TypeVar("U")
 V = TypeVar("V")
 
 
-class ByIdentity(Generic[K, V]):
+def by_identity(most: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
     """Pods of one template have one list of containers between them. To compare it with that of
     another pod would cost as much as most answers about it."""
 
-    __slots__ = ("_known", "_most")
+    def decorate(function: Callable[[K], V]) -> Callable[[K], V]:
+        memo: FlushedMemo[int, tuple[K, V]] = FlushedMemo(most)
+        find = memo.known.get
 
-    def __init__(self, most: int = 1024) -> None:
-        self._most = most
-        self._known: dict[int, tuple[K, V]] = {}
+        def remembered(about: K) -> V:
+            found = find(id(about))
+            if found is None:
+                found = memo.keep(id(about), (about, function(about)))
+            return found[1]
 
-    def get(self, about: K) -> V | None:
-        found = self._known.get(id(about))
-        return None if found is None else found[1]
+        return remembered
 
-    def keep(self, about: K, value: V) -> V:
-        if len(self._known) >= self._most:
-            self._known.clear()
-        self._known[id(about)] = (about, value)
-        return value
+    return decorate
+
+
+def by_identity_and(most: int) -> Callable[[Callable[[K, U], V]], Callable[[K, U], V]]:
+    """Likewise, with a second argument that is compared."""
+
+    def decorate(function: Callable[[K, U], V]) -> Callable[[K, U], V]:
+        memo: FlushedMemo[tuple[int, U], tuple[K, V]] = FlushedMemo(most)
+        find = memo.known.get
+
+        def remembered(about: K, further: U) -> V:
+            found = find((id(about), further))
+            if found is None:
+                found = memo.keep((id(about), further), (about, function(about, further)))
+            return found[1]
+
+        return remembered
+
+    return decorate

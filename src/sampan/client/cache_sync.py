@@ -1,4 +1,4 @@
-"""Waiting for caches: for what a part needs, however long it takes; for the rest a while.
+"""Waiting for informers' caches to sync: for required ones without end, for others a while.
 
 Job: return when a part may begin; say once which kind it waits for, and that it waits no longer.
 Invariant: every kind that is needed is whole in its cache; a kind that the server refuses, lacks or
@@ -34,7 +34,7 @@ async def caches_of(who: str, needed: Iterable[Informer], optional: Iterable[Inf
         if not informer.is_synced():
             _say("waiting for a kind that is needed", who, informer)
             await informer.synced()
-            log.info("the kind is there", part=who, kind=informer.resource.group_resource)
+            log.info("required kind is there", part=who, kind=informer.resource.group_resource)
 
 
 def _say(sentence: str, who: str, informer: Informer) -> None:

@@ -5,7 +5,8 @@ Invariant: what get, list and watch return is read-only: in one process it is sh
     server's watch cache. `copy_of` before a change.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from sampan.api.objects import Obj
@@ -41,6 +42,7 @@ class Preconditions:
 
 
 WHOLE, NO_PRECONDITIONS = Page(), Preconditions()
+NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,15 @@ class WatchEvent:
 
 class Client(Protocol):
     async def get(
-        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
-    ) -> Obj: ...
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        subresource: str = "",
+        parameters: Mapping[str, str] = NO_PARAMETERS,
+    ) -> Obj:
+        """`parameters`: of a query that an aggregated server understands."""
 
     async def list(
         self,

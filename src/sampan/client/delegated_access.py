@@ -1,4 +1,4 @@
-"""Who calls a server that is not the API server, and what they may: as the API says.
+"""Delegated authentication and authorization: TokenReview and SubjectAccessReview, remembered.
 
 Job: a request → its caller, by certificate or token; a caller and a wish → yes or no.
 Invariant: nobody is anybody whom neither the authority of the certificates nor the API vouched for.
@@ -7,13 +7,13 @@ Owner: the server that asks.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Generic, Literal, TypeVar
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource, by_plural
 from sampan.client.contract import Client
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Request
@@ -53,7 +53,7 @@ class _Fresh(Generic[T]):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._answers: OrderedDict[object, tuple[float, T]] = OrderedDict()
+        self._answers: Recent[object, tuple[float, T]] = Recent(_REMEMBERED)
 
     def get(self, key: object) -> T | None:
         until, answer = self._answers.get(key, (0.0, None))
@@ -61,9 +61,6 @@ class _Fresh(Generic[T]):
 
     def keep(self, key: object, answer: T, seconds: float) -> T:
         self._answers[key] = (self._clock.monotonic() + seconds, answer)
-        self._answers.move_to_end(key)
-        if len(self._answers) > _REMEMBERED:
-            self._answers.popitem(last=False)
         return answer
 
 

@@ -7,11 +7,11 @@ Invariant: one object of one source gets at most BURST events at once, then one 
 Owner: one EventRecorder.
 """
 
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TypeVar
 
 from sampan.api.objects import Obj
+from sampan.core.bounded import Recent
 from sampan.core.fast_dataclass import dataclass
 
 REMEMBERED = 4096
@@ -52,11 +52,11 @@ class _Bucket:
     filled_at: float
 
 
-class Correlator:
+class EventCorrelator:
     def __init__(self) -> None:
-        self._similar: OrderedDict[Key, _Similar] = OrderedDict()
-        self._written: OrderedDict[Key, _Written] = OrderedDict()
-        self._buckets: OrderedDict[Key, _Bucket] = OrderedDict()
+        self._similar: Recent[Key, _Similar] = Recent(REMEMBERED)
+        self._written: Recent[Key, _Written] = Recent(REMEMBERED)
+        self._buckets: Recent[Key, _Bucket] = Recent(REMEMBERED)
 
     def correlate(self, event: Obj, now: float) -> Write | None:
         """None where the event is spam. `event` is not changed."""
@@ -68,7 +68,7 @@ class Correlator:
         """What the server has now: the next one of its kind counts from here."""
         meta = event["metadata"]
         written = _Written(event.get("count") or 1, event["firstTimestamp"], meta["name"])
-        _remember(self._written, key, written)
+        self._written[key] = written
 
     def _aggregate(self, event: Obj, now: float) -> tuple[Key, str]:
         message: str = event["message"]
@@ -78,11 +78,11 @@ class Correlator:
             known = _Similar(frozenset(), now)
         known = _Similar(known.messages | {message}, now)
         if len(known.messages) < SIMILAR_EVENTS:
-            _remember(self._similar, full, known)
+            self._similar[full] = known
             return (*full, message), message
         # As upstream: drop one, so that the set stays at the limit while the burst goes on.
         kept = frozenset(list(known.messages)[: SIMILAR_EVENTS - 1])
-        _remember(self._similar, full, replace(known, messages=kept))
+        self._similar[full] = replace(known, messages=kept)
         return full, COMBINED + message
 
     def _count(self, event: Obj, key: Key) -> Obj:
@@ -102,7 +102,7 @@ class Correlator:
         bucket = self._buckets.get(source) or _Bucket(float(BURST), now)
         tokens = min(float(BURST), bucket.tokens + (now - bucket.filled_at) / REFILL_SECONDS)
         allowed = tokens >= 1.0
-        _remember(self._buckets, source, _Bucket(tokens - 1.0 if allowed else tokens, now))
+        self._buckets[source] = _Bucket(tokens - 1.0 if allowed else tokens, now)
         return allowed
 
 
@@ -118,10 +118,3 @@ def _source_key(event: Obj) -> Key:
         about.get("uid", ""),
         about.get("apiVersion", ""),
     )
-
-
-def _remember(memory: OrderedDict[Key, V], key: Key, value: V) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > REMEMBERED:
-        memory.popitem(last=False)

@@ -26,7 +26,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, meta_of, time_text
 from sampan.api.resources import EVENTS
 from sampan.client.contract import Client
-from sampan.client.event_correlation import Correlator, Write
+from sampan.client.event_correlation import EventCorrelator, Write
 from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.clock import Clock
 from sampan.core.flag import Flag
@@ -83,8 +83,8 @@ class EventRecorder:
         self.begin: Callable[[], None] | None = None  # called with the first one: `run` is needed
 
     @cached_property
-    def _correlator(self) -> Correlator:
-        return Correlator()
+    def _correlator(self) -> EventCorrelator:
+        return EventCorrelator()
 
     def record(
         self,
@@ -185,7 +185,7 @@ class EventRecorder:
     def _event(
         self,
         about: Obj,
-        type: str,  # noqa: A002
+        type: str,  # noqa: A002  # as the Event has it
         reason: str,
         message: str,
         annotations: dict[str, str] | None,

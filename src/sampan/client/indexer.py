@@ -27,6 +27,10 @@ from sampan.api.rules.aspects import (
     touched,
 )
 from sampan.api.rules.tally import Tally, TallyFunction
+from sampan.core.log import get_logger
+from sampan.core.tasks import isolated
+
+log = get_logger(__name__)
 
 IndexFunction = Callable[[Obj], Iterable[str]]
 # What a change replaced and what is there now; None where there was, or is, nothing. And which
@@ -135,7 +139,7 @@ class Cache:
             return
         index = self._indices[name] = _Index(function)
         for key, obj in self._objects.items():
-            index.put(key, obj)
+            _put(index, key, obj)
 
     def add_tally(self, name: str, function: TallyFunction) -> None:
         """As an index: the same one may be asked for again."""
@@ -145,7 +149,7 @@ class Cache:
             return
         tally = self._tallies[name] = Tally(function)
         for key, obj in self._objects.items():
-            tally.put(key, obj)
+            _put(tally, key, obj)
 
     def compare(self) -> None:
         """From now on it is looked what a change touches. That is worth its while where many ask:
@@ -192,11 +196,19 @@ class Cache:
         if self._indices:
             for index in self._indices.values():
                 if touches & index.aspects:
-                    index.put(key, new)
+                    _put(index, key, new)
         if self._tallies:
             for tally in self._tallies.values():
                 if touches & tally.aspects:
-                    tally.put(key, new)
+                    _put(tally, key, new)
+
+
+def _put(view: _Index | Tally, key: str, new: Obj | None) -> None:
+    """An object that the function of one index fails at is not there for that one; it is for
+    everybody else."""
+    if not isolated("index function failed", view.put, key, new):
+        log.warning("an object is passed over", key=key)
+        view.put(key, None)
 
 
 def _same(old: Obj | None, new: Obj) -> bool:

@@ -13,14 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, key_of
 from sampan.api.resources import Resource
 from sampan.api.rules.aspects import ANOTHER, ANYTHING, Interest, controller_kind
 from sampan.client.contract import Client
 from sampan.client.indexer import Cache, Difference, IndexFunction
 from sampan.client.reflector import Change, Delete, Put, Reflector, Selection
 from sampan.core.clock import Clock
-from sampan.core.tasks import Tasks
+from sampan.core.log import get_logger
+from sampan.core.tasks import Tasks, isolated
+
+log = get_logger(__name__)
 
 Listener = Callable[[Obj | None, Obj | None], None]
 IN_ANYTHING = Interest()
@@ -65,14 +68,14 @@ class Informer:
         return self._synced.is_set()
 
     def on_change(self, listener: Listener, interest: Interest = IN_ANYTHING) -> None:
-        """`listener(old, new)`, called synchronously; it must be quick and must not fail. Of what
+        """`listener(old, new)`, called synchronously; it must be quick. Of what
         it is not interested in, it may hear or not."""
         self._listeners[listener] = interest
         self._weigh_interests()
         if self._first is not None:
             return  # it hears of the first list with the others
         for obj in list(self.cache.all()):
-            listener(None, obj)
+            _call(listener, None, obj)
 
     def at_next_change(self, told: Callable[[], None]) -> None:
         """Called once, when the listeners have heard of the next change, whatever it touches."""
@@ -125,7 +128,7 @@ class Informer:
             still = [listener for listener in listeners if listener in self._listeners]
             for old, new, _ in differences[first : first + PART]:
                 for listener in still:
-                    listener(old, new)
+                    _call(listener, old, new)
         if differences:
             self._tell_waiting()
         again = self._synced.is_set()
@@ -158,7 +161,7 @@ class Informer:
                     if interest.is_met(touches, kind)
                 ]
             for listener in concerned:
-                listener(old, new)
+                _call(listener, old, new)
             if self._once:
                 self._tell_waiting()
 
@@ -173,6 +176,13 @@ class Informer:
         self._controllers = frozenset(item.controller for item in interests) - {ANOTHER}
         if any(item.aspects not in (0, ANYTHING) for item in interests):
             self.cache.compare()
+
+
+def _call(listener: Listener, old: Obj | None, new: Obj | None) -> None:
+    """What one listener makes of one object stops neither the others nor the objects to come."""
+    if not isolated("event handler failed", listener, old, new):
+        obj = new if new is not None else old or {}
+        log.warning("an object is passed over", kind=obj.get("kind"), key=key_of(obj))
 
 
 class Informers:

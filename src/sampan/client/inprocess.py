@@ -5,7 +5,7 @@ Invariant: what it returns is the server's own, read-only; what it is given is n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from sampan.api import convert
@@ -13,6 +13,7 @@ from sampan.api.calls import Answer, Call, Event, ListAnswer, Options
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.client.contract import (
+    NO_PARAMETERS,
     NO_PRECONDITIONS,
     WHOLE,
     Listed,
@@ -57,9 +58,20 @@ class InProcessClient:
         self._manager = field_manager
 
     async def get(
-        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        subresource: str = "",
+        parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> Obj:
-        return await self._object(Call("get", resource, namespace, name, subresource))
+        if not parameters:
+            return await self._object(Call("get", resource, namespace, name, subresource))
+        options = Options(parameters=tuple(parameters.items()))
+        return await self._object(
+            Call("get", resource, namespace, name, subresource, options=options)
+        )
 
     async def list(
         self,

@@ -2,6 +2,7 @@
 
 Job: find, merge and read kubeconfig files as kubectl does; turn one context into a Connection.
 Invariant: of several files the first one that sets a thing wins; paths are relative to their file.
+Invariant: a file is what client-go takes for one: what it refuses is refused, in its words.
 Invariant: what we cannot do (auth providers) is refused with its name, never ignored.
 """
 
@@ -13,10 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from sampan.api.objects import Obj
-from sampan.client import plain_yaml
+from sampan.client import kubeconfig_types, plain_yaml
+from sampan.client.kubeconfig_types import SECTIONS
 from sampan.core.fast_dataclass import dataclass
 
-SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 # Fields that name files, by section.
 _PATHS = {
     "clusters": ("certificate-authority",),
@@ -118,52 +119,62 @@ class Kubeconfig:
 
 def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubeconfig:
     """From `explicit_path`, else every file in $KUBECONFIG merged, else ~/.kube/config."""
+    paths = precedence(explicit_path, environment, home)
+    return _merge(documents_of(paths, must_exist=bool(explicit_path)), environment)
+
+
+def precedence(explicit_path: str, environment: Mapping[str, str], home: str) -> list[str]:
+    """The files that count, the first of them most."""
     if explicit_path:
-        return _merge([_read(explicit_path, must_exist=True)], environment)
-    listed = environment.get("KUBECONFIG", "")
-    paths = [part for part in listed.split(os.pathsep) if part]
-    if not paths:
-        paths = [os.path.join(home, ".kube", "config")]
-    return _merge([_read(path, must_exist=False) for path in paths], environment)
+        return [explicit_path]
+    listed = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return list(dict.fromkeys(listed)) or [os.path.join(home, ".kube", "config")]
 
 
-def _read(path: str, *, must_exist: bool) -> tuple[str, Obj] | None:
-    if not os.path.exists(path):
-        if must_exist:
-            raise KubeconfigError(f"{path}: no such file")
-        return None
-    return path, document_of(path)
+def documents_of(paths: list[str], *, must_exist: bool = False) -> list[tuple[str, Obj]]:
+    """Of the files that are there, typed. Raises KubeconfigError, naming every bad one."""
+    found, complaints = [], []
+    for path in paths:
+        try:
+            found.append((path, document_of(path)))
+        except FileNotFoundError as error:
+            if must_exist:
+                raise KubeconfigError(f"stat {path}: no such file or directory") from error
+        except KubeconfigError as error:
+            complaints.append(f'error loading config file "{path}": {error}')
+    if complaints:
+        text = ", ".join(complaints)
+        raise KubeconfigError(text if len(complaints) == 1 else f"[{text}]")
+    return found
 
 
 def document_of(path: str) -> Obj:
-    """Of one file. Raises KubeconfigError."""
+    """Of one file. Raises KubeconfigError, and FileNotFoundError."""
     try:
         content = _content(path)
+    except FileNotFoundError:
+        raise
     except OSError as error:
-        raise KubeconfigError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        verb = "read" if isinstance(error, IsADirectoryError) else "open"
+        why = f"{verb} {path}: {(error.strerror or str(error)).lower()}"
+        raise KubeconfigError(why) from error
     try:
         document = plain_yaml.read(content.decode())
     except (plain_yaml.Unusual, UnicodeDecodeError):
-        document = _any_yaml(path, content)
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise KubeconfigError(f"{path}: not a kubeconfig: the top is not a mapping")
-    kind = document.get("kind", "Config")
-    if kind != "Config":
-        raise KubeconfigError(f"{path}: not a kubeconfig: kind is {kind}")
-    return document
+        document = _any_yaml(content)
+    try:
+        return kubeconfig_types.decoded(document)
+    except kubeconfig_types.TypeMismatch as error:
+        raise KubeconfigError(str(error)) from error
 
 
-def _any_yaml(path: str, content: bytes) -> Any:
-    import yaml
+def _any_yaml(content: bytes) -> Any:
+    from sampan.api import strict_yaml
 
     try:
-        return yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        where = f"line {mark.line + 1}: {problem}" if mark is not None else str(error)
-        raise KubeconfigError(f"{path}: it is no YAML: {where}") from error
+        return strict_yaml.first_document(content)
+    except ValueError as error:
+        raise KubeconfigError(str(error)) from error
 
 
 def _content(path: str) -> bytes:
@@ -171,30 +182,19 @@ def _content(path: str) -> bytes:
         return file.read()
 
 
-def _merge(read: list[tuple[str, Obj] | None], environment: Mapping[str, str]) -> Kubeconfig:
-    found = [item for item in read if item is not None]
+def _merge(found: list[tuple[str, Obj]], environment: Mapping[str, str]) -> Kubeconfig:
     sections: dict[str, dict[str, Obj]] = {section: {} for section in SECTIONS}
     current = ""
     for path, document in found:
         current = current or document.get("current-context") or ""
         for section, inner in SECTIONS.items():
-            for entry in _entries(path, document, section):
+            for entry in document.get(section) or []:
                 value = _with_absolute_paths(entry.get(inner) or {}, _PATHS[section], path)
-                sections[section].setdefault(entry["name"], value)
+                sections[section].setdefault(str(entry.get("name") or ""), value)
     files = tuple(path for path, _ in found)
     return Kubeconfig(
         sections["clusters"], sections["users"], sections["contexts"], current, files, environment
     )
-
-
-def _entries(path: str, document: Obj, section: str) -> list[Obj]:
-    entries = document.get(section) or []
-    if not isinstance(entries, list):
-        raise KubeconfigError(f"{path}: {section} is not a list")
-    for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise KubeconfigError(f"{path}: an entry of {section} has no name")
-    return entries
 
 
 def _with_absolute_paths(entry: Obj, fields: tuple[str, ...], path: str) -> Obj:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.client import kubeconfig, plain_yaml
-from sampan.client.kubeconfig import SECTIONS, Connection, KubeconfigError, document_of
+from sampan.client.kubeconfig import Connection, KubeconfigError, document_of
+from sampan.client.kubeconfig_types import SECTIONS
 
 
 def default_path(environment: Mapping[str, str], home: str) -> Path:
@@ -29,7 +30,7 @@ def write_kubeconfig(
     current one, as it becomes where there is none."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone_in(path.parent):
+    with alone_in(path.parent):
         _write_context(path, connection, name, use=use)
 
 
@@ -54,7 +55,7 @@ def _write_context(path: Path, connection: Connection, name: str, *, use: bool) 
     written.setdefault("preferences", {})
     if written == document:
         return  # as it is after every start on the same port
-    _write_whole(path, _text(written))
+    write_whole(path, _text(written))
 
 
 def current_context(path: Path) -> str:
@@ -82,7 +83,7 @@ def remove_context(path: Path, name: str, before: str = "") -> bool:
     current one, `before` is again, if that is still there."""
     if not path.exists():
         return False
-    with _alone_in(path.parent):
+    with alone_in(path.parent):
         return _remove_context(path, name, before)
 
 
@@ -97,12 +98,12 @@ def _remove_context(path: Path, name: str, before: str) -> bool:
     if document.get("current-context") == name:
         left = [entry.get("name") for entry in document["contexts"]]
         document["current-context"] = before if before in left else ""
-    _write_whole(path, _text(document))
+    write_whole(path, _text(document))
     return True
 
 
 @contextmanager
-def _alone_in(directory: Path) -> Iterator[None]:
+def alone_in(directory: Path) -> Iterator[None]:
     """Two clusters that start at once both change the file: one after the other, by a lock on its
     directory, which leaves nothing behind."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -131,8 +132,10 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    """Under another name first: a reader sees the old file or the new one, never half of it."""
+def write_whole(path: Path, data: bytes) -> None:
+    """Under another name first: a reader sees the old file or the new one, never half of it. What
+    links point to is written, and the links stay."""
+    path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)  # of a process that ended in the middle, or somebody's trap
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -13,24 +13,24 @@ from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
 from sampan.api.rules import aspects
 from sampan.api.rules.aspects import looks_at
 from sampan.api.rules.selectors import LabelSelector
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity_and
 from sampan.client.indexer import Cache
 
-# Labels that pods of a template share, and those that a change has left as they were.
-_KNOWN: ByIdentity[dict[str, str], tuple[str, tuple[str, ...]]] = ByIdentity(4096)
 LABELS, ORPHANS, SELECTOR = "labels", "orphans", "selector"  # names of the indices
 
 
 @looks_at(aspects.LABELS)
 def by_labels(obj: Obj) -> Iterable[str]:
     """Its namespace, and each of its labels in there."""
-    namespace, labels = namespace_of(obj), labels_of(obj)
-    known = _KNOWN.get(labels)
-    if known is None or known[0] != namespace:
-        # The same few texts for thousands of objects.
-        pairs = [sys.intern(_value(namespace, *label)) for label in labels.items()]
-        known = _KNOWN.keep(labels, (namespace, (sys.intern(f"{namespace}/"), *pairs)))
-    return known[1]
+    return _pairs(labels_of(obj), namespace_of(obj))
+
+
+@by_identity_and(4096)
+def _pairs(labels: dict[str, str], namespace: str) -> tuple[str, ...]:
+    """Of labels that pods of a template share, and those that a change has left as they were: the
+    same few texts for thousands of objects."""
+    pairs = [sys.intern(_value(namespace, *label)) for label in labels.items()]
+    return sys.intern(f"{namespace}/"), *pairs
 
 
 @looks_at(aspects.LABELS | aspects.OWNERS)

@@ -5,7 +5,7 @@ Invariant: who did not renew within `renew_deadline_seconds` stops leading befor
     take over (`renew_deadline_seconds` < `lease_seconds`).
 Invariant: a foreign holder is judged by when *we* saw its last change, on our own clock: clocks of
     machines differ.
-Owner: one Elector per process and lease.
+Owner: one LeaderElector per process and lease.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ def released_spec(spec: Obj, wall: float) -> Obj:
     }
 
 
-class Elector:
+class LeaderElector:
     def __init__(
         self, client: Client, settings: LeaseSettings, *, clock: Clock, rng: random.Random
     ) -> None:
@@ -137,7 +137,7 @@ class Elector:
                         renewed = began
             except TimeoutError:
                 break
-        log.warning("the lease was lost", lease=self._settings.name)
+        log.warning("leader election lost", lease=self._settings.name)
 
     async def _try_renew(self) -> bool:
         try:
@@ -146,7 +146,7 @@ class Elector:
         except (AlreadyExists, Conflict):
             return False  # somebody else was faster
         except ApiError as error:
-            log.warning("lease cannot be had", lease=self._settings.name, error=error)
+            log.warning("failed to acquire lease", lease=self._settings.name, error=error)
             return False
         self._renewed = began if took else self._renewed
         return took
@@ -182,7 +182,7 @@ class Elector:
                 lease["spec"] = released_spec(lease["spec"], self._clock.now())
                 await self._client.update(LEASES, lease)
         except ApiError as error:
-            log.info("lease was not given up, it will run out", error=error)
+            log.info("failed to release lease, it will expire", error=error)
 
 
 async def _await(work: Callable[[], Awaitable[None]]) -> None:

@@ -12,10 +12,8 @@ from sampan.api.resources import Resource
 from sampan.client.contract import Listed, WatchEvent
 
 
-class AbsentClient:
-    async def get(
-        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
-    ) -> Obj:
+class NoApiClient:
+    async def get(self, resource: Resource, namespace: str, name: str, **_: Any) -> Obj:
         _refuse()
 
     async def list(self, resource: Resource, namespace: str = "", **_: Any) -> Listed:

@@ -30,9 +30,9 @@ def read(text: str) -> Any:
     """Raises Unusual."""
     lines: list[Line] = []
     for line in text.split("\n"):
-        said = line.lstrip(" ")
-        if said and not said.startswith("#"):
-            lines.append((len(line) - len(said), said.rstrip(" ")))
+        text = line.lstrip(" ")
+        if text and not text.startswith("#"):
+            lines.append((len(line) - len(text), text.rstrip(" ")))
     if not lines:
         raise Unusual
     value, at = _block(lines, 0, lines[0][0])
@@ -78,10 +78,10 @@ def _said(value: Any) -> str:
     if not isinstance(value, str):
         raise Unusual
     is_plain = _TEXT(value) and value.lower() not in _WORDS and value.lower() not in _OTHERS
-    said = value if is_plain else f"'{value}'"
-    if not is_plain and not _QUOTED(said):
+    text = value if is_plain else f"'{value}'"
+    if not is_plain and not _QUOTED(text):
         raise Unusual
-    return said
+    return text
 
 
 def _block(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:
@@ -110,8 +110,8 @@ def _map(lines: list[Line], at: int, indent: int) -> tuple[dict[str, Any], int]:
 def _below(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:
     """What a key without a value has: deeper lines, a list at its own depth, or nothing."""
     if at < len(lines):
-        depth, said = lines[at]
-        if depth > indent or (depth == indent and said.startswith("- ")):
+        depth, text = lines[at]
+        if depth > indent or (depth == indent and text.startswith("- ")):
             return _block(lines, at, depth)
     return None, at
 
@@ -122,33 +122,33 @@ def _list(lines: list[Line], at: int, indent: int) -> tuple[list[Any], int]:
         match = _ITEM(lines[at][1])
         if match is None:
             break
-        spaces, said = match.groups()
-        if _ENTRY(said) or said.startswith("- "):
+        spaces, text = match.groups()
+        if _ENTRY(text) or text.startswith("- "):
             depth = indent + 1 + len(spaces)
-            lines[at] = (depth, said)  # the rest of the line is the first of what is inside
+            lines[at] = (depth, text)  # the rest of the line is the first of what is inside
             value, at = _block(lines, at, depth)
             found.append(value)
         else:
-            found.append(_scalar(said))
+            found.append(_scalar(text))
             at += 1
     if at < len(lines) and lines[at][0] > indent:
         raise Unusual
     return found, at
 
 
-def _scalar(said: str) -> Any:
-    if said in _SIMPLE:
-        return _SIMPLE[said]()
-    quoted = _QUOTED(said)
+def _scalar(text: str) -> Any:
+    if text in _SIMPLE:
+        return _SIMPLE[text]()
+    quoted = _QUOTED(text)
     if quoted is not None:
         return quoted[1] if quoted[1] is not None else quoted[2]
-    if not _TEXT(said):
+    if not _TEXT(text):
         raise Unusual
-    word = said.lower()
+    word = text.lower()
     if word in _OTHERS:
         raise Unusual
     if word in _WORDS:
-        if said not in (word, word.capitalize(), word.upper()):
+        if text not in (word, word.capitalize(), word.upper()):
             raise Unusual
         return _WORDS[word]
-    return said
+    return text

@@ -32,6 +32,7 @@ from sampan.api.kinds import listed_resources
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.client.contract import (
+    NO_PARAMETERS,
     NO_PRECONDITIONS,
     WHOLE,
     Listed,
@@ -45,6 +46,7 @@ from sampan.client.contract import (
 from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import tls
 from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import ClientStream, HttpClient
 from sampan.core.http.errors import HttpError, HttpTimeout
@@ -107,9 +109,16 @@ class RestClient:
         self._timeout_seconds = caller.timeout_seconds
 
     async def get(
-        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        subresource: str = "",
+        parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> Obj:
-        return await self._ask("GET", path_of(resource, namespace, name, subresource))
+        path = path_of(resource, namespace, name, subresource)
+        return await self._ask("GET", path, dict(parameters))
 
     async def list(
         self,
@@ -388,7 +397,7 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
         parts += ["namespaces", quote(namespace, safe="")]
     parts.append(resource.plural)
     if name:
-        parts.append(quote(name, safe=""))
+        parts.append(quote(name, safe="*"))  # of all, in the paths of custom metrics
     if subresource:
         parts.append(subresource)
     return "/".join(parts)
@@ -448,7 +457,7 @@ def _failure(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
         text = body[:1000].decode(errors="replace").strip() or f"the server answered {code}"
         failure = UnknownPath(text) if code == 404 else from_status({"message": text}, code)
     pause = headers.get("retry-after", "")
-    if failure.retry_after_seconds is None and pause.isdigit():
+    if failure.retry_after_seconds is None and is_digits(pause):
         failure.retry_after_seconds = int(pause)
     return failure
 

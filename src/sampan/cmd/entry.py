@@ -28,45 +28,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _leave(code) if is_client or sys.getallocatedblocks() > LARGE else code
 
 
-def _run(words: list[str], program: str) -> tuple[int, bool]:
+def _run(arguments: list[str], program: str) -> tuple[int, bool]:
     """The exit code, and whether the verb was one of the client's."""
-    words = words if program == "kubectl" else _in_full(words)
-    verb = words[0] if words else ""
+    arguments = arguments if program == "kubectl" else _in_full(arguments)
+    verb = arguments[0] if arguments else ""
     if verb == "__complete":
-        return _complete(words[1:], program if program == "kubectl" else "sampan"), True
+        return _complete(arguments[1:], program if program == "kubectl" else "sampan"), True
     if program == "kubectl":
-        return _client(words, "kubectl"), True
-    if verb == "help" and words[1:2] and words[1] in CLUSTER_VERBS:
-        words = [*words[1:], "--help"]
-        verb = words[0]
-    elif words in ([], ["help"], ["-h"], ["--help"]):
+        return _client(arguments, "kubectl"), True
+    if verb == "help" and arguments[1:2] and arguments[1] in CLUSTER_VERBS:
+        arguments = [*arguments[1:], "--help"]
+        verb = arguments[0]
+    elif arguments in ([], ["help"], ["-h"], ["--help"]):
         print(screen(), end="")
         return 0, True
     # `config` is the client's, but for the word that explains the cluster's own configuration.
-    is_ours = verb in CLUSTER_VERBS or words[:2] == ["config", "explain"]
-    if verb != "config" and (not is_ours or verb in QUESTIONS):
-        _find_kubeconfig()
+    is_ours = verb in CLUSTER_VERBS or arguments[:2] == ["config", "explain"]
     if is_ours:
+        if verb in QUESTIONS and (found := _found_kubeconfig()):
+            os.environ["KUBECONFIG"] = found
         if verb in STAYING:
             from sampan.cmd.loading import load_from_one_file
 
             load_from_one_file()
         from sampan.cmd import main as cluster
 
-        return cluster.main(words), False
-    return _client(words, "sampan"), True
+        return cluster.main(arguments), False
+    return _client(arguments, "sampan", "" if verb == "config" else _found_kubeconfig()), True
 
 
-def _in_full(words: list[str]) -> list[str]:
+def _in_full(arguments: list[str]) -> list[str]:
     """`diff NAME` is a snapshot's: kubectl's takes nothing but flags."""
-    is_of_snapshot = words[:1] == ["diff"] and words[1:2] and not words[1].startswith("-")
-    return ["snapshot", *words] if is_of_snapshot else words
+    is_of_snapshot = (
+        arguments[:1] == ["diff"] and arguments[1:2] and not arguments[1].startswith("-")
+    )
+    return ["snapshot", *arguments] if is_of_snapshot else arguments
 
 
-def _find_kubeconfig() -> None:
-    """Where kubectl's way leads to no kubeconfig, a cluster of `sampan up` is meant."""
+def _found_kubeconfig() -> str:
+    """Where kubectl's way leads to no kubeconfig, a cluster of `sampan up` is meant; else empty."""
     if os.environ.get("KUBECONFIG") or os.path.exists(os.path.expanduser("~/.kube/config")):
-        return
+        return ""
     from pathlib import Path
 
     from sampan.cmd.cluster.cluster_names import DATA_DIR, NAME, data_path
@@ -76,10 +78,11 @@ def _find_kubeconfig() -> None:
     with contextlib.suppress(CannotStart):  # the verb says so, where it needs it
         path = data_path(given, name, os.environ, Path.cwd()) / "kubeconfig"
         if path.exists():
-            os.environ["KUBECONFIG"] = str(path)
+            return str(path)
+    return ""
 
 
-def _complete(words: list[str], program: str) -> int:
+def _complete(arguments: list[str], program: str) -> int:
     """For the shells: one candidate per line."""
     from sampan.cli.completing import candidates
     from sampan.cli.flags import parse
@@ -88,7 +91,7 @@ def _complete(words: list[str], program: str) -> int:
     session = Session(program, program, Io())
     session.values = parse(GLOBAL_FLAGS, [])
     try:
-        for word in candidates(session, words, () if program == "kubectl" else CLUSTER_VERBS):
+        for word in candidates(session, arguments, () if program == "kubectl" else CLUSTER_VERBS):
             print(word)
     finally:
         session.close()
@@ -105,11 +108,11 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _client(words: list[str], program: str) -> int:
+def _client(arguments: list[str], program: str, found_kubeconfig: str = "") -> int:
     from sampan.cli.main import main as client
 
     more = () if program == "kubectl" else CLUSTER_VERBS
-    return client(words, program=program, more_verbs=more)
+    return client(arguments, program=program, more_verbs=more, found_kubeconfig=found_kubeconfig)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ GROUPS = (
     ("The machine", ("doctor", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (
         "join", "token", "kubelet", "service-proxy", "certs", "apiserver", "scheduler",
-        "controllers",
+        "controllers", "driver",
     )),
 )  # fmt: skip
 CLUSTER_VERBS = tuple(verb for _, verbs in GROUPS for verb in verbs)

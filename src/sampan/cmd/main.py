@@ -18,10 +18,10 @@ from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    words = _join(sys.argv[1:] if arguments is None else arguments)
-    parser = parser_of_verbs(words[0] if words else "")
+    arguments = _join(sys.argv[1:] if arguments is None else arguments)
+    parser = parser_of_verbs(arguments[0] if arguments else "")
     try:
-        given = parser.parse_args(_with_defaults(parser, words))
+        given = parser.parse_args(_with_defaults(parser, arguments))
         _find_cluster(given)
         return _dispatch(given)
     except CannotStart as error:
@@ -53,22 +53,26 @@ def _find_cluster(given: argparse.Namespace) -> None:
         given.kubeconfig = str(path / "kubeconfig")
 
 
-def _with_defaults(parser: argparse.ArgumentParser, words: list[str]) -> list[str]:
+def _with_defaults(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
     """What a file and the environment say about the verb's flags, before what was given."""
     [verbs] = [
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     ]
-    own = verbs.choices.get(words[0]) if words else None
+    own = verbs.choices.get(arguments[0]) if arguments else None
     if own is None:
-        return words
+        return arguments
     inner = [action for action in own._actions if isinstance(action, argparse._SubParsersAction)]
     depth = 1
     if inner:  # as `image list`: the flags belong to the verb's own verbs
-        own = inner[0].choices.get(words[1]) if len(words) > 1 else None
+        own = inner[0].choices.get(arguments[1]) if len(arguments) > 1 else None
         depth = 2
     if own is None:
-        return words
-    return [*words[:depth], *defaults.words(own, words[depth:], os.environ), *words[depth:]]
+        return arguments
+    return [
+        *arguments[:depth],
+        *defaults.arguments(own, arguments[depth:], os.environ),
+        *arguments[depth:],
+    ]
 
 
 def _join(arguments: Sequence[str]) -> list[str]:
@@ -85,7 +89,7 @@ def _join(arguments: Sequence[str]) -> list[str]:
 def _dispatch(given: argparse.Namespace) -> int:
     # Each verb imports what it needs when it runs: `sampan version` must not pay for a cluster.
     match given.verb:
-        case "up" | "kubelet" | "join" | "service-proxy":
+        case "up" | "kubelet" | "join" | "service-proxy" | "driver":
             return _start(given)
         case "apiserver" | "scheduler" | "controllers" | "certs":
             return _control_plane(given)
@@ -104,8 +108,8 @@ def _dispatch(given: argparse.Namespace) -> int:
         case "image":
             from sampan.cmd.verbs import image
 
-            words = (getattr(given, name, "") for name in ("file", "target", "engine"))
-            return image.run(given.action, given.data_dir, *words)
+            arguments = (getattr(given, name, "") for name in ("file", "target", "engine"))
+            return image.run(given.action, given.data_dir, *arguments)
         case "service" | "upgrade" | "config":
             return _keep(given)
         case "fork":
@@ -133,6 +137,10 @@ def _start(given: argparse.Namespace) -> int:
     """The verbs that run until they are told to stop."""
     from sampan.cmd.flags import node_process_flags
 
+    if given.verb == "driver":
+        from sampan.cmd.verbs.machine import driver
+
+        return driver.run(given)
     if given.verb == "service-proxy":
         from sampan.cmd.verbs import service_proxy
 

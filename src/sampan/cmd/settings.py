@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from sampan.cmd.flags.security import SecurityChoices
+from sampan.cmd.flags.api_server_flags import SecurityChoices
 from sampan.core.fast_dataclass import dataclass
 
 NetworkMode = Literal["auto", "host-gw", "vxlan", "none"]

@@ -84,14 +84,24 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Plan:
     actions: Sequence[Action] = ()
-    # What follows from how the actions went: events, status. Pure, like the plan.
-    then: Callable[[Sequence[Outcome]], Sequence[Action]] | None = None
+    # What follows from how the actions went: events, status, a further step. Pure, like the plan.
+    then: "Callable[[Sequence[Outcome]], Sequence[Action] | Plan] | None" = None
     # Look again after so long, even if nothing happens; None: an event will tell.
     again_seconds: float | None = None
+    # A kind of action that fails holds up no other kind: none needs what another makes.
+    apart: bool = False
     unfinished: bool = False  # more of the same is to be done: a pause would be time lost
 
 
 NOTHING = Plan()
+
+
+def next_step(plan: Plan, outcomes: Sequence[Outcome]) -> Plan | None:
+    """What follows after the plan's own actions went so."""
+    if plan.then is None:
+        return None
+    following = plan.then(outcomes)
+    return following if isinstance(following, Plan) else Plan(following)
 
 
 def deletion(

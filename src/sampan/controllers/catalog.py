@@ -30,18 +30,21 @@ from sampan.controllers.jobs.job import job_controller
 from sampan.controllers.jobs.ttl_after_finished import ttl_after_finished_controller
 from sampan.controllers.nodes.node_ipam import node_ipam_controller
 from sampan.controllers.nodes.node_lifecycle import GRACE_SECONDS, node_lifecycle_controller
+from sampan.controllers.nodes.node_ttl import ttl_controller
 from sampan.controllers.nodes.pod_gc import pod_gc_controller
 from sampan.controllers.nodes.taint_eviction import taint_eviction_controller
 from sampan.controllers.services.endpoints import endpoints_controller
 from sampan.controllers.services.endpointslice import endpointslice_controller
 from sampan.controllers.services.endpointslice_mirroring import endpointslice_mirroring_controller
 from sampan.controllers.services.service_lb import service_lb_controller
+from sampan.controllers.storage.attach_detach import attach_detach_controller
 from sampan.controllers.storage.ephemeral_volumes import ephemeral_volume_controller
 from sampan.controllers.storage.local_provisioner import local_provisioner
 from sampan.controllers.storage.persistent_volumes import persistent_volume_binder
 from sampan.controllers.storage.resource_claims import resource_claim_controller
 from sampan.controllers.storage.volume_expansion import volume_expansion_controller
 from sampan.controllers.storage.volume_protection import (
+    attributes_class_protection_controller,
     claim_protection_controller,
     volume_protection_controller,
 )
@@ -87,18 +90,21 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
             settings.clock.now, settings.node_grace_seconds, settings.attended
         ),
         taint_eviction_controller(),
+        ttl_controller(),
         pod_gc_controller(),
         endpointslice_controller(),
         endpoints_controller(),
         job_controller(),
         daemonset_controller(),
         statefulset_controller(),
-        cronjob_controller(),
+        cronjob_controller(settings.clock.now),
         ttl_after_finished_controller(),
         disruption_controller(),
         persistent_volume_binder(),
+        attach_detach_controller(),
         claim_protection_controller(),
         volume_protection_controller(),
+        attributes_class_protection_controller(),
         local_provisioner(),
         volume_expansion_controller(),
         horizontal_pod_autoscaler_controller(),

@@ -19,6 +19,16 @@ from sampan.core.fast_dataclass import dataclass
 
 Key = Any  # hashable; each controller has its own kind of key
 Caches = Callable[[Resource], Cache]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A key that a change concerns, though not before so long: more changes are about to come."""
+
+    key: Key
+    seconds: float
+
+
 # (caches, old, new) → the keys that this change concerns. Quick, and never waits.
 Wake = Callable[[Caches, Obj | None, Obj | None], Iterable[Hashable]]
 

@@ -1,8 +1,9 @@
 """Carries a plan's actions out; holds no policy.
 
 Job: one call of the API per action, several at a time where they are alike.
-Invariant: actions of a different kind never overtake each other; after a failure nothing further is
-    tried, so that a refusing server is not flooded.
+Invariant: actions of a different kind never overtake each other; after a failure nothing further of
+    that kind is tried, so that a refusing server is not flooded, nor of the kinds behind it, unless
+    the plan says that they go apart.
 Invariant: creations start slowly (1, 2, 4 …), as upstream's slowStartBatch.
 """
 
@@ -30,9 +31,10 @@ AT_ONCE = 32  # in one process they run in one go, up to their writes
 
 
 async def perform(
-    actions: Sequence[Action], client: Client, recorder: EventRecorder
+    actions: Sequence[Action], client: Client, recorder: EventRecorder, *, apart: bool = False
 ) -> list[Outcome]:
-    """The outcomes of what was tried: all actions, or those up to the first failure."""
+    """The outcomes of what was tried: all actions, or those up to the first failure (`apart`: of
+    each kind)."""
     outcomes: list[Outcome] = []
     for kind, alike in groupby(actions, key=type):
         pending = list(alike)
@@ -41,7 +43,9 @@ async def perform(
             batch, pending = pending[:size], pending[size:]
             outcomes += await all_of(_outcome_of(action, client, recorder) for action in batch)
             if any(outcome.error is not None for outcome in outcomes[-len(batch) :]):
-                return outcomes
+                if not apart:
+                    return outcomes
+                break
             size = min(AT_ONCE, size * 2)
     return outcomes
 

@@ -23,10 +23,11 @@ from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.indexer import Cache
 from sampan.client.informer import Informer, Informers, Listener
-from sampan.controllers.actions import Outcome, Plan
-from sampan.controllers.controller import Caches, Controller, Key, View, Wake
+from sampan.controllers.actions import Outcome, Plan, next_step
+from sampan.controllers.controller import Caches, Controller, Key, Later, View, Wake
 from sampan.controllers.expectations import Expectation, expectation, is_met
 from sampan.controllers.perform import perform
+from sampan.controllers.sync_failures import SyncFailures
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -149,6 +150,9 @@ class _Loop:
         self._recorder = EventRecorder(
             client, controller.component, clock=clock, rng=rng, bound=EVENTS_WAITING
         )
+        self._failures = SyncFailures(
+            controller.name, controller.wakes, self._lookup, self._recorder
+        )
         self.is_running = False  # it has what it needs, and its workers are there
         self._informers: dict[Resource, Informer] = {}
         self._heard: dict[Resource, Listener] = {}
@@ -214,11 +218,11 @@ class _Loop:
 
     def _listener(self, wake: Wake) -> Listener:
         def heard(old: Obj | None, new: Obj | None) -> None:
-            try:
-                for key in wake(self._cache, old, new):
+            for key in wake(self._cache, old, new):
+                if isinstance(key, Later):
+                    self._queue.add_after(key.key, key.seconds)
+                else:
                     self._queue.add(key)
-            except Exception as error:
-                log.bug("a change was not understood", error, controller=self._controller.name)
 
         return heard
 
@@ -239,7 +243,11 @@ class _Loop:
             wakes = brought(new) if new is not None else {}
             for resource, wake in wakes.items():
                 if resource not in self._informers:
-                    log.info("a further kind", controller=self.name, kind=resource.group_resource)
+                    log.info(
+                        "watching a custom resource",
+                        controller=self.name,
+                        kind=resource.group_resource,
+                    )
                     self._informers[resource] = self._shared.of(resource)
                     self._listen(resource, wake)
             for resource in (brought(old) if old is not None else {}).keys() - wakes.keys():
@@ -268,7 +276,7 @@ class _Loop:
             except ApiError as error:
                 self._retry(key, error)
             except Exception as error:
-                log.bug("controller failed", error, controller=name, key=key)
+                self._failures.failed(key, error)
                 self._retry(key, None)
             finally:
                 self._queue.done(key)
@@ -279,9 +287,7 @@ class _Loop:
         view = View(self._cache, self._client, self._clock.now(), self._rng, self._is_synced)
         plan: Plan = await self._controller.planned(view, key)
         planned = self._clock.monotonic()
-        outcomes = await perform(plan.actions, self._client, self._recorder)
-        if plan.then is not None:
-            outcomes += await perform(plan.then(outcomes), self._client, self._recorder)
+        outcomes = await self._performed(plan)
         writing = 0.0 if plan.unfinished else self._clock.monotonic() - planned
         self._rest(key, REST_FACTOR * (planned - started) + writing)
         self._expect(key, outcomes)
@@ -291,8 +297,18 @@ class _Loop:
         if errors:
             raise PlanFailed(errors)
         self._queue.forget(key)
+        self._failures.succeeded(key)
         if plan.again_seconds is not None:
             self._queue.add_after(key, plan.again_seconds)
+
+    async def _performed(self, plan: Plan) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        step: Plan | None = plan
+        while step is not None:
+            done = await perform(step.actions, self._client, self._recorder, apart=step.apart)
+            outcomes += done
+            step = next_step(step, done)
+        return outcomes
 
     def _rest(self, key: Key, seconds: float) -> None:
         if seconds >= SHORTEST_REST_SECONDS:

@@ -1,4 +1,4 @@
-"""The code of all our modules in one file, beside the package: a start opens that, not 700 files.
+"""The code of all our modules in one file, beside the package: a start opens that alone.
 
 Job: find and load the modules of a package, and those of Python's own library that it uses, from
     the file; write it anew when something was missing.

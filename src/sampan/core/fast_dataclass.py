@@ -86,7 +86,7 @@ class _Description:
     def items(self) -> Items:
         if self._items is None:
             inherited = {} if self._base is None else self._base.items
-            own = {name: _Item(name, *said) for name, said in self._own.items()}
+            own = {name: _Item(name, *flags) for name, flags in self._own.items()}
             self._items = inherited | own
         return self._items
 
@@ -149,7 +149,7 @@ def dataclass(
 
 def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
     body = dict(cls.__dict__)
-    own = {name: (said, body.pop(name, _NONE)) for name, said in cls.__annotations__.items()}
+    own = {name: (flags, body.pop(name, _NONE)) for name, flags in cls.__annotations__.items()}
     described = _Description(own, getattr(cls, _DESCRIPTION, None))
     body.pop("__dict__", None)  # of the class without slots
     body.pop("__weakref__", None)
@@ -164,7 +164,7 @@ def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
         body["__setattr__"], body["__delattr__"] = _refuse, _refuse
     if frozen:
         body["__getstate__"], body["__setstate__"] = _state, _set_state
-    made: Any = type(cls)(cls.__name__, cls.__bases__, body)  # type: ignore[misc]
+    made: Any = type(cls)(cls.__name__, cls.__bases__, body)  # type: ignore[misc]  # a class like it
     described.cls = made
     return cast(type[T], made)
 
@@ -181,7 +181,7 @@ def _init_until_compiled(described: _Description, frozen: bool) -> Callable[...,
         if left >= 0 and fill(self, args, kwargs):
             return
         compiled = _compiled_init(described.cls, described.items, frozen)
-        described.cls.__init__ = compiled  # type: ignore[misc]
+        described.cls.__init__ = compiled  # type: ignore[misc]  # of a class
         compiled(self, *args, **kwargs)  # or it says what is wrong with them
 
     return init

@@ -1,6 +1,6 @@
 """What happens in a directory, as it happens: inotify where there is one, else a short poll.
 
-Job: `watch(directory)`, then `await changes.wait(seconds)`.
+Job: `watch(directory, …)`, then `await changes.wait(seconds)`.
 Invariant: one inotify instance per owner, however many watch (instances are scarce: often 128).
 Invariant: an event that came between two waits is seen by the second one.
 Invariant: where inotify is missing or full, a wait ends after POLL_SECONDS and says "look again".
@@ -41,8 +41,8 @@ LOOK_AGAIN = Change("")
 class Changes:
     """What one waiter has not seen yet. Use as a context manager."""
 
-    def __init__(self, owner: "FileEvents", watch: int | None) -> None:
-        self._owner, self._watch = owner, watch
+    def __init__(self, owner: "FileEvents", watches: list[int | None]) -> None:
+        self._owner, self._watches = owner, watches
         self._unseen: dict[Change, None] = {}  # a set that keeps the order
         self._waiter: asyncio.Future[None] | None = None
 
@@ -50,11 +50,12 @@ class Changes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._owner.forget(self, self._watch)
+        for watch in self._watches:
+            self._owner.forget(self, watch)
 
     async def wait(self, seconds: float) -> list[Change]:
         """What changed since the last call; [] when nothing did for so long."""
-        if self._watch is None:
+        if None in self._watches:
             await asyncio.sleep(min(seconds, POLL_SECONDS))
             return [LOOK_AGAIN]
         if not self._unseen:
@@ -82,11 +83,13 @@ class FileEvents:
         self._fd = -1
         self._watching: dict[int, set[Changes]] = {}
 
-    def watch(self, directory: str | Path) -> Changes:
-        watch = self._add(os.fsencode(directory))
-        changes = Changes(self, watch)
-        if watch is not None:
-            self._watching.setdefault(watch, set()).add(changes)
+    def watch(self, *directories: str | Path) -> Changes:
+        """Of several, a change does not say in which it was."""
+        watches = [self._add(os.fsencode(directory)) for directory in directories]
+        changes = Changes(self, watches)
+        for watch in watches:
+            if watch is not None:
+                self._watching.setdefault(watch, set()).add(changes)
         return changes
 
     def forget(self, changes: Changes, watch: int | None) -> None:

@@ -19,6 +19,17 @@ RESTART = Backoff(first_seconds=0.1, cap_seconds=10.0)
 PATIENCE_SECONDS = 10.0
 
 
+def isolated(sentence: str, call: Callable[..., object], *args: object) -> bool:
+    """Call it for one of many: what it raises is logged, and stops nobody else. Whether it went
+    well."""
+    try:
+        call(*args)
+    except Exception as error:
+        log.bug(sentence, error, of=getattr(call, "__qualname__", ""))
+        return False
+    return True
+
+
 class Tasks:
     """The tasks of one part. A task that fails is logged; the others go on."""
 

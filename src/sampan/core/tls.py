@@ -51,6 +51,7 @@ def client_context(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif ca_path is None and ca_data is None:
+        context.hostname_checks_common_name = False
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
         text = ca_data.decode() if isinstance(ca_data, bytes) else ca_data
@@ -60,6 +61,15 @@ def client_context(
     elif pair_data is not None:
         _load_pair(context, *pair_data)
     return context
+
+
+def shown_chain(connection: ssl.SSLObject | ssl.SSLSocket) -> list[bytes]:
+    """The certificates that the other side has shown, its own first, in DER; not checked."""
+    if hasattr(connection, "get_unverified_chain"):  # Python 3.13
+        found: list[bytes] = connection.get_unverified_chain()
+        return found
+    inner = getattr(connection, "_sslobj")  # noqa: B009  # not public before
+    return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in inner.get_unverified_chain()]
 
 
 def _harden(context: ssl.SSLContext) -> None:

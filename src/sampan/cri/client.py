@@ -7,17 +7,11 @@ Owner: kubelet.cri_runtime; nobody else talks to the socket.
 Importing this module costs some 80 ms (gRPC and the messages): only a real node does.
 """
 
-import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-# gRPC reads this while it is imported. With its fork handlers it would write to standard error
-# each time that a child process is started.
-os.putenv("GRPC_ENABLE_FORK_SUPPORT", "0")
-
-import grpc
-import grpc.aio
-
+from sampan.core.grpc.socket_client import SocketClient
+from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.telemetry.trace_context import HEADER, current_header
 from sampan.cri.gen import containerd_events_pb2 as containerd
 from sampan.cri.gen import runtime_pb2 as cri
@@ -31,18 +25,6 @@ REQUEST_SECONDS = 120.0
 SANDBOX_SECONDS = 240.0
 # Upstream lets a pull run for ever; a bound frees the image for the next attempt.
 PULL_SECONDS = 3600.0
-
-_OPTIONS = (
-    # The runtime is local: when it comes back after a restart, be there at once.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    # As upstream's kubelet: 16 MiB, for nodes with many containers.
-    ("grpc.max_receive_message_length", 16 * 1024 * 1024),
-    ("grpc.use_local_subchannel_pool", 1),
-    # A proxy in the environment is never meant for a unix socket.
-    ("grpc.enable_http_proxy", 0),
-)
 
 
 class CriError(Exception):
@@ -73,11 +55,10 @@ _CLASSES: dict[str, type[CriError]] = {
 }
 
 
-def error_of(failure: grpc.aio.AioRpcError, method: str) -> CriError:
+def error_of(failure: GrpcFailure) -> CriError:
     """The only place that knows gRPC's codes."""
-    code = failure.code().name
-    message = failure.details() or code.lower().replace("_", " ")
-    return _CLASSES.get(code, CriError)(message, code=code, method=method)
+    kind = _CLASSES.get(failure.code, CriError)
+    return kind(failure.message, code=failure.code, method=failure.method)
 
 
 class CriClient:
@@ -85,8 +66,7 @@ class CriClient:
 
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
-        self._channel = grpc.aio.insecure_channel(f"unix://{socket_path}", options=_OPTIONS)
-        self._calls: dict[str, Callable[..., Any]] = {}
+        self._socket = SocketClient(socket_path)
 
     async def runtime(
         self, method: str, request: Message, *, timeout: float = REQUEST_SECONDS
@@ -116,49 +96,30 @@ class CriClient:
 
     async def wait_ready(self, timeout: float) -> None:
         """Returns when the socket answers gRPC; CriUnavailable after `timeout` seconds."""
-        path = "/runtime.v1.RuntimeService/Version"
-        call = self._method(path, cri.VersionResponse)
+        path, request = "/runtime.v1.RuntimeService/Version", cri.VersionRequest()
         try:
-            await call(cri.VersionRequest(), timeout=timeout, wait_for_ready=True)
-        except grpc.aio.AioRpcError as failure:
-            raise error_of(failure, "Version") from failure
+            await self._socket.call(path, request, cri.VersionResponse, seconds=timeout, waits=True)
+        except GrpcFailure as failure:
+            raise error_of(failure) from failure
 
     async def close(self) -> None:
-        await self._channel.close()
+        await self._socket.close()
 
     async def _call(self, service: str, method: str, request: Message, timeout: float) -> Message:
-        call = self._method(f"/{service}/{method}", getattr(cri, f"{method}Response"))
-        trace = current_header()
-        metadata = ((HEADER, trace),) if trace else None
+        answer, trace = getattr(cri, f"{method}Response"), current_header()
+        metadata = ((HEADER, trace),) if trace else ()
         try:
-            return await call(request, timeout=timeout, metadata=metadata)
-        except grpc.aio.AioRpcError as failure:
-            raise error_of(failure, method) from failure
-
-    def _method(self, path: str, answer: Message) -> Callable[..., Any]:
-        call = self._calls.get(path)
-        if call is None:
-            call = self._calls[path] = self._channel.unary_unary(
-                path,
-                request_serializer=lambda message: message.SerializeToString(),
-                response_deserializer=answer.FromString,
+            return await self._socket.call(
+                f"/{service}/{method}", request, answer, seconds=timeout, metadata=metadata
             )
-        return call
+        except GrpcFailure as failure:
+            raise error_of(failure) from failure
 
     async def _stream(
         self, path: str, request: Message, answer: Message, metadata: Metadata
     ) -> AsyncIterator[Message]:
-        call: Callable[..., Any] = self._channel.unary_stream(
-            path,
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=answer.FromString,
-        )
-        # A stream has no deadline: it lasts as long as the connection, and its reader watches it.
-        stream = call(request, metadata=metadata)
         try:
-            async for message in stream:
+            async for message in self._socket.stream(path, request, answer, metadata):
                 yield message
-        except grpc.aio.AioRpcError as failure:
-            raise error_of(failure, path.rpartition("/")[2]) from failure
-        finally:
-            stream.cancel()
+        except GrpcFailure as failure:
+            raise error_of(failure) from failure

@@ -1,6 +1,6 @@
-"""The runtime's own word on what just happened to its containers.
+"""Container events of the runtime: CRI's GetContainerEvents, or containerd's own.
 
-Job: one stream of `Happened`, whichever kind of events the runtime offers.
+Job: one stream of `ContainerEvent`, whichever kind of events the runtime offers.
 Invariant: the stream ends with an error of the connection, never in silence: the reader
     subscribes again, and then looks at everything (neither kind of stream replays).
 """
@@ -19,7 +19,7 @@ CONTAINERD_NAMESPACE = "k8s.io"
 _TASKS_ONLY = ("topic~=^/tasks/",)
 
 
-class What(StrEnum):
+class ContainerEventType(StrEnum):
     CREATED = "created"
     STARTED = "started"
     OOM = "oom"
@@ -28,8 +28,8 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    what: What
+class ContainerEvent:
+    what: ContainerEventType
     container_id: str  # of a container or of a sandbox
     pod_uid: str = ""  # where the runtime says it
     exit_code: int | None = None
@@ -37,22 +37,22 @@ class Happened:
 
 
 _CONTAINERD_TOPICS = {
-    "/tasks/create": What.CREATED,
-    "/tasks/start": What.STARTED,
-    "/tasks/oom": What.OOM,
-    "/tasks/exit": What.EXITED,
-    "/tasks/delete": What.DELETED,
+    "/tasks/create": ContainerEventType.CREATED,
+    "/tasks/start": ContainerEventType.STARTED,
+    "/tasks/oom": ContainerEventType.OOM,
+    "/tasks/exit": ContainerEventType.EXITED,
+    "/tasks/delete": ContainerEventType.DELETED,
 }
 
 _CRI_TYPES = {
-    cri.CONTAINER_CREATED_EVENT: What.CREATED,
-    cri.CONTAINER_STARTED_EVENT: What.STARTED,
-    cri.CONTAINER_STOPPED_EVENT: What.EXITED,
-    cri.CONTAINER_DELETED_EVENT: What.DELETED,
+    cri.CONTAINER_CREATED_EVENT: ContainerEventType.CREATED,
+    cri.CONTAINER_STARTED_EVENT: ContainerEventType.STARTED,
+    cri.CONTAINER_STOPPED_EVENT: ContainerEventType.EXITED,
+    cri.CONTAINER_DELETED_EVENT: ContainerEventType.DELETED,
 }
 
 
-async def happenings(client: CriClient, runtime_name: str) -> AsyncIterator[Happened]:
+async def happenings(client: CriClient, runtime_name: str) -> AsyncIterator[ContainerEvent]:
     """What happens from now on, until the connection is lost (a CriError).
 
     containerd is asked for its native events in every version: 1.6 has no others, and the CRI
@@ -65,31 +65,31 @@ async def happenings(client: CriClient, runtime_name: str) -> AsyncIterator[Happ
     raise CriUnavailable("the event stream ended", code="UNAVAILABLE", method="events")
 
 
-async def _from_containerd(client: CriClient) -> AsyncIterator[Happened]:
+async def _from_containerd(client: CriClient) -> AsyncIterator[ContainerEvent]:
     async for envelope in client.containerd_events(CONTAINERD_NAMESPACE, _TASKS_ONLY):
         happened = of_containerd(envelope)
         if happened is not None:
             yield happened
 
 
-async def _from_cri(client: CriClient) -> AsyncIterator[Happened]:
+async def _from_cri(client: CriClient) -> AsyncIterator[ContainerEvent]:
     async for event in client.container_events():
         yield of_cri(event)
 
 
-def of_containerd(envelope: Any) -> Happened | None:
+def of_containerd(envelope: Any) -> ContainerEvent | None:
     """None for what is no news of a container: commands that were exec'ed, and other topics."""
     what = _CONTAINERD_TOPICS.get(envelope.topic)
     if what is None:
         return None
     at = _seconds(envelope.timestamp)
-    if what is not What.EXITED:
+    if what is not ContainerEventType.EXITED:
         event = tasks.TaskEvent.FromString(envelope.event.value)
-        return Happened(what, event.container_id, at=at)
+        return ContainerEvent(what, event.container_id, at=at)
     ended = tasks.TaskExit.FromString(envelope.event.value)
     if ended.id != ended.container_id:
         return None
-    return Happened(
+    return ContainerEvent(
         what,
         ended.container_id,
         exit_code=ended.exit_status,
@@ -97,14 +97,14 @@ def of_containerd(envelope: Any) -> Happened | None:
     )
 
 
-def of_cri(event: Any) -> Happened:
+def of_cri(event: Any) -> ContainerEvent:
     what = _CRI_TYPES[event.container_event_type]
     exit_code = None
-    if what is What.EXITED:
+    if what is ContainerEventType.EXITED:
         for status in event.containers_statuses:
             if status.id == event.container_id:
                 exit_code = status.exit_code
-    return Happened(
+    return ContainerEvent(
         what,
         event.container_id,
         pod_uid=event.pod_sandbox_status.metadata.uid,

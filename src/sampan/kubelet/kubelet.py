@@ -1,4 +1,4 @@
-"""The node agent: its parts, put together and run.
+"""Kubelet: its parts, put together and run.
 
 Job: build the parts, start their loops, answer lookups of the node's HTTP server.
 Invariant: when `run` is cancelled, containers keep running; a new Kubelet takes them over.
@@ -6,42 +6,42 @@ Owner: cmd/ builds one per node.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 
 from sampan.api.objects import Obj, uid_of
-from sampan.api.rules.durations import duration_text
 from sampan.api.schema.published import Schema
+from sampan.core.durations import duration_text
 from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.flag import Flag
 from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import ObservedPod, RuntimeEvent
 from sampan.kubelet.contracts.verdict import Verdict
-from sampan.kubelet.eviction.eviction_manager import EvictablePods, NodeWords, PressureWatch
+from sampan.kubelet.eviction.eviction_manager import EvictablePods, EvictionManager, NodeCallbacks
 from sampan.kubelet.eviction.system_oom import SystemOom
 from sampan.kubelet.images.credentials import ImageCredentials
-from sampan.kubelet.images.image_gc import ImageGarbage
-from sampan.kubelet.images.image_manager import ImagePuller
+from sampan.kubelet.images.image_gc import ImageGCManager
+from sampan.kubelet.images.image_manager import ImageManager
 from sampan.kubelet.node.graceful_shutdown import NodeShutdown
-from sampan.kubelet.node.node_status_and_lease import Heartbeat
+from sampan.kubelet.node.node_status_and_lease import NodeStatusManager
 from sampan.kubelet.node.shared_leases import Leases
 from sampan.kubelet.node_parts import API, Loop, api_side, machine_side, sources_of
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
 from sampan.kubelet.pods.mirror import Mirrors
-from sampan.kubelet.pods.parts import PodMeans, PodRecords
+from sampan.kubelet.pods.parts import PodState, PodTools
 from sampan.kubelet.pods.perform import Performer
-from sampan.kubelet.pods.pod_config import PodSources
+from sampan.kubelet.pods.pod_config import PodConfig
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_sync import PodSync
 from sampan.kubelet.pods.pod_workers import PodWorkers
 from sampan.kubelet.pods.start_at_once import StartAtOnce
 from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
-from sampan.kubelet.probes.node_probes import NodeProbes
+from sampan.kubelet.probes.node_probes import ProbeManager
 from sampan.kubelet.runtime.observed import Observations
-from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
+from sampan.kubelet.runtime.pleg import Pleg, RuntimeHealth
 from sampan.kubelet.runtime.timed import TimedRuntime
 from sampan.kubelet.server.log_rotation import LogRotation
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
@@ -52,7 +52,7 @@ from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
 from sampan.kubelet.status.recorder import ROUTINE, PodEvents
-from sampan.kubelet.status.status_manager import StatusReporter
+from sampan.kubelet.status.status_manager import StatusManager
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 RELIST_THRESHOLD_SECONDS = 180.0  # after which an agent counts as stuck, as upstream
@@ -94,6 +94,7 @@ class Kubelet:
         self._build_node()
         self._build_pods()
         self._build_watches()
+        self._join_plugins()
         if self._below.is_real:
             self._declare()  # a process has one real node; simulated ones are too many
 
@@ -103,37 +104,38 @@ class Kubelet:
         self._recorder.begin = self._start_recorder
         untold = frozenset[str]() if settings.routine_events else ROUTINE
         self._events = PodEvents(self._recorder, without=untold)
-        self._heartbeat = Heartbeat(
+        self._node_status = NodeStatusManager(
             self._context,
             machine=self._below.machine,
             health=self._health,
             recorder=self._recorder,
             leases=self._leases,
+            plugins=self._below.plugins,
         )
 
     def _build_pods(self) -> None:
         """The steps of a pod, and the loop that feeds them."""
         context, runtime = self._context, self._context.runtime
-        self._pod_sources = PodSources(sources_of(self._settings))
-        self._reporter = StatusReporter(
+        self._pod_config = PodConfig(sources_of(self._settings))
+        self._status_manager = StatusManager(
             context.client, tasks=self._tasks, clock=self._clock, rng=context.rng
         )
         self._mirrors = Mirrors(
             context,
-            node=self._heartbeat.node,
-            registered=self._heartbeat.registered,
+            node=self._node_status.node,
+            registered=self._node_status.registered,
             is_orphaned=self._is_orphaned,
-            shown=self._reporter.mirrored,
+            shown=self._status_manager.mirrored,
         )
         self._observations = Observations(runtime)
-        records = PodRecords(
+        records = PodState(
             self._observations,
-            self._reporter,
+            self._status_manager,
             self._mirrors,
             Allocations(self._settings.checkpoint),
         )
-        self._means = self._build_means()
-        self._probes = NodeProbes(
+        self._tools = self._build_tools()
+        self._probes = ProbeManager(
             context,
             check=self._below.check,
             wake=self._workers.wake,
@@ -142,26 +144,28 @@ class Kubelet:
         )
         self._workers.steps = PodSync(
             context,
-            self._means,
+            self._tools,
             records,
             performer=lambda: self._performer,
             probes=self._probes,
             health=self._health,
         )
         self._loop = SyncLoop(
-            sources=self._pod_sources,
+            sources=self._pod_config,
             workers=self._workers,
             records=records,
             events=self._events,
             node=NodeView(
-                self._heartbeat.room,
+                self._node_status.room,
                 self._refetch_node if self._above.is_there else None,
                 context.goes_on,
+                self._keep_only,
+                self._held_devices,
             ),
             clock=self._clock,
         )
 
-    def _build_means(self) -> PodMeans:
+    def _build_tools(self) -> PodTools:
         context, below = self._context, self._below
         self._hooks = Hooks(context.runtime, self._clock)
         self._cgroups = CgroupThread(below.cgroups) if below.cgroups is not None else None
@@ -173,7 +177,10 @@ class Kubelet:
             traces=context.metrics.traces,
         )
         at_once = StartAtOnce(context, below.image_access)
-        return PodMeans(killer, self._hooks, below.volumes, self._events, at_once, self._cgroups)
+        return PodTools(
+            killer, self._hooks, below.volumes, self._events, at_once, self._cgroups,
+            below.plugins.resources if below.plugins is not None else None,
+        )  # fmt: skip
 
     @cached_property
     def _performer(self) -> Performer:
@@ -182,7 +189,7 @@ class Kubelet:
         credentials = ImageCredentials(
             settings.image_credentials, clock=context.clock, metrics=context.metrics
         )
-        puller = ImagePuller(
+        puller = ImageManager(
             context.runtime,
             context.clock,
             self._events.emit,
@@ -192,7 +199,7 @@ class Kubelet:
         )
         return Performer(
             context,
-            self._means,
+            self._tools,
             puller=puller,
             services=self._above.services,
             node=self._below.facts,
@@ -201,7 +208,7 @@ class Kubelet:
 
     def _build_watches(self) -> None:
         """What looks at the runtime now and then."""
-        self._relist = Relist(
+        self._pleg = Pleg(
             self._context,
             observations=self._observations,
             health=self._health,
@@ -210,6 +217,24 @@ class Kubelet:
             health_changed=self._health_changed,
         )
 
+    def _keep_only(self, uids: set[str]) -> None:
+        if self._below.plugins is not None:
+            self._below.plugins.resources.keep_only(uids)
+
+    def _held_devices(self, uid: str) -> Mapping[str, int]:
+        plugins = self._below.plugins
+        return plugins.devices.least_allocatable(uid) if plugins is not None else {}
+
+    def _join_plugins(self) -> None:
+        if self._below.plugins is not None:
+            self._below.plugins.join(
+                node=self._node_status.node,
+                registered=self._node_status.registered,
+                poke=self._node_status.poke,
+                wake=self._workers.wake_failed,
+                tell=self._recorder.record,
+            )
+
     # What only a real node needs, or whom somebody asks: there are thousands of others.
 
     @cached_property
@@ -217,7 +242,7 @@ class Kubelet:
         return NodeShutdown(
             self._settings.shutdown,
             self._workers,
-            begins=self._heartbeat.shut_down,
+            begins=self._node_status.shut_down,
             all_told=self.is_idle,
             clock=self._clock,
             metrics=self._context.metrics,
@@ -235,14 +260,14 @@ class Kubelet:
         )
 
     @cached_property
-    def _image_garbage(self) -> ImageGarbage:
+    def _image_gc(self) -> ImageGCManager:
         settings = self._settings
-        return ImageGarbage(
+        return ImageGCManager(
             self._context.runtime,
             settings.image_directory or settings.root_dir,
             settings=settings.image_garbage,
             clock=self._clock,
-            warn=self._heartbeat.warn,
+            warn=self._node_status.warn,
         )
 
     @cached_property
@@ -267,23 +292,23 @@ class Kubelet:
         )
 
     @cached_property
-    def _pressure(self) -> PressureWatch:
-        return PressureWatch(
+    def _eviction_manager(self) -> EvictionManager:
+        return EvictionManager(
             self._context,
             stats=self._stats,
-            images=self._image_garbage,
+            images=self._image_gc,
             pods=EvictablePods(self._all_pods, self._is_over, self._evict, self._events),
-            node=NodeWords(self._heartbeat.warn, self._heartbeat.press),
+            node=NodeCallbacks(self._node_status.warn, self._node_status.press),
         )
 
     @property
     def node_ready(self) -> Flag:
         """Set while the API shows this node as Ready."""
-        return self._heartbeat.node_ready
+        return self._node_status.node_ready
 
     def registration(self) -> Obj:
         """The Node as this agent would register it now."""
-        return self._heartbeat.registration()
+        return self._node_status.registration()
 
     async def run(self) -> None:
         """Until cancelled. What runs on the node keeps running."""
@@ -302,9 +327,11 @@ class Kubelet:
             if self._nodes is not None:
                 self._nodes.unsubscribe(self._settings.node_name)
             self._workers.close()
-            self._reporter.close()
+            self._status_manager.close()
             self._probes.close()
             await self._tasks.stop()
+            if self._below.plugins is not None:
+                await self._below.plugins.close()
             await self._hooks.close()
             if self._cgroups is not None:
                 self._cgroups.close()
@@ -316,7 +343,7 @@ class Kubelet:
         if self._keeps_itself:
             return
         self._keeps_itself = True
-        self._heartbeat.leave_keeper()
+        self._node_status.leave_keeper()
         if self._runs:
             self._listen_no_more()
             self._start_loops()
@@ -324,11 +351,11 @@ class Kubelet:
     def _listen(self) -> None:
         assert self._context.keeper is not None
         self._stop_listening = self._context.keeper.listen(self._hear)
-        self._tasks.start("first look", self._relist.look_once())
+        self._tasks.start("first look", self._pleg.look_once())
 
     def _hear(self, event: RuntimeEvent | None) -> None:
         if event is not None:
-            self._relist.hear(event)
+            self._pleg.hear(event)
         elif self._context.keeper is not None:
             self._context.keeper.leave()  # the runtime is down, which only the agent can tell
 
@@ -348,16 +375,18 @@ class Kubelet:
 
     def _loops(self) -> Iterator[tuple[str, Loop]]:
         yield from self._above.loops
-        yield "runtime events", self._relist.watch_events
-        yield "relist", self._relist.run
+        yield "runtime events", self._pleg.watch_events
+        yield "relist", self._pleg.run
         if self._below.is_real:
-            yield "image garbage", self._image_garbage.run
-            yield "pressure", self._pressure.run
-            yield "system OOM", SystemOom(self._heartbeat.warn).run
+            yield "image garbage", self._image_gc.run
+            yield "pressure", self._eviction_manager.run
+            yield "system OOM", SystemOom(self._node_status.warn).run
         if self._above.is_there:
-            yield "lease", self._heartbeat.keep_lease
-            yield "images", self._heartbeat.watch_images
-            yield "node", self._heartbeat.run
+            yield "lease", self._node_status.keep_lease
+            yield "images", self._node_status.watch_images
+            yield "node", self._node_status.run
+        if self._below.plugins is not None:
+            yield from self._below.plugins.loops()
 
     @property
     def shuts_down_gracefully(self) -> bool:
@@ -381,10 +410,15 @@ class Kubelet:
             own = informer_of_own_node(self._context.client, name, clock=self._clock)
             self._nodes = NodeSource(own)
             self._tasks.supervise("own node", own.run)
-        self._nodes.subscribe(name, self._heartbeat.seen)
+        self._nodes.subscribe(name, self._own_node_seen)
+
+    def _own_node_seen(self, node: Obj) -> None:
+        self._node_status.seen(node)
+        if self._below.plugins is not None:
+            self._below.plugins.node_seen(node)
 
     def _refetch_node(self, then: Callable[[], None]) -> None:
-        self._tasks.start("own node once more", self._heartbeat.refetch(then))
+        self._tasks.start("own node once more", self._node_status.refetch(then))
 
     def _follow_manifests(self) -> None:
         settings, clock = self._settings, self._clock
@@ -419,13 +453,16 @@ class Kubelet:
     def pods(self) -> list[Obj]:
         """The pods of this node, each with its newest status."""
         return [
-            {**pod, "status": self._reporter.status_of(uid_of(pod)) or pod.get("status") or {}}
+            {
+                **pod,
+                "status": self._status_manager.status_of(uid_of(pod)) or pod.get("status") or {},
+            }
             for pod in self._workers.pods()
         ]
 
     def is_idle(self) -> bool:
         """No step runs and nothing waits to be written: for tests and for the health check."""
-        parts = (self._workers, self._reporter, self._mirrors)
+        parts = (self._workers, self._status_manager, self._mirrors)
         return all(part.is_idle() for part in parts) and self._recorder.idle()
 
     def healthy(self) -> str:
@@ -433,7 +470,7 @@ class Kubelet:
         event looks at it once."""
         if not self._keeps_itself:
             return ""
-        silent = self._clock.monotonic() - self._relist.last_look
+        silent = self._clock.monotonic() - self._pleg.last_look
         # As upstream; longer only where we look less often than that.
         threshold = max(RELIST_THRESHOLD_SECONDS, 2 * self._settings.relist_seconds)
         if self._health.ready and silent > threshold:
@@ -463,7 +500,7 @@ class Kubelet:
         first = not self._loop.all_ready()
         self._loop.deliver(source, pods)
         if first:
-            self._relist.look_soon()  # only now may orphans be told from pods
+            self._pleg.look_soon()  # only now may orphans be told from pods
 
     def _found(self, pods: Sequence[ObservedPod]) -> None:
         self._loop.look_for_orphans(pods)
@@ -486,7 +523,7 @@ class Kubelet:
 
     def _is_orphaned(self, full_name: str) -> bool:
         """Has every source spoken, and none a pod of that name?"""
-        return self._pod_sources.all_ready() and not self._workers.has_name(full_name)
+        return self._pod_config.all_ready() and not self._workers.has_name(full_name)
 
     def _is_over(self, uid: str) -> bool:
         phase = self._workers.phase(uid)
@@ -496,7 +533,7 @@ class Kubelet:
         self._workers.kill(uid, grace_seconds, Cause.EVICTED, verdict)
 
     def _health_changed(self) -> None:
-        self._heartbeat.poke()
+        self._node_status.poke()
         if self._health.ready and self._health.network_ready:
             self._workers.wake_failed()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.api.resources import SERVICES
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
@@ -21,6 +21,7 @@ from sampan.kubelet.contracts.volumes_hook import Volumes
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.node.machine import SIMULATED, Machine, less_reserved, read_machine
 from sampan.kubelet.node.node_status import allocatable_of
+from sampan.kubelet.node_plugins import NodePlugins
 from sampan.kubelet.pods.start_inputs import Services
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Check
@@ -36,7 +37,6 @@ from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 EVENTS_SECONDS = 0.03
 Loop = Callable[[], Awaitable[None]]
 Retry = Callable[[str], None]  # of a pod, by its uid
-_MACHINES: ByIdentity[Capacity, Machine] = ByIdentity(64)  # simulated ones, by what they have
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class MachineSide:
     check: Check  # how probes look
     image_access: ImageAccess
     is_real: bool = True  # it has disks and memory that fill up
+    plugins: NodePlugins | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> M
     settings = context.settings
     machine = _real_machine(settings)
     facts = facts_of(settings, machine)
+    plugins = None if settings.standalone else NodePlugins(context)
     return MachineSide(
         machine,
         facts,
@@ -83,9 +85,11 @@ def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> M
             node=facts,
             clock=context.clock,
             rng=context.rng,
+            csi=plugins.csi if plugins is not None else None,
         ),
         NodeCheck(context.runtime),
         ImageAccess(f"{settings.root_dir}/image_manager"),
+        plugins=plugins,
     )
 
 
@@ -194,14 +198,13 @@ def _real_machine(settings: KubeletSettings) -> Machine:
 
 
 def _simulated_machine(settings: KubeletSettings) -> Machine:
+    return _machine_with(settings.capacity or SIMULATED.capacity)
+
+
+@by_identity(64)
+def _machine_with(capacity: Capacity) -> Machine:
     """The same for all nodes that have the same."""
-    capacity = settings.capacity or SIMULATED.capacity
-    return _MACHINES.get(capacity) or _MACHINES.keep(
-        capacity,
-        Machine(
-            capacity, kernel_version=SIMULATED.kernel_version, os_image=SIMULATED.os_image
-        ),
-    )  # fmt: skip
+    return Machine(capacity, kernel_version=SIMULATED.kernel_version, os_image=SIMULATED.os_image)
 
 
 def facts_of(settings: KubeletSettings, machine: Machine) -> NodeFacts:

@@ -10,7 +10,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.names import CGROUPFS
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings
 from sampan.kubelet.images.credentials import NodeCredentialSettings
-from sampan.kubelet.images.image_gc import ImageGarbageSettings
+from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.node.shutdown_steps import ShutdownStep
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.version import GIT_VERSION
@@ -91,4 +91,4 @@ class KubeletSettings:
     parallel_image_pulls: int = 4
     image_credentials: NodeCredentialSettings = field(default_factory=NodeCredentialSettings)
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
-    image_garbage: ImageGarbageSettings = field(default_factory=ImageGarbageSettings)
+    image_garbage: ImageGCPolicy = field(default_factory=ImageGCPolicy)

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, json_object
 from sampan.core.log import get_logger
 from sampan.network.netlink import alias_of, routed_networks_ipv6, set_address, set_alias
 from sampan.network.pods.addresses import Network
@@ -133,6 +134,12 @@ def reserve(
     data_dir: Path, subnets: Sequence[str] = (), cluster_cidrs: Sequence[str] = (DEFAULT_RANGE,)
 ) -> PodNetwork:
     """The bridge with its addresses; asked again, the same one."""
+    network = _reserved(data_dir, subnets, cluster_cidrs)
+    _mind_no_pods(network)
+    return network
+
+
+def _reserved(data_dir: Path, subnets: Sequence[str], cluster_cidrs: Sequence[str]) -> PodNetwork:
     mark = owner_mark(data_dir)
     known = record(data_dir)
     if known is not None:
@@ -143,7 +150,7 @@ def reserve(
             return known
     network = _free_network(subnets, cluster_cidrs, mark)
     if subnets and network.subnets != tuple(subnets):
-        log.warning("the node's range is taken on this machine", cidr=",".join(subnets))
+        log.warning("podCIDR of the node is in use on this machine", cidr=",".join(subnets))
     data_dir.mkdir(parents=True, exist_ok=True)
     # Addresses of another subnet mean nothing any more.
     shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
@@ -181,9 +188,16 @@ def _routes() -> list[Network]:
 
 def record(data_dir: Path) -> PodNetwork | None:
     """What was chosen at an earlier start."""
+    file = _record_file(data_dir)
+    if not file.exists():
+        return None
     try:
-        return PodNetwork(**json.loads(_record_file(data_dir).read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+        found = PodNetwork(**json_object(file))
+        for each in found.subnets:
+            ipaddress.ip_network(each)
+        return found if found.bridge.startswith(BRIDGES) else None
+    except (Damaged, ValueError, TypeError, AttributeError) as error:
+        log.warning("record of the pod network unreadable", file=file, error=error)
         return None
 
 
@@ -220,7 +234,6 @@ def _create_bridge(network: PodNetwork, mark: str) -> bool:
 
 
 def _configure(control: socket.socket, network: PodNetwork) -> None:
-    _ignore_advertisements(network.bridge)
     for gateway, subnet in zip(network.gateways, network.subnets, strict=True):
         set_address(network.bridge, gateway, ipaddress.ip_network(subnet).prefixlen)
     # A bridge takes the lowest hardware address of its ports, which changes as pods come and go
@@ -231,14 +244,27 @@ def _configure(control: socket.socket, network: PodNetwork) -> None:
     _set_flags(control, name, up=True)
 
 
-def _ignore_advertisements(bridge: str) -> None:
-    """Of routers: a pod could tell the machine where the world is."""
-    try:
-        Path(f"/proc/sys/net/ipv6/conf/{bridge}/accept_ra").write_text("0")
-    except FileNotFoundError:
-        return  # a machine without IPv6
-    except OSError as error:
-        log.warning("pods may advertise routes to this machine", bridge=bridge, error=error)
+def _mind_no_pods(network: PodNetwork) -> None:
+    """Routers' advertisements: a pod could tell the machine where the world is. A family that the
+    pods do not have: policies would not be about it. And the machine tells no pod of a shorter way
+    to another pod: there is none."""
+    conf = Path("/proc/sys/net")
+    switches = {
+        conf / f"ipv6/conf/{network.bridge}/accept_ra": "0",
+        conf / f"ipv6/conf/{network.bridge}/disable_ipv6": "0"
+        if "ip6" in network.families
+        else "1",
+        conf / f"ipv4/conf/{network.bridge}/send_redirects": "0",
+        conf / "ipv4/conf/all/send_redirects": "0",  # the other interfaces keep their own word
+    }
+    for switch, value in switches.items():
+        try:
+            if switch.read_text().strip() != value:
+                switch.write_text(value)
+        except FileNotFoundError:
+            continue  # a machine without IPv6
+        except OSError as error:
+            log.warning("sysctl of the bridge not set", switch=switch, error=error)
 
 
 def delete(bridge: str) -> None:

@@ -18,7 +18,8 @@ from sampan.network.cni_configuration import conf_directory, plugin_directory, s
 from sampan.network.netlink import add_route, alias_of, uplinks
 from sampan.network.nftables import nft
 from sampan.network.overlay import overlay
-from sampan.network.pods import host_ports, pod_interfaces
+from sampan.network.pods import host_ports, pod_interfaces, veth_guard
+from sampan.network.pods.interfaces import hardware_of
 from sampan.network.pods.pod_interfaces import PodInterfaces, PodInterfaceSettings
 from sampan.network.policies import ruleset as policies
 from sampan.network.services import ruleset
@@ -173,7 +174,7 @@ async def answered_plugin(data_dir: Path) -> AsyncIterator[None]:
     try:
         await interfaces.start()
     except (OSError, nft.NftError) as error:
-        log.warning("interfaces of pods are removed without the runtime", error=error)
+        log.warning("pod interfaces removed without the runtime", error=error)
     try:
         yield
     finally:
@@ -186,7 +187,7 @@ def tear_down(data_dir: Path) -> None:
     pod_interfaces.remove_all(interfaces_directory(data_dir))
     if network is not None and alias_of(network.bridge) == bridge.owner_mark(data_dir):
         iptables.remove_rules(network)
-        for family in network.families:
+        for family in ("ip", "ip6", veth_guard.FAMILY):
             with contextlib.suppress(nft.NftError):
                 nft.run(f"delete table {family} {nft_table(network)}\n")
         overlay.tear_down(data_dir, network.bridge)
@@ -221,3 +222,13 @@ def load_rules(place: ProxyPlace, *, pods: bool = False, ports: bool = False) ->
         raise NetworkError(
             f"{error}; a real node needs nft 1.0 and Linux 5.13, or newer"
         ) from error
+    if ports:
+        _guard_veths(place)
+
+
+def _guard_veths(place: ProxyPlace) -> None:
+    try:
+        guard = veth_guard.skeleton(place.table, hardware_of(place.bridge))
+        nft.load(veth_guard.FAMILY, place.table, guard)
+    except nft.NftError as error:
+        veth_guard.tell_unguarded(error)

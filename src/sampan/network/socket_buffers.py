@@ -1,4 +1,4 @@
-"""Room for what waits in a socket.
+"""Receive buffers of netlink sockets.
 
 Job: as much as is asked for where we may; what the machine allows everybody, where we are root of a
     user namespace only.

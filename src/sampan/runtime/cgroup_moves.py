@@ -67,11 +67,11 @@ def _move_nowhere(cgroups: str) -> None:
         os.close(file)
 
 
-def own_place(said: str) -> str:
+def own_place(text: str) -> str:
     """Where a process is in the tree of cgroups, by its /proc/PID/cgroup: in a hierarchy of
     version 1 that has a controller, else in that of version 2."""
     place = ""
-    for line in said.splitlines():
+    for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
             place = place or path

@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.runtime.abandoned import is_abandoned
 from sampan.runtime.programs import Programs
 from sampan.runtime.spawn import Child, Launch, line_from, readable, spawn
+from sampan.runtime.stuck_create import is_stuck
 
 START_SECONDS = 120.0
 _CALL_SECONDS = 120.0
@@ -133,7 +133,7 @@ async def _answer(told: int, programs: Programs, container: str) -> bytes:
                 await readable(told)
             return await line_from(told)
         except TimeoutError:
-            if await asyncio.to_thread(is_abandoned, container, programs.conmon):
+            if await asyncio.to_thread(is_stuck, container, programs.conmon):
                 text = f"{programs.name} was killed before it said that the container is there"
                 raise ContainerFailure(text) from None
 

@@ -100,11 +100,11 @@ def look_for_programs(search_path: str) -> tuple[str, str, str]:
 @functools.cache
 def _version(program: str) -> str:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS,
             check=True,
         ).stdout  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
         raise ProgramsMissing(f"a {program} that works (it says: {error})") from error
-    words = said.split()
+    words = output.split()
     return words[words.index("version") + 1] if "version" in words[:-1] else "unknown"

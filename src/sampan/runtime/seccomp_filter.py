@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sampan.core.bounded import FlushedMemo
 from sampan.core.fast_dataclass import dataclass
 
 MOST_KEPT = 64
@@ -98,31 +99,28 @@ class SeccompFilters:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._library = _library()
-        self._known: dict[str, str] = {}
+        self._known: FlushedMemo[str, str] = FlushedMemo(MOST_KEPT)
 
     def compiled(self, profile: Mapping[str, Any]) -> str:
         """In base64; empty where that is left to the OCI runtime."""
         if self._library is None or profile.get("flags"):
             return ""
         key = self._key(profile)
-        found = self._known.get(key) or self._kept(key)
+        found = self._known.known.get(key) or self._kept(key)
         if not found:
             try:
                 found = base64.b64encode(_compile(self._library, profile)).decode()
             except (CannotCompile, KeyError, TypeError, ValueError):
                 return ""
             self._keep(key, found)
-        if len(self._known) >= MOST_KEPT:
-            self._known.clear()
-        self._known[key] = found
-        return found
+        return self._known.keep(key, found)
 
     def _key(self, profile: Mapping[str, Any]) -> str:
         assert self._library is not None
         version = self._library.seccomp_version().contents
         machine = platform.machine(), version.major, version.minor, version.micro
-        said = json.dumps([machine, profile], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        text = json.dumps([machine, profile], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _kept(self, key: str) -> str:
         try:

@@ -163,11 +163,11 @@ def _tell(ready: asyncio.Future[None]) -> None:
 
 async def line_from(descriptor: int) -> bytes:
     """One line of a pipe, or what there is when its writers are gone."""
-    said = b""
-    while not said.endswith(b"\n") and len(said) < _MOST_LINE:
+    message = b""
+    while not message.endswith(b"\n") and len(message) < _MOST_LINE:
         await readable(descriptor)
         more = os.read(descriptor, _MOST_LINE)
         if not more:
             break
-        said += more
-    return said
+        message += more
+    return message

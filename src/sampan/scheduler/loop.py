@@ -8,32 +8,13 @@ Owner: the process that runs it; one per identity and leader.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, uid_of
+from sampan.api.objects import Obj
 from sampan.api.resources import (
-    CSI_DRIVERS,
-    CSI_NODES,
-    CSI_STORAGE_CAPACITIES,
-    DEVICE_CLASSES,
-    NAMESPACES,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS,
-    PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    SERVICES,
-    STATEFUL_SETS,
-    STORAGE_CLASSES,
 )
-from sampan.api.rules.pods import is_terminal, node_name
 from sampan.client.cache_sync import caches_of
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
@@ -45,7 +26,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.side_thread import SideThread
 from sampan.core.tasks import Tasks
 from sampan.scheduler.binding.api_call_limiter import Calls
-from sampan.scheduler.binding.bind import GATED, GATED_MESSAGE, UNSCHEDULABLE
+from sampan.scheduler.binding.bind import UNSCHEDULABLE
 from sampan.scheduler.binding.bind_devices import elsewhere
 from sampan.scheduler.binding.binding_cycle import Bindings
 from sampan.scheduler.binding.cycle_parts import CycleParts
@@ -65,12 +46,11 @@ from sampan.scheduler.decision.leisure import Leisure
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.decision.rule_costs import RuleCosts
+from sampan.scheduler.event_handlers import EventHandlers
 from sampan.scheduler.extenders.extender_chain import Extenders
+from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.metrics import ERROR, LANE, UNSCHEDULED, Measures
-from sampan.scheduler.model.assigned_pod import assigned_pod_after, assigned_pod_of
-from sampan.scheduler.model.cluster_events import DevicesChanged, StorageChanged
-from sampan.scheduler.model.node_info import node_info_of
-from sampan.scheduler.model.pod_info import PodInfo, pod_info_of, scheduler_of, without
+from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.preemption.preemption import Preemption
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue.alarm import Alarm
@@ -87,9 +67,6 @@ MOST_EVENTS = 20_000  # that wait to be written; a burst of pods is bound faster
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
 
 log = get_logger(__name__)
-
-Put = Callable[[str, Obj | None], None]  # an object's key and what it is now; None: it is gone
-Changed = Callable[[Obj | None, Obj | None], None]
 
 
 class Scheduler:
@@ -123,7 +100,6 @@ class Scheduler:
         self._batches = {
             name: Batches(columns, profile) for name, profile in self._profiles.items()
         }
-        self._nodes: dict[str, Obj] = {}  # as objects, for extenders
         self.records = Records()
         self._leisure = Leisure()
         self._detailed = False  # the decision that is being made
@@ -133,7 +109,7 @@ class Scheduler:
         # With several profiles, a rule may mean one thing here and another there.
         self._queue = QueueState(all_or_none if others else hints.helped, self._backoff)
         self._pending = Pending(self._queue, nominations, self._cache, clock, self._wake.set)
-        self._permits = Permits(self._cache, self._reconsider)
+        self._permits = Permits(self._cache, lambda uid: self._handlers.reconsider(uid))
         self._plugins = {
             name: [(made(args, self._permits), weight) for made, args, weight in profile.plugins]
             for name, profile in self._profiles.items()
@@ -149,6 +125,7 @@ class Scheduler:
         )  # fmt: skip
         self._preemption = Preemption(parts, self._rng)
         self._bindings = Bindings(parts, self._profiles, self._plugins, self._permits)
+        self._handlers = EventHandlers(parts, self._bindings, self._profiles, self._plugins)
 
     async def run(self) -> None:
         """Until cancelled; may be run again after a failure."""
@@ -156,15 +133,8 @@ class Scheduler:
         informers = Informers(self._client, clock=self._clock, rng=self._rng)
         self._metrics.memory.add("informers of the scheduler", lambda: [informers])
         try:
-            needed = [informers.of(resource) for resource in (NAMESPACES, NODES, PODS)]
-            for informer, changed in zip(
-                needed, (self.namespace_changed, self.node_changed, self.pod_changed), strict=True
-            ):
-                informer.on_change(changed)
+            needed = self._handlers.follow(informers)
             self._preemption.follow_budgets(informers.of(POD_DISRUPTION_BUDGETS))
-            self._watch_storage(informers)
-            self._watch_workloads(informers)
-            self._watch_devices(informers)
             informers.start()
             # Who uses what the API does not show is not scheduled; everybody else is.
             await caches_of("kube-scheduler", needed, informers.all())
@@ -174,141 +144,6 @@ class Scheduler:
             await informers.stop()
             await self._tasks.stop()
             self._side.close()
-
-    # What the API says.
-
-    def _watch_storage(self, informers: Informers) -> None:
-        volumes = self._cache.columns.volumes
-        for resource, put in (
-            (PERSISTENT_VOLUME_CLAIMS, volumes.put_claim),
-            (PERSISTENT_VOLUMES, volumes.put_volume),
-            (STORAGE_CLASSES, volumes.put_class),
-            (CSI_NODES, volumes.put_limits),
-            (CSI_DRIVERS, volumes.put_driver),
-            (CSI_STORAGE_CAPACITIES, volumes.put_capacity),
-        ):
-            informers.of(resource).on_change(self._storage_changes(put))
-
-    def _watch_workloads(self, informers: Informers) -> None:
-        """They change where a pod would rather go, not whether it can: no pod is called back."""
-        workloads = self._cache.columns.workloads
-        informers.of(SERVICES).on_change(_change_listener(workloads.put_service))
-        for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS):
-            put = partial(workloads.put_controller, resource.kind)
-            informers.of(resource).on_change(_change_listener(put))
-
-    def _watch_devices(self, informers: Informers) -> None:
-        allocation = self._cache.columns.devices
-        for resource, put in (
-            (RESOURCE_SLICES, allocation.put_slice),
-            (DEVICE_CLASSES, allocation.devices.put_class),
-            (RESOURCE_CLAIMS, allocation.devices.put_claim),
-        ):
-            informers.of(resource).on_change(self._device_changes(put))
-
-    def node_changed(self, old: Obj | None, new: Obj | None) -> None:
-        if new is not None:
-            if self._outside:
-                self._nodes[name_of(new)] = new
-            self._pending.happened(self._cache.put_node(node_info_of(new)))
-        elif old is not None:
-            self._nodes.pop(name_of(old), None)
-            self._pending.happened(self._cache.remove_node(name_of(old)))
-
-    def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
-        if new is not None:
-            if old is None or labels_of(old) != labels_of(new):
-                self._pending.happened(self._cache.put_namespace(name_of(new), labels_of(new)))
-        elif old is not None:
-            self._pending.happened(self._cache.put_namespace(name_of(old), None))
-
-    def _storage_changes(self, put: Put) -> Changed:
-        def put_and_tell(key: str, written: Obj | None) -> None:
-            put(key, written)
-            self._cache.columns.changed_beside()
-            self._bindings.volumes.changed()
-            self._pending.happened(StorageChanged(key))
-
-        return _change_listener(put_and_tell)
-
-    def _device_changes(self, put: Put) -> Changed:
-        def put_and_tell(key: str, written: Obj | None) -> None:
-            put(key, written)
-            self._cache.columns.changed_beside()
-            self._pending.happened(DevicesChanged(key))
-
-        return _change_listener(put_and_tell)
-
-    def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
-        if old is not None and (new is None or uid_of(new) != uid_of(old)):
-            self._pod_gone(uid_of(old))
-        if new is None:
-            return
-        if is_terminal(new):
-            self._pod_gone(uid_of(new))
-        elif node := node_name(new):
-            uid = uid_of(new)
-            self._pending.remove(uid)
-            self._bindings.confirmed(uid)
-            before = self._cache.pod(uid) if old is not None else None
-            made = (
-                assigned_pod_of(new)
-                if old is None or before is None
-                else assigned_pod_after(before, old, new)
-            )
-            for event in self._cache.put_pod(uid, node, made):
-                self._pending.happened(event)
-        elif scheduler_of(new) in self._profiles:
-            self._pod_waits(new)
-
-    def _pod_gone(self, uid: str) -> None:
-        self._bindings.confirmed(uid)
-        self._pending.withdraw(uid)
-        self._pending.happened(self._cache.remove_pod(uid))
-
-    def _pod_waits(self, pod: Obj) -> None:
-        uid = uid_of(pod)
-        if is_deleted(pod):
-            self._pending.withdraw(uid)
-            return
-        if uid not in self._queue and self._cache.node_of(uid) is not None:
-            return  # bound by us, and this is from before: the confirmation is on its way
-        self._pending.put(self._row(pod), pod)
-        waiting = self._queue.get(uid)
-        if waiting is not None and set(waiting.pod.gates) - {waiting.pod.shape.devices.problem}:
-            self._reports.not_scheduled(pod, GATED, GATED_MESSAGE)
-
-    def _row(self, pod: Obj) -> PodInfo:
-        """With what the plugins say of its turn."""
-        row = pod_info_of(pod)
-        if row.shape.devices.problem:
-            # As upstream's PreEnqueue: until its claims are made, it is not even tried.
-            row = replace(row, gates=(*row.gates, row.shape.devices.problem))
-        for plugin, _ in self._plugins[row.scheduler]:
-            held = plugin.pre_enqueue(pod)
-            if held is not None:
-                row = replace(row, gates=(*row.gates, f"{plugin.name}: {held}"))
-            order = plugin.sort_key(pod)
-            if order is not None:
-                row = replace(row, order=order)
-        profile = self._profiles[row.scheduler]
-        if not self._outside.resources and not profile.ignores_some:
-            return row
-        requested = (name for name, _ in row.shape.usage.requests)
-        return without(
-            row,
-            {
-                item
-                for item in requested
-                if item in self._outside.resources or profile.ignores(item)
-            },
-        )
-
-    def _reconsider(self, uid: str) -> None:
-        pod = self._pending.objects.get(uid)
-        if pod is not None:
-            self._pending.put(self._row(pod), pod)
-            self._pending.activate(uid)
 
     # Deciding.
 
@@ -336,25 +171,45 @@ class Scheduler:
         waiting = self._queue.pop(started)
         if waiting is None:
             return False
+        row, pod = waiting.pod, self._pending.objects[waiting.pod.uid]
+        try:
+            await self._attempted(waiting, pod, started)
+        except ExtenderFailed as error:
+            self._not_decided(pod, row, str(error), started)
+        except Exception as error:
+            # Whatever a pod brings to light keeps no other pod from being scheduled.
+            log.bug("scheduling failed", error, pod=row.key)
+            self._not_decided(pod, row, f"{type(error).__name__}: {error}", started)
+        return True
+
+    async def _attempted(self, waiting: Waiting, pod: Obj, started: float) -> None:
         row = waiting.pod
-        pod = self._pending.objects[row.uid]
+        if row.shape.devices and self._waits_for_claims(row, started):
+            return
         waiting_too = self._queue.count(Place.ACTIVE)
         self._detailed = self._leisure.take(waiting_too, started)
         costs = self._measured(row)
-        try:
-            decision = await self._decide(pod, row)
-        except ExtenderFailed as error:
-            self._not_decided(pod, row, error, started)
-            return True
+        decision = await self._decide(pod, row)
         self._measures.decided(waiting, decision, self._clock.monotonic() - started, costs)
         if row.uid not in self._queue:
-            return True  # gone, or placed by others, while an extender was asked
+            return  # gone, or placed by others, while an extender was asked
         match decision:
             case Chosen(node):
                 self._remember(row, decision)
                 self._bindings.place(pod, waiting, node, started)
             case Refused():
                 await self._refuse(pod, waiting, decision, started)
+
+    def _waits_for_claims(self, row: PodInfo, now: float) -> bool:
+        """As upstream's PreEnqueue: a pod whose claims are not there is not tried, and nothing is
+        said of it; `sampan why` knows."""
+        why = self._cache.columns.devices.not_there(row.shape.devices)
+        if why is None:
+            return False
+        name = DYNAMIC_RESOURCES.name
+        self._queue.refused(row.uid, frozenset({name}), now)
+        refused = Refused(len(self._cache.columns), (), beforehand=why, beforehand_rule=name)
+        self._remember(row, refused, message(refused))
         return True
 
     def _measured(self, row: PodInfo) -> RuleCosts | None:
@@ -376,7 +231,8 @@ class Scheduler:
         batches = self._batches[row.scheduler]
         if self._outside.concern(pod):
             feasible = batches.feasible(row.shape)
-            nodes = [self._nodes[name] for name in feasible if name in self._nodes]
+            known = self._handlers.nodes
+            nodes = [known[name] for name in feasible if name in known]
             answers = await self._outside.answers(pod, nodes)
         nominations = self._pending.nominations
         expected = nominations.for_others(row.uid, row.priority)
@@ -392,13 +248,13 @@ class Scheduler:
         if not nodes.devices.search_at_once(needs, nodes):
             await self._side.run(nodes.devices.search(needs, nodes))
 
-    def _not_decided(self, pod: Obj, row: PodInfo, error: Exception, started: float) -> None:
+    def _not_decided(self, pod: Obj, row: PodInfo, why: str, started: float) -> None:
         now = self._clock.monotonic()
         self._queue.failed(row.uid, now)
         self._measures.attempted(ERROR, now - started, row.scheduler)
-        log.warning("no decision", pod=row.key, error=error)
-        self._reports.failed(pod, str(error))
-        self._reports.not_scheduled(pod, "SchedulerError", str(error))
+        log.warning("no decision", pod=row.key, error=why)
+        self._reports.failed(pod, why)
+        self._reports.not_scheduled(pod, "SchedulerError", why)
 
     async def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
         row = waiting.pod
@@ -456,12 +312,3 @@ class Scheduler:
             those = changes(row.shape, self._cache.snapshot(), self._profiles[row.scheduler])
             made["changes"] = [{"change": item.text, "nodes": item.nodes} for item in those]
         return made
-
-
-def _change_listener(put: Put) -> Changed:
-    def changed(old: Obj | None, new: Obj | None) -> None:
-        obj = new if new is not None else old
-        assert obj is not None
-        put(key_of(obj), new)
-
-    return changed

@@ -1,4 +1,4 @@
-"""History kept for a while, then forgotten.
+"""Compaction: history that is older than what a watch may resume from is dropped.
 
 Job: every five minutes compact the revision of five minutes ago, as the original does with etcd.
 Invariant: whoever is at most one interval behind is never cut off.

@@ -19,6 +19,7 @@ from itertools import count
 
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.store.contract import (
@@ -255,7 +256,7 @@ class EtcdStore:
                     self._take(await watch.events())
                     failures = 0
             except HistoryGone as gone:
-                log.warning("etcd forgot what we have not seen", revision=gone.revision)
+                log.warning("watch revision was compacted, relisting", revision=gone.revision)
                 self._compacted = max(self._compacted, gone.revision)
                 self._fanout.skip(gone.revision)
                 self._wake(gone.revision)
@@ -440,7 +441,7 @@ def _time_out(arrival: "asyncio.Future[None]", revision: int) -> None:
 
 
 def check_version(address: EtcdAddress, version: str) -> None:
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    numbers = tuple(int(part) for part in version.split(".")[:2] if is_digits(part))
     if numbers < OLDEST_ETCD:
         needed = ".".join(map(str, OLDEST_ETCD))
         raise CannotConnect(f"etcd at {address} is version {version}: {needed} or newer is needed")

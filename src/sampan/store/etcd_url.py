@@ -7,6 +7,7 @@ Job: `etcd://host:port,host:port/prefix?cacert=…&cert=…&key=…` → an Etcd
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import StoreError
 
@@ -60,7 +61,7 @@ def _endpoint(url: str, text: str) -> str:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(DEFAULT_PORT)
-    if not host or "@" in host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or "@" in host or not is_digits(port) or not 0 < int(port) < 65536:
         raise BadEtcdUrl(f"{url!r}: {text!r} is not host:port; {_FORM}")
     return f"{host}:{port}"
 

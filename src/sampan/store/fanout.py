@@ -8,9 +8,9 @@ Invariant: a watcher holds at most QUEUE_CHANGES changes and about QUEUE_BYTES b
 Owner: the store that publishes; everything runs in its event loop.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from sampan.core.wakeup import Wakeup
 from sampan.store.contract import Change, StoreClosed
 
 QUEUE_CHANGES = 4096
@@ -93,7 +93,7 @@ class Watcher:
         self._queued_bytes = 0
         self._ended: str | None = None
         self._closed = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._wakeup = Wakeup()  # of its one reader
 
     @property
     def position(self) -> int:
@@ -117,14 +117,14 @@ class Watcher:
                 self._told = self.position
                 return []
             else:
-                await self._woken()
+                await self._wakeup.wait()
         raise StopAsyncIteration
 
     def close(self) -> None:
         self._closed = True
         self._queue.clear()
         self._fanout.forget(self)
-        self._wake()
+        self._wakeup.wake()
 
     def offer(self, changes: Sequence[Change]) -> None:
         """The fan-out's side: newly committed changes under this prefix, perhaps none."""
@@ -143,17 +143,17 @@ class Watcher:
                 break
             self._queue.append(change)
             self._queued_bytes += 0 if change.entry is None else len(change.entry.value)
-        self._wake()
+        self._wakeup.wake()
 
     def miss(self) -> None:
         if not self._queue and not self._behind:
             self._position = max(self._position, self._fanout.revision)
         self._behind = True
-        self._wake()
+        self._wakeup.wake()
 
     def end(self, why: str) -> None:
         self._ended = why
-        self._wake()
+        self._wakeup.wake()
 
     def _drain(self) -> list[Change]:
         changes, self._queue, self._queued_bytes = self._queue, [], 0
@@ -168,15 +168,3 @@ class Watcher:
         # No await since: if nothing was published meanwhile, the queue takes over from here.
         self._behind = reached < self._fanout.revision
         return changes if not self._closed else []
-
-    async def _woken(self) -> None:
-        assert self._waiter is None, "a watch has one reader"
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Change, Compacted, Entry, Page
 from sampan.store.keys import prefix_end
@@ -103,7 +104,7 @@ class SqliteLog:
         self._reader = self._file.connect()
         self._inline = self._file.connect()
         # (prefix, revision, start of the next page) → how many there are from there on.
-        self._ahead: dict[tuple[str, int, str], int] = {}
+        self._ahead: Bounded[tuple[str, int, str], int] = Bounded(LISTS_REMEMBERED)
 
     def state(self) -> tuple[int, int, list[Living]]:
         """The newest revision, the compacted one, and every living key; at opening."""
@@ -153,15 +154,10 @@ class SqliteLog:
                 total = total or self._reader.execute(_COUNT, where).fetchone()[0]
         left = total - len(entries)
         if left:
-            self._remember(prefix, revision, entries[-1].key + "\0", left)
+            # To count what is behind each page of a list anew takes as long as all of it. At one
+            # revision there is always as much.
+            self._ahead[prefix, revision, entries[-1].key + "\0"] = left
         return Page(entries, revision, left)
-
-    def _remember(self, prefix: str, revision: int, start: str, left: int) -> None:
-        """To count what is behind each page of a list anew takes as long as all of it. At one
-        revision there is always as much."""
-        if len(self._ahead) >= LISTS_REMEMBERED:
-            del self._ahead[next(iter(self._ahead))]
-        self._ahead[prefix, revision, start] = left
 
     def changes(self, prefix: str, after: int, upto: int) -> tuple[list[Change], int]:
         where = {

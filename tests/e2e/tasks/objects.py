@@ -2,7 +2,7 @@
 
 import json
 
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 BUSYBOX = "localhost/test/busybox:1"
 WEB = "localhost/test/web:1"  # stands where the pages have nginx: a web server on port 80

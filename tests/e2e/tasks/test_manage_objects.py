@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sampan.testing.parts.kubectl import KubectlFailure
 from tests.e2e.tasks.objects import WEB, WEB_NEXT, template, workload
+from tests.support.parts.kubectl import KubectlFailure
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 page = pytest.mark.page

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from sampan.testing.parts.registry import free_port
 from tests.e2e.tasks.objects import BUSYBOX, WEB, container, pod, template, workload
+from tests.support.parts.registry import free_port
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 page = pytest.mark.page

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sampan.api.decode import go_type, json_word, path_text, zero_of
+from sampan.api.decode import go_type, zero_of
+from sampan.api.decode_scalars import json_word, path_text
 from sampan.api.schema.field_kinds import STRING, Type
 
 

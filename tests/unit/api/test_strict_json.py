@@ -69,10 +69,16 @@ def test_yaml_names_the_line_of_a_repeated_key():
     assert parsed.duplicates == ['yaml: unmarshal errors:\n  line 3: key "a" already set in map']
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: 1\n---\nb: 2", "? [a]\n: b", "a: &a [*a]"])
-def test_what_is_no_single_yaml_document_is_refused(text):
+@pytest.mark.parametrize("text", ["a: [", "? [a]\n: b", "a: &a [*a]"])
+def test_what_is_no_yaml_document_is_refused(text):
     with pytest.raises(ValueError, match="error converting YAML to JSON: yaml: "):
         parse_yaml(text)
+
+
+def test_the_first_yaml_document_counts():
+    """As Go's reader, which leaves the rest unread."""
+    assert parse_yaml("a: 1\n---\nb: [").value == {"a": 1}
+    assert parse_yaml("").value is None
 
 
 def test_yaml_that_explodes_through_aliases_is_refused():
@@ -144,7 +150,15 @@ def test_numbers_of_yaml_are_those_that_json_would_have(text, value):
     orjson.dumps(found)
 
 
-@pytest.mark.parametrize("text", ["1e999", "9" * 400, "-" + "9" * 400])
-def test_numbers_without_an_end_are_refused(text):
-    with pytest.raises(ValueError, match="unsupported value"):
+@pytest.mark.parametrize("text", ["1e999", "9" * 400, "-" + "9" * 400, "0x" + "f" * 17])
+def test_what_is_too_large_for_a_number_is_text(text):
+    """As go-yaml: it tries integers and floats, and neither fits."""
+    assert parse_yaml(f"a: {text}").value == {"a": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(".inf", "[+]Inf"), ("-.Inf", "-Inf"), (".nan", "NaN"), ("+.INF", "[+]Inf")]
+)
+def test_numbers_without_an_end_are_refused(text, said):
+    with pytest.raises(ValueError, match=f"json: unsupported value: {said}"):
         parse_yaml(f"a: {text}")

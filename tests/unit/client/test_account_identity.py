@@ -7,8 +7,8 @@ from sampan.api.objects import time_text
 from sampan.client.account_identity import LIFE_SECONDS, Account, AccountIdentity
 from sampan.cmd.cluster.node_accounts import account_of
 from sampan.core.tasks import all_of
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 class Kubelet:

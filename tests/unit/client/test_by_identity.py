@@ -1,19 +1,59 @@
-from sampan.client.by_identity import ByIdentity
+"""client/by_identity.py: one result for one object, and none for an equal one."""
+
+import gc
+import weakref
+
+from sampan.client.by_identity import by_identity, by_identity_and
+
+
+class Value(list):
+    """What a weak reference can point at."""
 
 
 def test_an_answer_is_of_the_very_value_and_of_no_equal_one():
-    known: ByIdentity[list[int], str] = ByIdentity()
+    asked = []
+
+    @by_identity(8)
+    def length(about):
+        asked.append(about)
+        return len(about)
+
     first, equal = [1], [1]
-    assert known.get(first) is None
-    assert known.keep(first, "first") == "first"
-    assert known.get(first) == "first"
-    assert known.get(equal) is None
+    assert [length(first), length(first), length(equal)] == [1, 1, 1]
+    assert [about is first for about in asked] == [True, False]
+
+
+def test_an_answer_that_is_nothing_is_remembered_too():
+    asked = []
+    nothing = by_identity(8)(asked.append)
+    value = [1]
+    assert (nothing(value), nothing(value)) == (None, None)
+    assert asked == [value]
 
 
 def test_what_is_remembered_is_bounded_and_never_of_another():
-    known: ByIdentity[list[int], int] = ByIdentity(3)
+    @by_identity(3)
+    def only(about):
+        return about[0]
+
+    kept = []
     for number in range(100):
-        value = [number]
-        assert known.get(value) is None
-        known.keep(value, number)
-        assert len(known._known) <= 3
+        value = Value([number])
+        assert only(value) == number
+        kept.append(weakref.ref(value))
+        del value
+    gc.collect()
+    assert sum(each() is not None for each in kept) <= 3
+
+
+def test_a_second_argument_is_compared():
+    asked = []
+
+    @by_identity_and(8)
+    def pair(about, further):
+        asked.append(further)
+        return (*about, further)
+
+    value = [1]
+    assert [pair(value, "a"), pair(value, "b"), pair(value, "a")] == [(1, "a"), (1, "b"), (1, "a")]
+    assert asked == ["a", "b"]

@@ -6,9 +6,9 @@ from sampan.api.resources import CONFIG_MAPS, PODS, SECRETS
 from sampan.client.cache_sync import OPTIONAL_SECONDS, caches_of
 from sampan.client.informer import Informers
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
-from sampan.testing.worlds.faulty_client import Faults, FaultyClient
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.worlds.faulty_client import Faults, FaultyClient
+from tests.support.worlds.small_api import SmallApi
 
 NEEDED, OPTIONAL = (PODS, CONFIG_MAPS), (SECRETS,)
 
@@ -59,4 +59,4 @@ def test_a_kind_that_is_needed_is_waited_for_and_named_once(caplog):
     begun = begun_at(lambda faults: faults.refusals.update(configmaps=Forbidden("no")))
     assert 100 < begun < 200
     assert caplog.text.count("waiting for a kind that is needed part=part kind=configmaps") == 1
-    assert "the kind is there part=part kind=configmaps" in caplog.text
+    assert "required kind is there part=part kind=configmaps" in caplog.text

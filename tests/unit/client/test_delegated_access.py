@@ -4,7 +4,7 @@ import asyncio
 
 from sampan.client.delegated_access import MASTERS, Caller, DelegatedAccess
 from sampan.core.http.messages import Request
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 class Reviews:

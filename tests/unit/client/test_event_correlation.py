@@ -5,7 +5,7 @@ from sampan.client.event_correlation import (
     COMBINED,
     REFILL_SECONDS,
     REMEMBERED,
-    Correlator,
+    EventCorrelator,
 )
 
 
@@ -24,20 +24,20 @@ def event(message="m", reason="Started", name="pod", event_name="pod.1"):
 
 
 def test_the_same_event_is_counted_up_under_its_first_name():
-    correlator = Correlator()
+    correlator = EventCorrelator()
     correlator.correlate(event(event_name="pod.1"), 0)
     write = correlator.correlate(event(event_name="pod.2"), 1)
     assert (write.event["count"], write.event["metadata"]["name"]) == (2, "pod.1")
 
 
 def test_different_messages_are_different_events():
-    correlator = Correlator()
+    correlator = EventCorrelator()
     correlator.correlate(event("a"), 0)
     assert correlator.correlate(event("b"), 1).event["count"] == 1
 
 
 def test_many_similar_events_are_combined_into_one():
-    correlator = Correlator()
+    correlator = EventCorrelator()
     writes = [correlator.correlate(event(f"message {n}"), n) for n in range(12)]
     assert [write.event["count"] for write in writes] == [1] * 10 + [2, 3]
     assert writes[8].event["message"] == "message 8"
@@ -46,14 +46,14 @@ def test_many_similar_events_are_combined_into_one():
 
 
 def test_similar_events_far_apart_are_not_combined():
-    correlator = Correlator()
+    correlator = EventCorrelator()
     for n in range(30):
         write = correlator.correlate(event(f"message {n}"), n * 601)
         assert write.event["message"] == f"message {n}"
 
 
 def test_one_object_gets_a_burst_and_then_one_event_in_five_minutes():
-    correlator = Correlator()
+    correlator = EventCorrelator()
     allowed = [correlator.correlate(event(), 0) is not None for _ in range(BURST + 5)]
     assert allowed == [True] * BURST + [False] * 5
     assert correlator.correlate(event(name="other"), 0) is not None
@@ -63,7 +63,7 @@ def test_one_object_gets_a_burst_and_then_one_event_in_five_minutes():
 
 @pytest.mark.slow
 def test_memory_is_bounded():
-    correlator = Correlator()
+    correlator = EventCorrelator()
     for n in range(REMEMBERED + 10):
         correlator.correlate(event(name=f"pod{n}"), n)
     for memory in (correlator._similar, correlator._written, correlator._buckets):

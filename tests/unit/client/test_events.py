@@ -3,7 +3,7 @@ import asyncio
 from sampan.api.errors import Forbidden, ServiceUnavailable, not_found
 from sampan.client.events import AT_ONCE, ATTEMPTS, QUEUE_BOUND, EventRecorder, reference
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 POD = {
     "apiVersion": "v1",

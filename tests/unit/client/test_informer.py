@@ -5,9 +5,9 @@ from sampan.api.resources import NODES, PODS
 from sampan.api.rules.aspects import ANYTHING, CAME, PHASE, Interest
 from sampan.client.indexer import by_namespace
 from sampan.client.informer import FILL, Informers
-from sampan.testing import virtual_time
-from sampan.testing.worlds.faulty_client import Faults, FaultyClient
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.worlds.faulty_client import Faults, FaultyClient
+from tests.support.worlds.small_api import SmallApi
 
 
 def pod(name, uid=""):
@@ -57,6 +57,32 @@ def test_the_cache_already_has_what_a_listener_hears_of():
         api.put(PODS, pod("a"))
         await asyncio.sleep(0.01)
         assert heard == [True]
+
+    told(story)
+
+
+def test_a_listener_or_an_index_that_fails_at_one_object_fails_for_no_other():
+    async def story(api, informers, _faults):
+        heard = []
+
+        def picky(_old, new):
+            if new["metadata"]["name"] == "odd":
+                raise KeyError("spec")
+
+        def by_first_letter(obj):
+            return ["ode".index(obj["metadata"]["name"][0]) * "x" or "o"]
+
+        informer = informers.of(PODS, indices={"letter": by_first_letter})
+        informer.on_change(picky)
+        informer.on_change(lambda old, new: heard.append(names(old, new)))
+        informers.start()
+        await informers.synced()
+        for name in ("odd", "quaint", "dear"):
+            api.put(PODS, pod(name))
+        await asyncio.sleep(0.01)
+        assert heard == [(None, "odd"), (None, "quaint"), (None, "dear")]
+        assert sorted(informer.cache.index_values("letter")) == ["o", "x"]
+        assert len(informer.cache) == 3
 
     told(story)
 

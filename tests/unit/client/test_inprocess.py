@@ -12,8 +12,8 @@ from sampan.client import inprocess
 from sampan.client.contract import Page, Preconditions
 from sampan.client.inprocess import InProcessClient
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod
+from tests.support import virtual_time
+from tests.support.generators.api_requests import api_server, pod
 
 
 @pytest.fixture(scope="module")

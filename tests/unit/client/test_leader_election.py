@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sampan.api.errors import ServiceUnavailable, already_exists, conflict, not_found
 from sampan.client.leader_election import (
-    Elector,
+    LeaderElector,
     LeaseSettings,
     Seen,
     may_take,
@@ -15,7 +15,7 @@ from sampan.client.leader_election import (
     taken_spec,
 )
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 class LeaseApi:
@@ -69,7 +69,7 @@ class Process:
         self.name, self.leaders = name, leaders
         self.way = Cut(api)
         self.tasks = Tasks(name)
-        self.elector = Elector(
+        self.elector = LeaderElector(
             self.way,
             LeaseSettings("kube-system", "l", name),
             clock=virtual_time.LoopClock(),
@@ -176,7 +176,9 @@ def test_renewing_keeps_the_time_of_acquisition():
 def test_a_lease_that_is_held_and_not_renewed_is_a_trouble():
     async def main():
         api, clock = LeaseApi(), virtual_time.LoopClock()
-        elector = Elector(api, LeaseSettings("ns", "l", "me"), clock=clock, rng=random.Random(1))
+        elector = LeaderElector(
+            api, LeaseSettings("ns", "l", "me"), clock=clock, rng=random.Random(1)
+        )
         assert elector.trouble() == ""
         await elector._acquire()
         elector.leading = True

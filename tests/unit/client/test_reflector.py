@@ -10,9 +10,9 @@ from sampan.api.errors import Expired, Forbidden, ServiceUnavailable, UnknownPat
 from sampan.api.resources import PODS
 from sampan.client.reflector import Delete, Put, Reflector, Replace, Selection
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
-from sampan.testing.worlds.faulty_client import Faults, FaultyClient
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.worlds.faulty_client import Faults, FaultyClient
+from tests.support.worlds.small_api import SmallApi
 
 
 def pod(name):

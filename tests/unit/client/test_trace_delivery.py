@@ -2,7 +2,7 @@ from sampan.api.errors import NotFound
 from sampan.client.trace_delivery import BATCH_SECONDS, PATH, TraceDelivery
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import Outbox, Traces
-from sampan.testing.virtual_time import LoopClock, run
+from tests.support.virtual_time import LoopClock, run
 
 
 class OtherServer:

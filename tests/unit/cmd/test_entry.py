@@ -6,8 +6,12 @@ import sys
 
 import pytest
 
+from sampan.cli.flags import parse
+from sampan.cli.session import GLOBAL_FLAGS, Io, Session
+from sampan.client.kubeconfig import Connection
 from sampan.cmd import entry, main
 from sampan.cmd.flags.parser import parser_of_verbs
+from sampan.testing.kit.kubeconfigs import kubeconfig_text
 
 HEAVY = (
     "asyncio",
@@ -117,6 +121,38 @@ def test_without_a_kubeconfig_the_cluster_of_sampan_up_is_meant(monkeypatch, tmp
     capsys.readouterr()
     assert entry.main(["cluster-info"]) == 1
     assert "127.0.0.1:2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "server", "has_pair"),
+    [
+        ([], "https://127.0.0.1:1", True),
+        (["--token=t"], "https://127.0.0.1:1", False),
+        (["--username=u", "--password=p"], "https://127.0.0.1:1", False),
+        (["--server=https://127.0.0.1:2"], "https://127.0.0.1:2", False),
+        (["-s", "https://127.0.0.1:2", "--token=t"], "https://127.0.0.1:2", False),
+        (["--as=jane"], "https://127.0.0.1:1", True),
+    ],
+)
+def test_a_cluster_that_was_found_lends_its_administrator_to_no_other(
+    tmp_path, flags, server, has_pair
+):
+    """Neither to another server nor beside another identity [C4]."""
+    found = tmp_path / "kubeconfig"
+    theirs = Connection("https://127.0.0.1:1", ca=b"a", certificate=b"c", key=b"k")
+    found.write_text(kubeconfig_text(theirs))
+    io = Io(environment={"HOME": str(tmp_path)})
+    session = Session("sampan", "sampan", io, found_kubeconfig=str(found))
+    session.values = parse(GLOBAL_FLAGS, flags)
+    assert session.connection.server == server
+    assert (session.connection.pair is not None) == has_pair
+    assert (session.connection.ca is not None) == (server == theirs.server)
+    # What the user wrote down himself is mixed with flags, as kubectl does.
+    io = Io(environment={"HOME": str(tmp_path), "KUBECONFIG": str(found)})
+    session = Session("sampan", "sampan", io)
+    session.values = parse(GLOBAL_FLAGS, flags)
+    assert session.connection.server == server
+    assert session.connection.pair is not None
 
 
 CONFIG = """\

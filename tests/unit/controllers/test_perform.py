@@ -4,7 +4,7 @@ from sampan.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.controllers.actions import Create, Delete, Patch, Record, Update
 from sampan.controllers.perform import AT_ONCE, perform
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 class Api:

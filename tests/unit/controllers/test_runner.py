@@ -4,16 +4,16 @@ import random
 import pytest
 
 from sampan.api.errors import Conflict, ServiceUnavailable
-from sampan.api.resources import CONFIG_MAPS, SECRETS
+from sampan.api.resources import CONFIG_MAPS, EVENTS, SECRETS
 from sampan.client.informer import Informers
 from sampan.controllers.actions import NOTHING, Create, Plan
 from sampan.controllers.controller import Controller, own_key
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
-from sampan.testing.worlds.faulty_client import Faults, FaultyClient
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.worlds.faulty_client import Faults, FaultyClient
+from tests.support.worlds.small_api import SmallApi
 
 
 def obj(name):
@@ -49,6 +49,12 @@ class World:
     async def stop(self):
         await self.tasks.stop()
         await self.informers.stop()
+
+    async def restart(self):
+        """Nothing is remembered but what the API has."""
+        await self.stop()
+        self.tasks = Tasks("test")
+        self.informers = Informers(self.client, clock=self.clock)
 
 
 def told(story):
@@ -97,6 +103,32 @@ def test_a_failure_is_tried_again_and_stops_nobody_else():
         assert world.plans.count("ns/bad") == 4 + 1  # thrice tried again, and the other one's
         assert world.plans.count("ns/good") == 2
         assert "workqueue_retries_total" in world.metrics.names()
+
+    told(story)
+
+
+def test_an_object_at_which_a_controller_fails_is_told_of_and_backed_off_also_after_a_restart():
+    async def story(world):
+        async def planned(_view, key):
+            if key == "ns/bad":
+                raise KeyError("spec")
+            return NOTHING
+
+        controller = world.controller(planned, workers=1)
+        for starts in (1, 2):
+            world.start(controller)
+            world.api.put(CONFIG_MAPS, {"kind": "ConfigMap", **obj("bad")})
+            world.api.put(CONFIG_MAPS, obj(f"good-{starts}"))
+            await asyncio.sleep(600)
+            *earlier, event = world.api.objects(EVENTS)
+            assert len(earlier) == starts - 1
+            assert (event["type"], event["reason"]) == ("Warning", "FailedSync")
+            assert event["involvedObject"]["name"] == "bad"
+            assert event["message"] == "Error syncing by test, will try again: KeyError: 'spec'"
+            assert f"ns/good-{starts}" in world.plans
+            # 14 times in the first minute, once a minute from then on.
+            assert world.plans.count("ns/bad") < starts * 30
+            await world.restart()
 
     told(story)
 

@@ -1,7 +1,7 @@
 import asyncio
 
 from sampan.core.flag import Flag
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 def test_whoever_waits_goes_on_when_it_is_set_and_also_when_it_is_cleared_at_once():

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sampan.core.holding import Hold, Outcome, run_to_end
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 class Told:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sampan.core.tasks import PATIENCE_SECONDS, Tasks, all_of, finish
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 def test_stop_cancels_every_task_and_waits_for_its_clean_up():

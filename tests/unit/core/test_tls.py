@@ -11,7 +11,7 @@ from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError
 from sampan.core.http.messages import Request, Response
 from sampan.core.http.server import Server
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sampan.core.backoff import Backoff
 from sampan.core.tasks import Tasks
 from sampan.core.workqueue import WorkQueue
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 def test_a_key_added_twice_is_handed_out_once():

@@ -18,7 +18,7 @@ from sampan.cri.client import (
 )
 from sampan.cri.gen import containerd_events_pb2 as containerd
 from sampan.cri.gen import runtime_pb2 as cri
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 SERVICE = "runtime.v1.RuntimeService"
 

@@ -1,7 +1,8 @@
 from google.protobuf.any_pb2 import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from sampan.cri.events import Happened, What, of_containerd, of_cri
+from sampan.cri.events import ContainerEvent, of_containerd, of_cri
+from sampan.cri.events import ContainerEventType as Type
 from sampan.cri.gen import containerd_events_pb2 as containerd
 from sampan.cri.gen import containerd_tasks_pb2 as tasks
 from sampan.cri.gen import runtime_pb2 as cri
@@ -25,7 +26,7 @@ def test_an_exit_carries_code_and_time():
         exited_at=Timestamp(seconds=100, nanos=500_000_000),
     )
     happened = of_containerd(envelope("/tasks/exit", ended))
-    assert happened == Happened(What.EXITED, "c1", exit_code=137, at=100.5)
+    assert happened == ContainerEvent(Type.EXITED, "c1", exit_code=137, at=100.5)
 
 
 def test_the_end_of_an_exec_is_no_news_of_the_container():
@@ -35,8 +36,10 @@ def test_the_end_of_an_exec_is_no_news_of_the_container():
 
 def test_other_task_events_name_the_container():
     event = tasks.TaskEvent(container_id="c1")
-    assert of_containerd(envelope("/tasks/oom", event)) == Happened(What.OOM, "c1", at=50.0)
-    assert of_containerd(envelope("/tasks/start", event)) == Happened(What.STARTED, "c1", at=50.0)
+    assert of_containerd(envelope("/tasks/oom", event)) == ContainerEvent(Type.OOM, "c1", at=50.0)
+    assert of_containerd(envelope("/tasks/start", event)) == ContainerEvent(
+        Type.STARTED, "c1", at=50.0
+    )
     assert of_containerd(envelope("/tasks/exec-added", event)) is None
 
 
@@ -51,4 +54,4 @@ def test_an_event_of_cri_brings_the_pod_and_the_exit_code_along():
             cri.ContainerStatus(id="c1", exit_code=7),
         ],
     )
-    assert of_cri(event) == Happened(What.EXITED, "c1", "u1", exit_code=7, at=2.0)
+    assert of_cri(event) == ContainerEvent(Type.EXITED, "c1", "u1", exit_code=7, at=2.0)

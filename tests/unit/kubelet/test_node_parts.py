@@ -1,7 +1,7 @@
 import random
 
 from sampan.client.events import EventRecorder
-from sampan.client.no_api_client import AbsentClient
+from sampan.client.no_api_client import NoApiClient
 from sampan.core.metrics import Metrics
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.node_parts import api_side, facts_of, machine_side, sources_of
@@ -9,14 +9,14 @@ from sampan.kubelet.settings import Capacity, KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.status.recorder import EventLog
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 def context_of(settings):
     clock = LoopClock()
     runtime = SimulatedRuntime(clock=clock)
-    return NodeContext(settings, AbsentClient(), runtime, clock, Metrics(), random.Random(1))
+    return NodeContext(settings, NoApiClient(), runtime, clock, Metrics(), random.Random(1))
 
 
 def machine_of(settings):

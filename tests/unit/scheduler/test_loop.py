@@ -1,5 +1,6 @@
 import random
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -11,15 +12,19 @@ from sampan.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESOURCE_CLAIMS,
     STORAGE_CLASSES,
 )
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.binding.api_call_limiter import MOST_CALLS
+from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.loop import Scheduler
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from sampan.scheduler.model.rule_scope import Depends
+from sampan.scheduler.profile import DEFAULT_PROFILE
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 
 class Api(SmallApi):
@@ -313,14 +318,47 @@ def test_gated_pods_wait_and_say_so_until_the_gate_is_gone():
     story(test)
 
 
-def test_a_claim_to_devices_that_is_not_there_is_not_passed_over():
+def test_a_pod_at_which_a_plugin_fails_keeps_no_other_from_its_node():
+    def mask(pod, _nodes):
+        return 1 // 0 if pod.selector else None
+
+    broken = Filter("Broken", mask, one_reason(""), never_resolvable, Depends.NODES)
+    profile = replace(DEFAULT_PROFILE, filters=(*DEFAULT_PROFILE.filters, broken))
+
+    async def test(world):
+        world.scheduler = Scheduler(
+            world.api, clock=world.clock, rng=random.Random(1), metrics=world.metrics,
+            profiles=[profile],
+        )  # fmt: skip
+        await world.node()
+        async with running(world):
+            await world.pod("odd", nodeSelector={"a": "b"})
+            await world.pod("plain")
+            await world.clock.sleep(600)
+        assert (world.node_of("plain"), world.node_of("odd")) == ("n", None)
+        assert world.condition("odd")["reason"] == "SchedulerError"
+        assert (
+            "FailedScheduling",
+            "ZeroDivisionError: integer division or modulo by zero",
+        ) in world.events()
+        assert 5 < world.attempts("error") < 100
+
+    story(test)
+
+
+def test_a_pod_waits_in_silence_for_a_claim_to_devices_that_is_not_there():
     async def test(world):
         await world.node()
         async with running(world):
             await world.pod(resourceClaims=[{"name": "r", "resourceClaimName": "x"}])
             await world.clock.sleep(5)
-        assert world.node_of() is None
-        assert 'resourceclaim "x" not found' in world.condition()["message"]
+            assert 'resourceclaim "x" not found' in str(world.scheduler.why("default", "p"))
+            assert (world.node_of(), world.condition(), world.events()) == (None, None, [])
+            made = {"kind": "ResourceClaim", "metadata": {"name": "x"}, "spec": {"devices": {}}}
+            made["status"] = {"allocation": {"devices": {"results": []}}}
+            await world.api.create(RESOURCE_CLAIMS, made, "default")
+            await world.clock.sleep(5)
+        assert world.node_of() == "n"
 
     story(test)
 

@@ -13,7 +13,7 @@ from sampan.scheduler.measured_profile import measured_profile, plugin_seconds
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @given(clusters(), pods(), st.integers(0, 2**16))

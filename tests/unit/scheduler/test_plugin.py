@@ -10,9 +10,9 @@ from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scheduler.md"
 

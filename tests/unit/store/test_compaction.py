@@ -2,8 +2,8 @@ from sampan.core.tasks import Tasks
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import StoreError
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 class Recorded(MemoryStore):

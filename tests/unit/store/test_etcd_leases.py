@@ -2,8 +2,8 @@ from itertools import count
 
 from sampan.core.tasks import all_of
 from sampan.store.etcd_leases import KEYS_PER_LEASE, Leases
-from sampan.testing import virtual_time
-from sampan.testing.manual_clock import ManualClock
+from tests.support import virtual_time
+from tests.support.manual_clock import ManualClock
 
 
 class Granting:

@@ -1,7 +1,7 @@
 from sampan.core.tasks import Tasks
 from sampan.store.expiry import Expiry
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 def on_expiry(story):

@@ -5,7 +5,7 @@ import pytest
 from sampan.store import fanout as subject
 from sampan.store.contract import Change, Entry, StoreClosed
 from sampan.store.fanout import QUEUE_BYTES, QUEUE_CHANGES, Fanout
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 def written(revision, key="/a", value=b""):

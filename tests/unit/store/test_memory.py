@@ -1,7 +1,7 @@
 import asyncio
 
 from sampan.store.memory import MemoryStore
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 def test_history_is_bounded_by_compaction():

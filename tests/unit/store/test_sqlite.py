@@ -12,7 +12,7 @@ from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks, all_of
 from sampan.store.contract import StoreError
 from sampan.store.sqlite import open_sqlite
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture

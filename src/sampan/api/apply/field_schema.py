@@ -1,13 +1,27 @@
-"""Which type owns its fields in which way, from the published definitions.
+"""Field types of the built-in kinds for server-side apply, from the published definitions.
 
 Job: kind → Node; each definition is turned into nodes once, when it is first needed. Pure.
 Invariant: a type that holds itself ends in the same node.
 """
 
+from weakref import WeakKeyDictionary
+
 from sampan.api import convert
 from sampan.api.apply.custom_fields import custom_root
-from sampan.api.apply.field_types import LEAF, KeyedList, Map, Node, Struct
-from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.apply.field_types import (
+    BOOLEAN,
+    DEDUCED,
+    NUMERIC,
+    STRING,
+    UNTYPED,
+    KeyedList,
+    Leaf,
+    Map,
+    Node,
+    Struct,
+)
+from sampan.api.custom.custom_version import CustomVersion, SchemaIdentity, custom_of
+from sampan.api.decode import zero_of
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type, type_from
@@ -15,12 +29,15 @@ from sampan.api.schema.message_table import Messages, fields_always_written, loa
 from sampan.api.schema.published import Schema
 
 # Upstream's defaults of the fields that tell items apart; the definitions here do not have them.
+# A field that must be there has its zero for one.
 _KEY_DEFAULTS: dict[str, Obj] = {
     "io.k8s.api.core.v1.ContainerPort": {"protocol": "TCP"},
+    "io.k8s.api.core.v1.LocalObjectReference": {"name": ""},
     "io.k8s.api.core.v1.ServicePort": {"protocol": "TCP"},
 }
-
-
+_SCALARS = {"integer": NUMERIC, "number": NUMERIC, "boolean": BOOLEAN}
+_WHOLE = Leaf("any")
+_RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -30,6 +47,7 @@ class FieldSchema:
         self._kinds = kinds or Kinds()
         self._messages: Messages = {}
         self._structs: dict[str, Node] = {}
+        self._custom_roots: WeakKeyDictionary[SchemaIdentity, Node] = WeakKeyDictionary()
 
     def root(self, api_version: str, kind: str) -> Node | None:
         """None where nothing is known of the kind."""
@@ -41,10 +59,11 @@ class FieldSchema:
         return None if custom is None else self._custom_root(custom)
 
     def _custom_root(self, custom: CustomVersion) -> Node:
-        if custom.field_root is None:
+        found = self._custom_roots.get(custom.schema_identity)
+        if found is None:
             metadata = self._named(_OBJECT_META, granular=False)
-            custom.field_root = custom_root(custom.root, metadata)
-        found: Node = custom.field_root
+            found = custom_root(custom.root, metadata)
+            self._custom_roots[custom.schema_identity] = found
         return found
 
     def in_version(self, obj: Obj, api_version: str) -> Obj | None:
@@ -63,7 +82,7 @@ class FieldSchema:
 
     def _named(self, name: str, granular: bool) -> Node:
         found = self._structs.get(name)
-        if found is None or (granular and found is LEAF):
+        if found is None or (granular and isinstance(found, Leaf)):
             found = self._compiled(name, granular)
         return found
 
@@ -71,22 +90,24 @@ class FieldSchema:
         definition = self._schema.definition(name)
         atomic = definition.get("x-kubernetes-map-type") == "atomic"
         properties = definition.get("properties")
-        if not properties or (atomic and not granular):
-            self._structs[name] = LEAF
-            return LEAF
+        if not properties:
+            self._structs[name] = DEDUCED
+            return DEDUCED
         self._messages = self._messages or load_messages()
         struct = Struct(fields_always_written(self._messages, name))
-        if not atomic:
-            self._structs[name] = struct
+        found: Node = Leaf("map", struct) if atomic and not granular else struct
+        if not (atomic and granular):
+            self._structs[name] = found
         for key, published in properties.items():
             struct.add(key, self._of_property(published))
-        return struct
+        return found
 
     def _of_property(self, published: Obj) -> Node:
-        if published.get("x-kubernetes-map-type") == "atomic":
-            return LEAF
         granular = published.get("x-kubernetes-map-type") == "granular"
-        return self._of(type_from(published), granular)
+        found = self._of(type_from(published), granular)
+        if published.get("x-kubernetes-map-type") == "atomic" and not isinstance(found, Leaf):
+            return Leaf("map", found)
+        return found
 
     def _of(self, kind: Type, granular: bool = False) -> Node:
         if kind.shape == "object":
@@ -94,15 +115,22 @@ class FieldSchema:
         if kind.shape == "map":
             assert kind.element is not None, kind
             return Map(self._of(kind.element))
-        if kind.shape == "list" and kind.list_type != "atomic":
+        if kind.shape == "list":
             assert kind.element is not None, kind
-            return self._key(kind, kind.element)
-        return LEAF
+            return self._list(kind, kind.element)
+        if kind.shape == "string":
+            return STRING if kind.format in ("", "byte") else UNTYPED
+        if kind.shape == "any":
+            return _WHOLE if kind.name == _RAW else DEDUCED
+        return _SCALARS[kind.shape]
 
-    def _key(self, kind: Type, element: Type) -> Node:
+    def _list(self, kind: Type, element: Type) -> Node:
+        if kind.list_type == "atomic":
+            return Leaf("list", self._of(element))
         if kind.list_type == "set":
-            return KeyedList(LEAF, (), {}, frozenset())
-        defaults = _KEY_DEFAULTS.get(element.name, {})
+            return KeyedList(self._of(element))
         wanted = self._schema.definition(element.name).get("required") or ()
-        required = frozenset(key for key in kind.map_keys if key in wanted and key not in defaults)
-        return KeyedList(self._of(element, granular=True), kind.map_keys, defaults, required)
+        fields = self._schema.fields_of(element.name)
+        zeros = {key: zero_of(fields[key]) for key in kind.map_keys if key in wanted}
+        defaults = {**zeros, **_KEY_DEFAULTS.get(element.name, {})}
+        return KeyedList(self._of(element), kind.map_keys, defaults)

@@ -1,4 +1,4 @@
-"""Who has written what: managedFields through every write that is no apply.
+"""managedFields of every write that is no apply.
 
 Job: the entries after a write, from the object before and after it. Pure.
 Invariant: a field has at most one owner by Update; whoever changes a field owns it from then on.
@@ -79,13 +79,14 @@ def entries_of(obj: Obj) -> list[Obj]:
     return found
 
 
-def chosen_entries(new: Obj, live: Obj) -> list[Obj]:
+def chosen_entries(new: Obj, live: Obj, subresource: str = "") -> list[Obj]:
     """The entries that a write starts from: those that the caller has sent, where they can be read;
-    those of the live object where it sent none (it may not know of them)."""
-    given, own = entries_of(new), entries_of(live)
-    if not given or given is own or given == own:
+    those of the live object where it sent none (it may not know of them), or writes through a
+    subresource."""
+    given, own = meta_of(new).get("managedFields"), entries_of(live)
+    if given is None or subresource or given is own or given == own:
         return own
-    if given == [{}]:
+    if given in ([], [{}]):
         return []  # how a caller says that it wants none
     try:
         return [_canonical_entry(entry) for entry in given]
@@ -96,7 +97,7 @@ def chosen_entries(new: Obj, live: Obj) -> list[Obj]:
 def after_write(fields: FieldSchema, live: Obj, new: Obj, writer: Writer) -> list[Obj]:
     """The entries of `new`, which a create, update or patch has made of `live` ({} for a create).
     `new` itself may still have the entries that its caller sent."""
-    entries = chosen_entries(new, live)
+    entries = chosen_entries(new, live, writer.subresource)
     if live and not entries:
         return []  # nobody kept track before: only an apply starts that
     return _after(fields, live, new, entries, writer)

@@ -1,4 +1,4 @@
-"""Server-side apply: a configuration put over an object, with regard for who owns what.
+"""Server-side apply: merge of a configuration, conflicts, fields given up.
 
 Job: live object and configuration → new object with its managedFields, or the conflicts. Pure.
 Invariant: without force, no field that another writer owns is changed.
@@ -21,7 +21,7 @@ from sampan.api.apply.field_sets import (
     paths,
     union,
 )
-from sampan.api.apply.field_types import Node, compare, less, set_of, whole
+from sampan.api.apply.field_types import Node, compare
 from sampan.api.apply.managed_fields import (
     APPLY,
     UPDATE,
@@ -35,8 +35,9 @@ from sampan.api.apply.managed_fields import (
     with_oldest_merged,
     without_server_fields,
 )
+from sampan.api.apply.typed_values import less, merged, problems, set_of
 from sampan.api.errors import BadRequest, Conflict, Failure
-from sampan.api.objects import Obj, annotations_of, meta_of, name_of, namespace_of
+from sampan.api.objects import Obj, annotations_of, meta_of
 from sampan.core.fast_dataclass import dataclass
 
 KUBECTL = "kubectl"  # its applies take over what its client-side applies have written
@@ -91,10 +92,9 @@ class _Attempt:
         self._last = next((entry for entry in entries if identity(entry) == identity(mine)), None)
         self._others = [entry for entry in entries if entry is not self._last]
         self._mine = mine
-        merged: Obj = root.merged(live, config)
-        pruned = _without_dropped_fields(fields, merged, self._last, [*self._others, mine])
-        # What pruning has emptied may have been asked for empty.
-        self._new = merged if pruned is merged else root.merged(whole(pruned), config)
+        together: Obj = merged(root, live, config)
+        managed = [*self._others, mine]
+        self._new = _without_dropped_fields(fields, together, self._last, managed)
         self._changes = Changes(fields, live, self._new, writer)
 
     def disputed(self) -> list[Disputed]:
@@ -127,16 +127,16 @@ class _Attempt:
 
 
 def _without_dropped_fields(
-    fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Obj]
+    fields: FieldSchema, together: Obj, last: Obj | None, managed: list[Obj]
 ) -> Obj:
     """Without what the applier owned before, does not ask for now, and nobody else owns."""
     if last is None or not last.get("fieldsV1"):
-        return merged
-    version, wanted_version = str(last.get("apiVersion")), str(merged.get("apiVersion"))
-    full = fields.in_version(merged, version)
-    root = None if full is None else fields.root(version, str(merged.get("kind")))
+        return together
+    version, wanted_version = str(last.get("apiVersion")), str(together.get("apiVersion"))
+    full = fields.in_version(together, version)
+    root = None if full is None else fields.root(version, str(together.get("kind")))
     if full is None or root is None:
-        return merged
+        return together
     before = root.named(last["fieldsV1"])
     pruned = less(root, full, before)
     pruned = _with_owned(fields, full, pruned, managed, version)
@@ -170,22 +170,26 @@ def _with_owned(
 
 def _checked_root(fields: FieldSchema, config: Obj, writer: Writer) -> Node:
     kind = str(config.get("kind") or "")
-    if meta_of(config).get("managedFields") is not None:
+    meta = config.get("metadata")
+    if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise BadRequest("metadata.managedFields must be nil")
     root = fields.root(writer.api_version, kind)
     if root is None:
         raise BadRequest(f'no kind "{kind}" is registered for version "{writer.api_version}"')
-    problems = list(root.problems(config, ""))
-    if problems:
-        raise not_mergeable(config, problems)
+    wrong = list(problems(root, config))
+    if wrong:
+        text = wrong[0] if len(wrong) == 1 else "errors:\n  " + "\n  ".join(wrong)
+        raise Failure(f"failed to create typed patch object ({which(config)}): {text}")
     return root
 
 
-def not_mergeable(config: Obj, problems: list[str]) -> Failure:
-    where = f"{namespace_of(config)}/{name_of(config)}"
-    what = f"{config.get('apiVersion')}, Kind={config.get('kind')}"
-    text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-    return Failure(f"failed to create typed patch object ({where}; {what}): {text}")
+def which(obj: Obj) -> str:
+    """Namespace, name and kind, for messages; of what need not be an object yet."""
+    meta = obj.get("metadata")
+    names = [meta.get(key) if isinstance(meta, dict) else "" for key in ("namespace", "name")]
+    where = "/".join(name if isinstance(name, str) else "" for name in names)
+    group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
+    return f"{where}; {group}/{version}, Kind={obj.get('kind')}"
 
 
 def conflict_of(disputed: list[Disputed]) -> Conflict:

@@ -1,4 +1,4 @@
-"""The Scale of what has replicas: an object of its own, with owners of its own.
+"""managedFields of the scale subresource.
 
 Job: from an object to its Scale and back, managedFields included. Pure.
 Invariant: who owns `spec.replicas` of the Scale owns it of the object, and nobody else does.

@@ -1,4 +1,4 @@
-"""What the expressions of admission may talk about.
+"""CEL environment of admission: its variables and their types.
 
 Job: the variables of policies and match conditions, and the shapes of request and namespace.
 Invariant: environments are made once for each combination, when the first expression needs it.

@@ -1,4 +1,4 @@
-"""Who gets which libraries.
+"""CEL libraries by use: which expressions get which.
 
 Job: the sets of libraries that environments are made of, as v1.35 has them.
 """

@@ -1,4 +1,4 @@
-"""What the selectors of devices may talk about: `device`.
+"""CEL environment of device selectors: `device`.
 
 Job: the environment of selectors, and what is wrong with one before it is used.
 """

@@ -1,4 +1,4 @@
-"""Literals that can only fail: a pattern, a duration or a time that is none.
+"""Literal checks: a constant pattern, duration or timestamp that can only fail.
 
 Job: find them before the expression runs, as Kubernetes' checks of the tree do.
 """

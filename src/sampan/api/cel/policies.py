@@ -1,4 +1,4 @@
-"""A policy's expressions, compiled: what is refused when it is written, and what runs later.
+"""Expressions of admission policies, compiled; and what is refused when they are written.
 
 Job: the spec of an admission policy → programs, each with its place; what is wrong with them.
 Invariant: a variable sees the variables before it, and no others.

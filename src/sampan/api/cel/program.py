@@ -1,4 +1,4 @@
-"""An expression that is ready to run.
+"""A compiled expression.
 
 Job: compile once, evaluate often. Pure: what it gives depends on its variables alone.
 Invariant: a program has no state: two evaluations do not see each other.

@@ -1,4 +1,4 @@
-"""The published types, as CEL sees them.
+"""The published types as CEL types.
 
 Job: a definition's fields → CEL types, under the names that expressions use.
 Invariant: where nothing is known of a field it may be anything.

@@ -1,10 +1,10 @@
-"""Do a policy's expressions name fields that its kinds have?
+"""Type checking of a policy against the kinds that it matches.
 
 Job: the warnings of a ValidatingAdmissionPolicy's status, one for each expression. Pure.
 Invariant: a warning changes nothing of how the policy works.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api.cel import admission
 from sampan.api.cel.language.environment import Environment
@@ -19,13 +19,21 @@ from sampan.api.resources import RESOURCES, Resource
 MOST_TYPES = 10
 
 
-def expression_warnings(policy: Obj, objects: SchemaObjects) -> list[Obj]:
+def expression_warnings(
+    policy: Obj, objects: SchemaObjects, is_over: Callable[[], bool] = lambda: False
+) -> list[Obj]:
+    """`is_over`: it has taken long enough; what was not checked by then is not warned about."""
     spec = policy.get("spec") or {}
-    environments = [
-        (kind, _environment(spec, kind, objects)) for kind in kinds_to_check(spec, RESOURCES)
-    ]
+    environments: list[tuple[Resource, Environment]] = []
+    for kind in kinds_to_check(spec, RESOURCES):
+        environment = _environment(spec, kind, objects, is_over)
+        if environment is None:
+            return []
+        environments.append((kind, environment))
     found = []
     for path, text in _expressions(spec):
+        if is_over():
+            break
         said = "\n".join(
             f"{_gvk(kind)}: {trouble}\n"
             for kind, environment in environments
@@ -66,7 +74,10 @@ def _expressions(spec: Obj) -> Iterator[tuple[str, str]]:
                 yield f"spec.validations[{index}].{key}", validation[key]
 
 
-def _environment(spec: Obj, kind: Resource, objects: SchemaObjects) -> Environment:
+def _environment(
+    spec: Obj, kind: Resource, objects: SchemaObjects, is_over: Callable[[], bool]
+) -> Environment | None:
+    """None: it took too long."""
     shown = objects.type_of(_api_version(kind), kind.kind) or DYN
     param = spec.get("paramKind") or {}
     given = objects.type_of(param.get("apiVersion") or "", param.get("kind") or "") or DYN
@@ -75,6 +86,8 @@ def _environment(spec: Obj, kind: Resource, objects: SchemaObjects) -> Environme
     declared = admission.variables_of(bool(param), True, shown, given)
     made = base.extended(declared, admission.Shapes(others=objects))
     for variable in spec.get("variables") or ():
+        if is_over():
+            return None
         variables[variable.get("name") or ""] = _type_of(variable.get("expression") or "", made)
         made = with_variables(base.extended(declared), variables, objects)
     return made

@@ -5,25 +5,26 @@ Invariant: a schema is compiled once, and only when the first object of the vers
 """
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from sampan.api.custom import embedded, list_types, pruning, soundness, value_validation
 from sampan.api.custom.structural import Structural, has_rules, structural_of
-from sampan.api.decode import Path, path_text
+from sampan.api.decode_scalars import Path, path_text
 from sampan.api.errors import BadRequest
-from sampan.api.objects import Obj, is_deleted
+from sampan.api.objects import Obj, copy_of, is_deleted
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema, not_handled
 from sampan.api.versions import version_rank
+from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from sampan.api.custom.cel_rules import Rules
 
 _COMPILED = (
-    "field_root", "root", "_shape", "_soundness", "checks", "rules", "duplicates",
+    "schema_identity", "root", "_shape", "_soundness", "checks", "rules", "duplicates",
     "embedded_objects",
 )  # fmt: skip
 _FOR_WRITES = ("_shape", "checks", "rules")
@@ -53,6 +54,10 @@ class FormWanted(Exception):
         self.custom, self.obj = custom, obj
 
 
+class SchemaIdentity:
+    """Which schema it is: who keeps what it made of a schema keeps it by this, weakly."""
+
+
 class CustomKind:
     """All versions of a custom kind, and how to get from one to the other."""
 
@@ -69,7 +74,8 @@ class CustomKind:
             for version in spec["versions"]
         }
         self.storage = next(version for version in self.versions.values() if version.is_storage)
-        self._forms: dict[tuple[str, bytes], Obj] = {}  # what the webhook said lately
+        # What the webhook said lately.
+        self._forms: Bounded[tuple[str, bytes], Obj] = Bounded(_MOST_FORMS)
 
     def converted(self, obj: Obj, version: str) -> Obj:
         """Without managedFields, which are what is asked for. Raises FormWanted."""
@@ -83,8 +89,6 @@ class CustomKind:
         return found
 
     def learn(self, wanted: FormWanted, form: Obj) -> None:
-        if len(self._forms) >= _MOST_FORMS:
-            self._forms.clear()
         self._forms[wanted.custom.version, orjson.dumps(wanted.obj)] = form
 
 
@@ -112,8 +116,7 @@ class CustomVersion:
         ]
         self.warning = _deprecation(spec, version)
         self._published = published
-        self.field_root: Any = None  # how its fields are owned; api/apply makes it
-        self.strategy: Any = None  # what is peculiar about it; the API server's registry makes it
+        self.schema_identity = SchemaIdentity()
         self._sound: tuple[bytes, ...] = ()  # contents that were sound a moment ago
 
     def same_as(self, other: "CustomVersion") -> bool:
@@ -250,6 +253,12 @@ class CustomVersion:
     def defaulted(self, obj: Obj) -> Obj:
         """After somebody else changed it: admission, a conversion."""
         found: Obj = self._shape(obj, (), [])
+        return found
+
+    def filled(self, obj: Obj) -> Obj:
+        """A copy of what an apply has made, with its defaults and nothing left out."""
+        found: Obj = copy_of(obj)
+        pruning.fill(found, self.root)
         return found
 
     def shown(self, obj: Obj) -> Obj | None:

@@ -1,4 +1,4 @@
-"""Objects inside of objects: x-kubernetes-embedded-resource.
+"""x-kubernetes-embedded-resource: objects inside of objects.
 
 Job: find embedded objects, and bring their metadata into the form of ObjectMeta. Pure.
 Invariant: after `coerce` every embedded object's metadata has known fields only.
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sampan.api.custom.structural import Structural, nodes_below
-from sampan.api.decode import Path, path_text
+from sampan.api.decode_scalars import Path, path_text
 from sampan.api.errors import BadRequest, value_text
 from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema

@@ -12,6 +12,9 @@ from datetime import date, datetime
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from urllib.parse import urlsplit
 
+from sampan.core.digits import is_digits
+from sampan.core.durations import DurationError, parse_duration
+
 _UUID = r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}$"
 _PATTERNS = {
     "bsonobjectid": r"^[0-9a-fA-F]{24}$",
@@ -35,10 +38,6 @@ _PATTERNS = {
     "uuid5": _UUID % ("5", "[89ab]"),
 }
 # Texts: each is compiled when it is first asked for.
-_DURATION = (
-    r"[+-]?(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h)"
-    r"(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))*"
-)
 _WORDED = (
     r"(?:\d+(?:\.\d+)?\s*(?:nanoseconds?|nano|ns|microseconds?|micros?|us|µs|milliseconds?|"
     r"millis?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|wks?|w)\s*)+"
@@ -85,7 +84,7 @@ def _is_cidr(text: str) -> bool:
         ip_network(text, strict=False)
     except ValueError:
         return False
-    return text.rpartition("/")[2].isdigit()
+    return is_digits(text.rpartition("/")[2])
 
 
 def _is_base64(text: str) -> bool:
@@ -109,7 +108,11 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return bool(text == "0" or re.fullmatch(_DURATION, text) or re.fullmatch(_WORDED, text))
+    try:
+        parse_duration(text)
+    except DurationError:
+        return re.fullmatch(_WORDED, text) is not None
+    return True
 
 
 def _is_isbn(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no item may be there twice.
+"""x-kubernetes-list-type set and map: duplicates.
 
 Job: compile a schema into a walk that finds the duplicates of its set and map lists. Pure.
 Invariant: a list is complained about once per item that is there again, at its second place.

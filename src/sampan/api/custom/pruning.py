@@ -1,4 +1,4 @@
-"""What becomes of an object on its way in: nulls and unknown fields go, defaults come.
+"""Pruning and defaulting of custom objects.
 
 Job: compile a schema into one walk that copies an object, drops nulls that may not be there, fills
     in defaults and leaves out fields that the schema does not know. Pure.
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from sampan.api.custom.structural import META_FIELDS, MISSING, Structural
-from sampan.api.decode import Path
+from sampan.api.decode_scalars import Path
 from sampan.api.objects import copy_of
 
 # (value, where it is, paths of unknown fields) → the value as it is kept
@@ -26,6 +26,35 @@ def compile_shape(root: Structural) -> Shape:
 def compile_unfilled(node: Structural) -> Shape:
     """Of one value, without filling in any default."""
     return _shape(_without_defaults(node), is_object=node.embedded)
+
+
+def fill(value: Any, node: Structural) -> None:
+    """Defaults alone, in place: what else is there stays, nulls too. As upstream does with what an
+    apply has made, of which validation sees every null."""
+    if type(value) is dict:
+        for key, prop in node.properties.items():
+            if prop.default is not MISSING and _lacks(value, key, prop):
+                value[key] = copy_of(prop.default)
+        others = node.additional if isinstance(node.additional, Structural) else None
+        for key, item in value.items():
+            inner = node.properties.get(key, others)
+            if inner is not None:
+                if item is None and inner is others and _has_default_for_null(inner):
+                    value[key] = item = copy_of(inner.default)
+                fill(item, inner)
+    elif type(value) is list and node.items is not None:
+        for at, item in enumerate(value):
+            if item is None and _has_default_for_null(node.items):
+                value[at] = item = copy_of(node.items.default)
+            fill(item, node.items)
+
+
+def _lacks(value: dict[str, Any], key: str, node: Structural) -> bool:
+    return key not in value or (value[key] is None and not node.nullable)
+
+
+def _has_default_for_null(node: Structural) -> bool:
+    return not node.nullable and node.default is not MISSING
 
 
 def _without_defaults(node: Structural) -> Structural:

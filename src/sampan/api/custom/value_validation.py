@@ -1,10 +1,10 @@
-"""Does a value fit its schema? In the words of upstream's validator.
+"""Value validation of custom objects, in the words of upstream's validator.
 
 Job: compile a schema into closures that find every problem of a value. Pure.
 Invariant: with an older value at hand, a part that did not change is not complained about.
 """
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,7 +13,7 @@ from sampan.api.cel.libraries.regex import NotRegex
 from sampan.api.cel.libraries.regex import compile_pattern as regex
 from sampan.api.custom import formats
 from sampan.api.custom.structural import MISSING
-from sampan.api.decode import Path, path_text
+from sampan.api.decode_scalars import Path, path_text
 from sampan.api.errors import (
     FieldError,
     invalid_value,
@@ -199,7 +199,7 @@ def _text_test(schema: Obj) -> Check | None:
     return check_text
 
 
-def search_of(pattern: str) -> tuple[Callable[[str], bool], Set[str]]:
+def search_of(pattern: str) -> tuple[Callable[[str], bool], Container[str]]:
     """Does a text have the pattern? And short texts of which it is known that they do."""
     try:
         found = regex(pattern)

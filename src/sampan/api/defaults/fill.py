@@ -1,4 +1,4 @@
-"""Filling in: the one way in which a default gets into an object.
+"""Setting a default: the one way in which a default gets into an object.
 
 Job: set what is missing, leave what is there.
 Invariant: a value that was given, even an empty one, is never replaced.

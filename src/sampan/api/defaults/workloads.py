@@ -36,15 +36,7 @@ def default_deployment(obj: Obj) -> None:
     spec = spec_of(obj)
     fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     default_pod_template(part_of(spec, "template"))
-    strategy = spec.get("strategy")
-    if strategy is None:
-        strategy = spec["strategy"] = {}
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        if strategy.get("rollingUpdate") is None:
-            strategy["rollingUpdate"] = {}
-        fill(strategy["rollingUpdate"], maxUnavailable="25%", maxSurge="25%")
+    _default_rolling_update(spec, "strategy", maxUnavailable="25%", maxSurge="25%")
 
 
 def default_stateful_set(obj: Obj) -> None:
@@ -78,15 +70,19 @@ def default_daemon_set(obj: Obj) -> None:
     spec = spec_of(obj)
     fill(spec, revisionHistoryLimit=10)
     default_pod_template(part_of(spec, "template"))
-    strategy = spec.get("updateStrategy")
+    _default_rolling_update(spec, "updateStrategy", maxUnavailable=1, maxSurge=0)
+
+
+def _default_rolling_update(spec: Obj, field: str, **bounds: object) -> None:
+    strategy = spec.get(field)
     if strategy is None:
-        strategy = spec["updateStrategy"] = {}
+        strategy = spec[field] = {}
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
         if strategy.get("rollingUpdate") is None:
             strategy["rollingUpdate"] = {}
-        fill(strategy["rollingUpdate"], maxUnavailable=1, maxSurge=0)
+        fill(strategy["rollingUpdate"], **bounds)
 
 
 def default_template_object(obj: Obj) -> None:

@@ -1,26 +1,38 @@
-"""JSON Patch (RFC 6902), as the original applies it.
+"""JSON patch, as the library of the original applies it (evanphx/json-patch v4).
 
 Job: apply a list of operations to a document. Pure; the inputs are never changed.
 Invariant: all operations apply, or none does: a failing one raises.
 Invariant: what `copy` adds, all together, is at most as large as a request may be.
+
+Where the library differs from RFC 6902: `replace` sets what is not there, and `copy` of it is null;
+an operation without a value means null; indices are read as Go reads numbers (01, +1, and -1 from
+the end); a path's first step may be anything up to its first slash; `test` compares texts, and what
+is not there is null.
 """
 
+import re
 from typing import Any, NoReturn
 
 import orjson
 
 from sampan.api.errors import BadRequest, Invalid, RequestEntityTooLarge
+from sampan.api.go_text import go_json
 from sampan.api.objects import DEPTH, copy_of, is_deeper_than
+from sampan.api.patch.operations import Literal, as_written, complaint, resolved
 
 _MOST_OPERATIONS = 10_000
 _MOST_COPIED_BYTES = 3 * 1024 * 1024  # as upstream's JSONPatchMaxCopyBytes
+_MOST_MOVED = 100_000_000  # values of lists; some tenths of a second
 # Upstream hides what went wrong; the chained exception keeps it for the log.
-_REFUSED = "the server rejected our request due to an error in our request"
-_ABSENT = object()
+REFUSED = "the server rejected our request due to an error in our request"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_MISSING = "missing value"
+_NULL = object()  # a null that an operation brought: there, where null in a document is not
 
 
 class DoesNotApply(Exception):
-    """Why an operation failed: the cause of the Invalid that the caller sees."""
+    """Why an operation failed, in the library's words: the cause of the Invalid that the caller
+    sees."""
 
 
 class NotAsTested(DoesNotApply):
@@ -29,146 +41,283 @@ class NotAsTested(DoesNotApply):
 
 def json_patch(document: Any, patch: Any) -> Any:
     """The patched document. BadRequest: no patch at all; Invalid: it does not apply."""
-    if not isinstance(patch, list) or not all(isinstance(item, dict) for item in patch):
-        raise BadRequest("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
-    if len(patch) > _MOST_OPERATIONS:
+    wrong = complaint(patch, is_checked=False)
+    if wrong:
+        raise BadRequest(wrong)
+    operations: list[Any] = patch or []
+    if len(operations) > _MOST_OPERATIONS:
         raise RequestEntityTooLarge(
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
-            f"got {len(patch)}"
+            f"got {len(operations)}"
         )
-    document = copy_of(document)
-    copied = 0
     try:
-        for operation in patch:
-            if operation.get("op") == "copy":
-                copied += _copied_bytes(document, operation)
-                if copied > _MOST_COPIED_BYTES:
-                    _fail(f"the accumulated size increase of copy operations is {copied}")
-            document = _apply(document, operation)
-        if is_deeper_than(document, DEPTH):
-            _fail(f"the patched document is nested more than {DEPTH} levels deep")
+        return _Patching(copy_of(document)).patched(operations)
     except DoesNotApply as problem:
-        raise Invalid(_REFUSED) from problem
-    return document
+        raise Invalid(REFUSED, details={}) from problem
 
 
-def _apply(document: Any, operation: dict[str, Any]) -> Any:
-    path = _pointer(operation, "path")
-    match operation.get("op"):
-        case "add":
-            return _add(document, path, copy_of(_value(operation)))
-        case "remove":
-            return _remove(document, path)
-        case "replace":
-            value = copy_of(_value(operation))
-            return value if not path else _add(_remove(document, path), path, value)
-        case "move":
-            source = _pointer(operation, "from")
-            value = _find(document, source)
-            return _add(_remove(document, source), path, value)
-        case "copy":
-            return _add(document, path, copy_of(_find(document, _pointer(operation, "from"))))
-        case "test":
-            _test(document, path, operation.get("value"))
-            return document
-        case other:
-            return _fail(f"Unexpected kind: {other}")
+class _Patching:
+    """One document; ours to change."""
+
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._copied = self._moved = 0
+
+    def patched(self, operations: list[Any]) -> Any:
+        has_tests = any((one or {}).get("op") == "test" for one in operations)
+        for operation in as_written(operations) if has_tests else operations:
+            self._apply(operation or {})
+        _check_depth(self._document)
+        document = _with_nulls(self._document)
+        return resolved(document) if has_tests else document
+
+    def _apply(self, operation: dict[str, Any]) -> None:
+        match operation.get("op"):
+            case "add":
+                self._add(_path(operation, "add"), _value(operation))
+            case "remove":
+                self._remove(_path(operation, "remove"))
+            case "replace":
+                self._replace(_path(operation, "replace"), _value(operation))
+            case "move":
+                self._move(operation)
+            case "copy":
+                self._copy(operation)
+            case "test":
+                self._test(_path(operation, "test"), operation)
+            case other:
+                _fail(f"Unexpected kind: {other if isinstance(other, str) else 'unknown'}")
+
+    def _add(self, path: str, value: Any) -> None:
+        where = f'add operation does not apply: doc is missing path: "{path}"'
+        holder, key = self._holder(path, where)
+        try:
+            _insert(holder, key, value)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error in add for path: '{path}': {problem}") from problem
+
+    def _remove(self, path: str) -> None:
+        where = f'remove operation does not apply: doc is missing path: "{path}"'
+        holder, key = self._holder(path, where)
+        try:
+            _delete(holder, key)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error in remove for path: '{path}': {problem}") from problem
+
+    def _replace(self, path: str, value: Any) -> None:
+        if not path:
+            if not isinstance(value, dict | list):
+                _fail("replace operation value must be object or array: %!w(<nil>)")
+            self._document = value
+            return
+        where = "replace operation does not apply: doc is missing"
+        holder, key = self._holder(path, f"{where} path: {path}")
+        try:
+            _get(holder, key)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"{where} key: {path}: {_MISSING}") from problem
+        if isinstance(holder, dict):
+            holder[key] = value
+        else:
+            holder[_number(key) % len(holder)] = value
+
+    def _move(self, operation: dict[str, Any]) -> None:
+        source = _path(operation, "move", "from")
+        holder, key = self._holder(
+            source, f"move operation does not apply: doc is missing from path: {source}"
+        )
+        try:
+            value = _get(holder, key)
+            _delete(holder, key)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error in move for path: '{key}': {problem}") from problem
+        path = _path(operation, "move")
+        where = f"move operation does not apply: doc is missing destination path: {path}"
+        holder, key = self._holder(path, where)
+        try:
+            _insert(holder, key, value)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error in move for path: '{path}': {problem}") from problem
+
+    def _copy(self, operation: dict[str, Any]) -> None:
+        source = _path(operation, "copy", "from")
+        holder, key = self._holder(
+            source, f"copy operation does not apply: doc is missing from path: {source}"
+        )
+        try:
+            value = _get(holder, key)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error in copy for from: '{source}': {problem}") from problem
+        path = _path(operation, "copy")
+        where = f"copy operation does not apply: doc is missing destination path: {path}"
+        holder, key = self._holder(path, where)
+        _check_depth(value)
+        self._copied += _size(value)
+        if self._copied > _MOST_COPIED_BYTES:
+            _fail(
+                "Unable to complete the copy, the accumulated size increase of copy is "
+                f"{self._copied}, exceeding the limit {_MOST_COPIED_BYTES}"
+            )
+        try:
+            _insert(holder, key, None if value is _NULL else _copied(value))
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error while adding value during copy: {problem}") from problem
+
+    def _test(self, path: str, operation: dict[str, Any]) -> None:
+        failed = NotAsTested(f"testing value {path} failed: test failed")
+        if not path:
+            if not _same(self._document, operation.get("value")):
+                raise failed
+            return
+        where = f"test operation does not apply: is missing path: {path}"
+        holder, key = self._holder(path, where)
+        try:
+            found = _get(holder, key)
+        except DoesNotApply as problem:
+            raise DoesNotApply(f"error in test for path: '{path}': {problem}") from problem
+        wanted = operation.get("value")
+        if found is None:
+            if wanted is not None:
+                raise failed
+        elif "value" not in operation or not _same(found, wanted):
+            raise failed
+
+    def _holder(self, path: str, problem: str) -> tuple[Any, str]:
+        """What holds the last step of the path, and that step. Raises DoesNotApply."""
+        steps = path.split("/")
+        if len(steps) < 2:
+            _fail(f"{problem}: {_MISSING}")
+        here = self._document
+        for step in steps[1:-1]:
+            try:
+                here = _get(here, _key(step))
+            except DoesNotApply:
+                here = None
+            if not isinstance(here, dict | list):
+                _fail(f"{problem}: {_MISSING}")
+        if isinstance(here, list):
+            self._moved += len(here)
+            if self._moved > _MOST_MOVED:
+                _fail(f"the operations move {self._moved} values of lists")
+        return here, _key(steps[-1])
 
 
-def _copied_bytes(document: Any, operation: dict[str, Any]) -> int:
+def _get(holder: Any, key: str) -> Any:
+    """None where a map has no such key."""
+    if isinstance(holder, dict):
+        return holder.get(key)
+    index = _number(key)
+    if not -len(holder) <= index < len(holder):
+        _no_index(index)
+    return holder[index]
+
+
+def _insert(holder: Any, key: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[key] = value
+        return
+    if key == "-":
+        holder.append(value)
+        return
     try:
-        return len(orjson.dumps(_find(document, _pointer(operation, "from"))))
-    except (TypeError, ValueError) as error:
-        raise DoesNotApply(f"what is copied cannot be written: {error}") from error
+        index = _number(key)
+    except DoesNotApply as problem:
+        raise DoesNotApply(f"value was not a proper array index: '{key}': {problem}") from problem
+    size = len(holder) + 1
+    if not -size <= index < size:
+        _no_index(index)
+    holder.insert(index % size, value)
 
 
-def _test(document: Any, path: list[str], wanted: Any) -> None:
-    try:
-        found = _find(document, path)
-    except DoesNotApply:
-        found = None  # a missing value passes a test for null, as upstream
-    if not _same(found, wanted):
-        raise NotAsTested(f"testing value /{'/'.join(path)} failed: test failed")
+def _delete(holder: Any, key: str) -> None:
+    if isinstance(holder, list):
+        index = _number(key)
+        if not -len(holder) <= index < len(holder):
+            _no_index(index)
+        del holder[index]
+    elif key in holder:
+        del holder[key]
+    else:
+        _fail(f"Unable to remove nonexistent key: {key}: {_MISSING}")
 
 
-def _same(one: Any, two: Any) -> bool:
-    """JSON equality: true is not 1."""
-    if isinstance(one, bool) or isinstance(two, bool):
-        return one is two
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
-    if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(map(_same, one, two))
-    return bool(one == two)
+def _no_index(index: int) -> NoReturn:
+    _fail(f"Unable to access invalid index: {index}: invalid index referenced")
+
+
+def _number(text: str) -> int:
+    """As Go's Atoi."""
+    if not _NUMBER.fullmatch(text):
+        _fail(f'strconv.Atoi: parsing "{text}": invalid syntax')
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        _fail(f'strconv.Atoi: parsing "{text}": value out of range')
+    return number
 
 
 def _value(operation: dict[str, Any]) -> Any:
-    value = operation.get("value", _ABSENT)
-    return _fail("operation has no value") if value is _ABSENT else value
+    value = operation.get("value")
+    return _NULL if value is None and "value" in operation else _copied(value)
 
 
-def _pointer(operation: dict[str, Any], member: str) -> list[str]:
-    """RFC 6901: `/a~1b/0` → ["a/b", "0"]; the whole document is []."""
-    text = operation.get(member)
-    if not isinstance(text, str) or (text and not text.startswith("/")):
-        _fail(f"operation has no usable {member}: {text!r}")
-    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+def _path(operation: dict[str, Any], kind: str, member: str = "path") -> str:
+    found = operation.get(member)
+    if not isinstance(found, str):
+        _fail(f"{kind} operation failed to decode {member}: {_MISSING}")
+    return found
 
 
-def _find(document: Any, path: list[str]) -> Any:
-    for step in path:
-        if isinstance(document, dict):
-            document = document.get(step, _ABSENT)
-        elif isinstance(document, list):
-            document = document[_index(step, len(document))]
-        else:
-            document = _ABSENT
-        if document is _ABSENT:
-            _fail(f"doc is missing path: /{'/'.join(path)}")
-    return document
+def _key(step: str) -> str:
+    """RFC 6901."""
+    return step.replace("~1", "/").replace("~0", "~")
 
 
-def _add(document: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    holder, last = _find(document, path[:-1]), path[-1]
-    if isinstance(holder, dict):
-        holder[last] = value
-    elif isinstance(holder, list):
-        at = len(holder) if last == "-" else _index(last, len(holder) + 1)
-        holder.insert(at, value)
-    else:
-        _fail(f"doc is missing path: /{'/'.join(path)}")
-    return document
+def _same(found: Any, wanted: Any) -> bool:
+    """Scalars by their texts; nothing in a list is the same as nothing."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(_same(found[k], wanted[k]) for k in found)
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
+    if isinstance(found, dict | list) or isinstance(wanted, dict | list):
+        return False
+    return _text(found) == _text(wanted)
 
 
-def _remove(document: Any, path: list[str]) -> Any:
-    if not path:
-        return None
-    holder, last = _find(document, path[:-1]), path[-1]
-    if isinstance(holder, dict) and last in holder:
-        del holder[last]
-    elif isinstance(holder, list):
-        del holder[_index(last, len(holder))]
-    else:
-        _fail(f"unable to remove nonexistent key: {last}")
-    return document
+def _text(value: Any) -> str:
+    if isinstance(value, Literal):
+        return value.text.decode(errors="surrogateescape")
+    return go_json(None if value is _NULL else value)
 
 
-def _index(step: str, size: int) -> int:
-    """A place in a list of `size`; negative ones count from the end, as upstream allows."""
-    digits = step.removeprefix("-")
-    if (
-        len(digits) > 9
-        or not digits.isdecimal()
-        or not digits.isascii()
-        or (len(digits) > 1 and digits[0] == "0")
-    ):
-        _fail(f"no array index: {step}")
-    index = int(step)
-    if not -size <= index < size:
-        _fail(f"Unable to access invalid index: {step}")
-    return index + size if index < 0 else index
+def _size(value: Any) -> int:
+    try:
+        return len(orjson.dumps(value, default=_plain))
+    except (TypeError, ValueError) as error:
+        raise DoesNotApply(f"error while performing deep copy: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    return None if value is _NULL else orjson.Fragment(value.text)
+
+
+def _check_depth(value: Any) -> None:
+    if is_deeper_than(value, DEPTH):
+        _fail(f"the patched document is nested more than {DEPTH} levels deep")
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if type(value) is list else value
+
+
+def _with_nulls(value: Any) -> Any:
+    if type(value) is dict:
+        for key, item in value.items():
+            value[key] = _with_nulls(item)
+    elif type(value) is list:
+        value[:] = [_with_nulls(item) for item in value]
+    return None if value is _NULL else value
 
 
 def _fail(why: str) -> NoReturn:

@@ -1,7 +1,8 @@
-"""JSON Merge Patch (RFC 7386).
+"""JSON Merge Patch (RFC 7386), as the library of the original applies it.
 
 Job: lay a patch over a document: null removes, objects merge, everything else replaces. Pure.
-Invariant: the result holds no null that came from the patch's objects.
+Invariant: the result holds no null that came from the patch's objects, where it replaces no object
+    by a list.
 """
 
 from typing import Any
@@ -19,15 +20,25 @@ def merge_patch(document: Obj, patch: Any) -> Obj:
 
 
 def merged_value(target: Any, patch: Any) -> Any:
+    """As the original's library: nulls are left out inside of lists too, wherever the patch meets
+    no object."""
+    if not isinstance(target, dict):
+        return _pruned(patch)
     if not isinstance(patch, dict):
         return copy_of(patch)
-    out = copy_of(target) if isinstance(target, dict) else {}
+    out = copy_of(target)
     for key, value in patch.items():
         if value is None:
             out.pop(key, None)
         else:
             out[key] = merged_value(out.get(key), value)
     return out
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in value.items() if item is not None}
+    return [_pruned(item) for item in value] if isinstance(value, list) else value
 
 
 def merge_patch_between(before: Any, after: Any) -> Any:

@@ -13,8 +13,11 @@ from typing import Any
 
 import orjson
 
-from sampan.api.errors import BadRequest
+from sampan.api.decode_scalars import json_word
+from sampan.api.errors import BadRequest, Failure, Invalid
+from sampan.api.go_text import go_type_name, go_value
 from sampan.api.objects import Obj, copy_of, places_by_text
+from sampan.api.patch.json_patch import REFUSED
 from sampan.api.schema.field_kinds import ANY, Type
 from sampan.api.schema.published import Schema
 
@@ -22,13 +25,19 @@ _MARKER = "$patch"
 _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder"
 _DELETE = "$deleteFromPrimitiveList"
+_DIRECTIVE = object()  # in the place of a map that only says what to do
 
 
 def strategic_patch(schema: Schema, api_version: str, kind: str, current: Obj, patch: Any) -> Obj:
-    """The patched object, which may share parts with both; BadRequest where the patch is
-    malformed."""
+    """The patched object, which may share parts with both. Raises BadRequest, Failure, Invalid: as
+    upstream, most that is wrong with a directive is an error of the server."""
+    if patch is None:
+        return copy_of(current)  # type: ignore[no-any-return]  # an object
     if not isinstance(patch, dict):
-        raise BadRequest("strategic merge patch format is not supported")
+        word = json_word(patch)
+        raise BadRequest(
+            f"json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"
+        )
     holder = schema.type_of(api_version, kind) or ANY
     if _is_plain(patch):
         return _plain_maps(schema, current, patch, holder)
@@ -99,8 +108,10 @@ class _Merge:
             if value is None:
                 original.pop(key, None)
             elif key not in original or type(original[key]) is not type(value):
-                cleaned = _without_directives(value)
-                if cleaned is not None:
+                cleaned = _without_directives(_without_nulls(value))
+                if cleaned is _DIRECTIVE:
+                    original.pop(key, None)
+                else:
                     original[key] = cleaned
             else:
                 original[key] = self._value(original[key], value, self._field(kind, key))
@@ -112,7 +123,7 @@ class _Merge:
     def _value(self, original: Any, patch: Any, kind: Type) -> Any:
         if isinstance(patch, dict):
             if "replace" in kind.strategies:
-                return _without_directives(patch)
+                return patch
             return self.maps(original, patch, kind)
         if isinstance(patch, list):
             return self.lists(original, patch, kind)
@@ -120,7 +131,7 @@ class _Merge:
 
     def lists(self, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
         if "merge" not in kind.strategies:
-            return [_without_directives(item) for item in patch]
+            return patch
         if not original and not patch:
             return original
         if not _holds_maps(original, patch):
@@ -128,7 +139,7 @@ class _Merge:
             return _order(both, patch, original, "")
         key = kind.merge_key
         if not key:
-            raise BadRequest(f"cannot merge lists without merge key for {kind.name or 'list'}")
+            raise Failure(f"cannot merge lists without merge key for {kind.name or 'list'}")
         kept, items, replaced = _special_items(original, patch, key)
         if replaced:
             return items
@@ -140,7 +151,7 @@ class _Merge:
         for item in items:
             at = places.setdefault(_hashable(_merge_value(item, key)), len(kept))
             if at == len(kept):
-                kept.append(_without_directives(item))
+                kept.append(item)
             else:
                 kept[at] = self.maps(kept[at], item, element)
         return kept
@@ -150,13 +161,15 @@ class _Merge:
         for directive in [key for key in patch if key.startswith(_ORDER)]:
             order = patch.pop(directive)
             field = _target(directive, _ORDER, "setElementOrder list")
-            if not isinstance(order, list):
-                raise BadRequest("invalid patch format of setElementOrder list")
             items = patch.pop(field, None)
             before = original.get(field)
+            for value in (order, before or [], items or []):
+                if not isinstance(value, list):
+                    raise Failure(
+                        f"expected a []interface {{}}, but received a {go_type_name(value)}"
+                    )
             kind = self._field(holder, field)
-            if isinstance(items, list):
-                _check_order(items, order, kind.merge_key)
+            _check_order(items or [], order, kind.merge_key)
             if before is None and items is None:
                 continue
             if items is None:
@@ -171,9 +184,7 @@ class _Merge:
         for directive in [key for key in patch if key.startswith(_DELETE)]:
             values = patch.pop(directive)
             field = _target(directive, _DELETE, "primitive list")
-            if not isinstance(values, list):
-                raise BadRequest("invalid patch format of primitive list")
-            if isinstance(original.get(field), list):
+            if isinstance(values, list) and isinstance(original.get(field), list):
                 gone = {_hashable(value) for value in values}
                 original[field] = [item for item in original[field] if _hashable(item) not in gone]
 
@@ -182,15 +193,14 @@ def _direct(patch: Obj) -> Obj:
     directive = patch[_MARKER]
     if directive == "replace":
         del patch[_MARKER]
-        replacement: Obj = _without_directives(patch)
-        return replacement
+        return patch
     if directive == "delete":
         return {}
     raise _unknown_directive(patch)
 
 
-def _unknown_directive(patch: Obj) -> BadRequest:
-    return BadRequest(f"unknown patch type: {patch[_MARKER]} in map: {go_text(patch)}")
+def _unknown_directive(patch: Obj) -> Failure:
+    return Failure(f"unknown patch type: {patch[_MARKER]} in map: {go_value(patch)}")
 
 
 def _retain_keys(original: Obj, patch: Obj) -> None:
@@ -202,7 +212,7 @@ def _retain_keys(original: Obj, patch: Obj) -> None:
     retained = {_hashable(key) for key in keys}
     for key, value in patch.items():
         if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in retained:
-            raise BadRequest("patch content doesn't match retainKeys list")
+            raise BadRequest("invalid patch format of retainKeys")
     for key in [key for key in original if key not in retained]:
         del original[key]
 
@@ -217,10 +227,11 @@ def _target(directive: str, prefix: str, what: str) -> str:
 
 def _holds_maps(original: list[Any], patch: list[Any]) -> bool:
     kinds = {type(item) for item in (*original, *patch)}
+    if len(kinds) > 1:
+        shown = go_value([original, patch])
+        raise Failure(f"list element types are not identical: {shown}")
     if list in kinds:
-        raise BadRequest("lists of lists are not supported")
-    if dict in kinds and len(kinds) > 1:
-        raise BadRequest("list element types are not identical")
+        raise Invalid(REFUSED, details={})  # lists of lists
     return dict in kinds
 
 
@@ -240,7 +251,7 @@ def _special_items(
             case "replace":
                 replaced = True
             case "merge":
-                raise BadRequest("merging lists cannot yet be specified in the patch")
+                raise Failure("merging lists cannot yet be specified in the patch")
             case _:
                 raise _unknown_directive(item)
     if gone:
@@ -250,7 +261,7 @@ def _special_items(
 
 def _merge_value(item: Any, key: str) -> Any:
     if not isinstance(item, dict) or key not in item:
-        raise BadRequest(f"map: {go_text(item)} does not contain declared merge key: {key}")
+        raise Failure(f"map: {go_value(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -296,7 +307,7 @@ def _places(identities: list[Any]) -> dict[Hashable, int]:
 def _hashable(value: Any) -> Hashable:
     """Equal values have equal ones; a merge key may hold anything until it is validated."""
     if isinstance(value, dict | list):
-        return ("json", go_text(value))
+        return ("json", go_value(value))
     return value  # type: ignore[no-any-return]  # JSON: a text, a number, a truth value or nothing
 
 
@@ -307,47 +318,40 @@ def _check_order(items: list[Any], order: list[Any], key: str) -> None:
     wanted = [_identity(item, key) for item in order]
     rest = iter(wanted)
     if not all(any(entry == other for other in rest) for entry in named):
-        raise BadRequest(
-            f"The order in patch list:\n{go_text(items)}\n doesn't match {_ORDER} list:\n"
-            f"{go_text(order)}\n"
+        raise Failure(
+            f"The order in patch list:\n{go_value(items)}\n doesn't match {_ORDER} list:\n"
+            f"{go_value(order)}\n"
         )
 
 
-def _without_directives(value: Any) -> Any:
-    """A patch value that meets nothing to merge with; None where it only says `delete`."""
+def _without_nulls(value: Any) -> Any:
+    """Of maps; in place. A null in a list stays."""
     if type(value) is dict:
-        return _fields_without_directives(value)
+        for key in [key for key, item in value.items() if item is None]:
+            del value[key]
+        for item in value.values():
+            _without_nulls(item)
+    elif type(value) is list:
+        for item in value:
+            _without_nulls(item)
+    return value
+
+
+def _without_directives(value: Any) -> Any:
+    """A patch value that meets nothing to merge with: a map with a directive is none."""
+    if type(value) is dict:
+        if _MARKER in value:
+            return _DIRECTIVE
+        cleaned = {key: _without_directives(item) for key, item in value.items()}
+        return {key: item for key, item in cleaned.items() if item is not _DIRECTIVE}
     if type(value) is not list:
         return value
-    cleaned = [_without_directives(item) for item in value]
-    return [item for item in cleaned if item is not None]
+    return [item for item in map(_without_directives, value) if item is not _DIRECTIVE]
 
 
-def _fields_without_directives(value: Obj) -> Obj | None:
-    if value.get(_MARKER) == "delete":
-        return None
-    out = {}
-    for key, item in value.items():
-        if item is None or (key.startswith("$") and _is_directive(key)):
-            continue
-        if type(item) is dict or type(item) is list:  # most are neither: spare them the call
-            item = _without_directives(item)
-            if item is None:
-                continue
-        out[key] = item
-    return out
-
-
-def _is_directive(key: str) -> bool:
-    return key in (_MARKER, _RETAIN) or key.startswith((_ORDER, _DELETE))
-
-
-def go_text(value: Any) -> str:
-    """A value as Go's %v prints it, for messages."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
+def printed_patch(current: Any, patch: Any) -> Any:
+    """The patch as it is once it was merged, for messages: nulls that met nothing are gone."""
+    if not isinstance(patch, dict) or not isinstance(current, dict):
+        return _without_nulls(copy_of(patch))
+    return {key: item if item is None else printed_patch(current.get(key), item)
+            for key, item in patch.items() if key[:1] != "$"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Objects in protobuf, as typed Go clients send them: bytes in, the JSON form out.
+"""Protobuf decoding: bytes in, the JSON form out.
 
 Job: read `k8s\\0` + runtime.Unknown and the message inside, led by the schema and a table of field
     numbers. Only reading: writer.py writes. Pure.

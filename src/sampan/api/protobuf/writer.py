@@ -1,4 +1,4 @@
-"""Objects in protobuf, for clients that take nothing else: the JSON form in, bytes out.
+"""Protobuf encoding: the JSON form in, bytes out.
 
 Job: write `k8s\\0` + runtime.Unknown and the message inside, led by the schema and the table of
     field numbers. Pure.

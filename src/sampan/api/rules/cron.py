@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sampan.api.rules.durations import NANO, DurationError, parse_duration
-from sampan.core.digits import whole_number
+from sampan.core.digits import all_digits, whole_number
+from sampan.core.durations import NANO, DurationError, parse_duration
 from sampan.core.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -97,14 +97,11 @@ def next_after(schedule: Schedule, moment: float, zone: "ZoneInfo") -> float | N
     for offset in range(HORIZON_DAYS):
         day = first + timedelta(days=offset)
         if _strikes_on(schedule, day):
-            for hour in schedule.hour.values:
-                found = [
-                    strike
-                    for strike in _strikes(schedule, day, hour, zone, moment)
-                    if strike > moment
-                ]
-                if found:
-                    return min(found)
+            for hour in sorted(schedule.hour.values):
+                strikes = _strikes(schedule, day, hour, zone, moment)
+                found = min((strike for strike in strikes if strike > moment), default=None)
+                if found is not None:
+                    return found
     return None
 
 
@@ -135,6 +132,11 @@ def _strikes(
     last = datetime(day.year, day.month, day.day, hour, 59, tzinfo=zone, fold=1)
     if last.timestamp() <= after:
         return
+    first = last.replace(minute=0, fold=0)
+    if _is_plain(first, last, zone):
+        began = first.timestamp()
+        yield from (began + 60 * minute for minute in schedule.minute.values)
+        return
     repeats = (0, 1) if len(schedule.hour.values) == 24 else (0,)
     for minute in schedule.minute.values:
         for fold in repeats:
@@ -142,6 +144,16 @@ def _strikes(
             back = local.astimezone(UTC).astimezone(zone)
             if (back.hour, back.minute) == (hour, minute):  # else the clocks skip it
                 yield local.timestamp()
+
+
+def _is_plain(first: datetime, last: datetime, zone: "ZoneInfo") -> bool:
+    """No change of clocks is near that hour."""
+    began, ended = first.timestamp(), last.timestamp()
+    return (
+        ended - began == 59 * 60
+        and datetime.fromtimestamp(began, zone).hour == first.hour
+        and datetime.fromtimestamp(ended, zone).hour == first.hour
+    )
 
 
 def _field(text: str, bounds: _Bounds) -> Field:
@@ -189,7 +201,7 @@ def _number(text: str, names: Mapping[str, int]) -> int:
     if named is not None:
         return named
     digits = text.removeprefix("+")
-    if not digits.isascii() or not digits.isdecimal():
+    if not all_digits(digits):
         why = "invalid syntax"
     elif whole_number(digits) < 2**63:
         return whole_number(digits)

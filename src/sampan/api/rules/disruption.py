@@ -80,16 +80,17 @@ def still_processed(budget_name: str) -> TooManyRequests:
 
 def _why_not(budget: Obj, status: Obj) -> str:
     start = f"The disruption budget {name_of(budget)}"
-    current, desired = (
-        int(status.get("currentHealthy") or 0),
-        int(status.get("desiredHealthy") or 0),
-    )
+    refused = condition_of(budget, ALLOWED) or {}
+    why = refused.get("message") if refused.get("status") == "False" else ""
+    # First of all: the counts of a budget that failed to sync are not to be trusted.
+    if why and refused.get("reason") == "SyncFailed":
+        return f"{start} does not allow evicting pods currently because it failed sync: {why}"
+    current = int(status.get("currentHealthy") or 0)
+    desired = int(status.get("desiredHealthy") or 0)
     if current <= desired:
         return f"{start} needs {desired} healthy pods and has {current} currently"
-    condition = condition_of(budget, ALLOWED)
-    if condition is not None and condition.get("reason") == "SyncFailed":
-        why = condition.get("message")
-        return f"{start} does not allow evicting pods currently because it failed sync: {why}"
+    if why:
+        return f"{start} does not allow evicting pods currently ({refused.get('reason')}): {why}"
     return f"{start} does not allow evicting pods currently"
 
 

@@ -8,6 +8,7 @@ Invariant: terms are alternatives; the requirements of one term must all hold; a
 from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj
+from sampan.core.digits import all_digits
 from sampan.core.digits import whole_number as digits_of
 from sampan.core.fast_dataclass import dataclass
 
@@ -97,7 +98,7 @@ def _compare(requirement: Requirement, value: str) -> bool:
 
 def whole_number(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdigit():
+    if not all_digits(digits):
         return None
     number = digits_of(text)
     return number if -(2**63) <= number < 2**63 else None

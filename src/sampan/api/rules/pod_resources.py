@@ -35,6 +35,16 @@ def limits(pod: Obj) -> Amounts:
     return _limits(pod, _list_of("limits", quantities))
 
 
+def described_amounts(pod: Obj) -> tuple[Amounts, Amounts]:
+    """Requests and limits as `kubectl describe node` shows them: of the containers, with what the
+    node still holds for them, and the overhead; not of the pod as a whole."""
+    requested = _aggregate(pod, _holding(pod, "requests", quantities))
+    _add(requested, _overhead(pod, quantities))
+    limited = _aggregate(pod, _list_of("limits", quantities))
+    _raise_by_overhead(limited, pod)
+    return requested, limited
+
+
 def held_requests(
     pod: Obj, read: Reader[Number], unstated: Mapping[str, Number]
 ) -> dict[str, Number]:
@@ -129,18 +139,26 @@ def _requests(
 ) -> dict[str, Number]:
     total = _aggregate(pod, of)
     total.update(_whole(pod, "requests", read))
-    _add(total, read((pod.get("spec") or _NO_OBJ).get("overhead")))
+    _add(total, _overhead(pod, read))
     return total
 
 
 def _limits(pod: Obj, of: Callable[[Obj], Amounts]) -> Amounts:
-    """The overhead raises a limit but makes none."""
     total = _aggregate(pod, of)
     total.update(_whole(pod, "limits", quantities))
-    for name, amount in quantities((pod.get("spec") or _NO_OBJ).get("overhead")).items():
-        if total.get(name, ZERO):
-            total[name] = total[name] + amount
+    _raise_by_overhead(total, pod)
     return total
+
+
+def _overhead(pod: Obj, read: Reader[Number]) -> dict[str, Number]:
+    return read((pod.get("spec") or _NO_OBJ).get("overhead"))
+
+
+def _raise_by_overhead(limits: Amounts, pod: Obj) -> None:
+    """It raises a limit but makes none."""
+    for name, amount in _overhead(pod, quantities).items():
+        if limits.get(name, ZERO):
+            limits[name] = limits[name] + amount
 
 
 def _whole(pod: Obj, kind: str, read: Reader[Number]) -> dict[str, Number]:

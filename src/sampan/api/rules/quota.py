@@ -10,7 +10,14 @@ from typing import NamedTuple
 from sampan.api import quantity
 from sampan.api.objects import Obj
 from sampan.api.quantity import Quantity, value_of
-from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
+from sampan.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCES,
+    SERVICES,
+    Resource,
+)
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pod_resources import Amounts
 from sampan.api.rules.qos import qos_class
@@ -18,6 +25,8 @@ from sampan.api.rules.storage import class_name_of
 
 _ONE = quantity.from_value(1)
 _OF_CLASS = ".storageclass.storage.k8s.io/"
+_DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
+_MOST_DEVICES = 32  # of one claim: what a request for all of them counts for
 # Kinds that have a name of their own in quotas, beside count/<resource>.<group>.
 _NAMED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
 
@@ -31,6 +40,8 @@ def usage_of(resource: Resource, obj: Obj) -> Amounts:
         usage |= _service_usage(obj)
     elif resource == PERSISTENT_VOLUME_CLAIMS:
         usage |= _claim_usage(obj)
+    elif resource == RESOURCE_CLAIMS:
+        usage |= _device_usage(obj)
     elif not resource.group and resource.plural in _NAMED:
         usage[resource.plural] = _ONE
     return usage
@@ -90,16 +101,23 @@ def counted_resource(name: str) -> tuple[str, str] | None:
 
 def is_measured_by(name: str, resource: Resource) -> bool:
     """Do objects of this kind say how much is used of what a quota calls `name`?"""
-    counted = counted_resource(name)
+    found = measured_resource(name)
+    return (found.plural, found.group) == (resource.plural, resource.group)
+
+
+def measured_resource(name: str) -> Resource:
+    """The kind whose objects say how much is used of what a quota calls `name`."""
+    counted = (name, "") if name in _NAMED else counted_resource(name)
     if counted is not None:
-        return counted == (resource.plural, resource.group)
-    if name in _NAMED or name in ("services", "persistentvolumeclaims"):
-        return not resource.group and resource.plural == name
-    if name.startswith("services."):
-        return resource == SERVICES
-    if name == "requests.storage" or _OF_CLASS in name:
-        return resource == PERSISTENT_VOLUME_CLAIMS
-    return resource == PODS
+        for resource in RESOURCES:
+            if (resource.plural, resource.group) == counted and resource.stored_in == ("", ""):
+                return resource
+        return Resource(counted[1], "v1", "", counted[0])  # a kind that somebody has defined
+    if name == "services" or name.startswith("services."):
+        return SERVICES
+    if name in ("persistentvolumeclaims", "requests.storage") or _OF_CLASS in name:
+        return PERSISTENT_VOLUME_CLAIMS
+    return RESOURCE_CLAIMS if name.endswith(_DEVICES_OF_CLASS) else PODS
 
 
 def _service_usage(service: Obj) -> Amounts:
@@ -133,6 +151,29 @@ def _claim_usage(claim: Obj) -> Amounts:
         if named:
             usage[f"{named}{_OF_CLASS}requests.storage"] = value_of(written)
     return usage
+
+
+def _device_usage(claim: Obj) -> Amounts:
+    """By device class. Of alternatives, each class by the one that asks for most of it."""
+    counts: dict[str, int] = {}
+    for request in ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ():
+        alternatives = request.get("firstAvailable") or [request.get("exactly") or {}]
+        most: dict[str, int] = {}
+        for item in alternatives:
+            named = item.get("deviceClassName")
+            if named:
+                most[named] = max(most.get(named, 0), _devices_of(item))
+        for named, count in most.items():
+            counts[named] = counts.get(named, 0) + count
+    return {
+        f"{named}{_DEVICES_OF_CLASS}": quantity.from_value(count) for named, count in counts.items()
+    }
+
+
+def _devices_of(request: Obj) -> int:
+    if request.get("allocationMode") == "All":
+        return _MOST_DEVICES
+    return int(request.get("count") or 0)
 
 
 _Scope = tuple[str, str, tuple[str, ...]]  # name, operator, values

@@ -11,7 +11,7 @@ from typing import Literal
 from sampan.api.errors import value_text
 from sampan.api.objects import Obj
 from sampan.api.rules import names
-from sampan.core.digits import whole_number
+from sampan.core.digits import is_digits, whole_number
 from sampan.core.fast_dataclass import dataclass
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
@@ -259,7 +259,7 @@ def _beyond(text: str | None, limit: int, greater: bool) -> bool:
 
 def _integer(text: str | None) -> int | None:
     """As Go's ParseInt: an optional sign and digits that fit in 64 bits."""
-    if not text or not text.isascii() or not text.lstrip("+-").isdecimal() or len(text) > 20:
+    if not text or not is_digits(text.lstrip("+-")) or len(text) > 20:
         return None
     if len(text) - len(text.lstrip("+-")) > 1:
         return None

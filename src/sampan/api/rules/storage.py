@@ -4,6 +4,7 @@ Job: read a claim's and a volume's class; name upstream's annotations, and those
     provisioner and its nodes. Pure.
 """
 
+import hashlib
 from collections.abc import Iterable
 
 from sampan.api.objects import Obj, annotations_of, meta_of, name_of
@@ -11,6 +12,7 @@ from sampan.api.objects import Obj, annotations_of, meta_of, name_of
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"  # a CSI driver
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
@@ -20,11 +22,22 @@ BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"
+CLASS_PROTECTION = "kubernetes.io/vac-protection"  # of VolumeAttributesClasses
 
 # sampan's own: directories of a node as volumes.
 LOCAL_PROVISIONER = "sampan.io/local"
 LOCAL_ROOT = "sampan.io/local-volumes"  # annotation of a Node: where it keeps them
 LOCAL_FINALIZER = "sampan.io/local-volume"  # the node has a directory to remove
+
+
+def attachment_name(handle: str, driver: str, node_name: str) -> str:
+    """Of the VolumeAttachment of a CSI driver's volume on a node."""
+    return f"csi-{hashlib.sha256(f'{handle}{driver}{node_name}'.encode()).hexdigest()}"
+
+
+def unique_volume_name(driver: str, handle: str) -> str:
+    """Of a CSI driver's volume, as a node's status lists it."""
+    return f"kubernetes.io/csi/{driver}^{handle}"
 
 
 def class_name_of(obj: Obj) -> str:

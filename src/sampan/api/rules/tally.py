@@ -1,4 +1,4 @@
-"""How many objects of a kind look alike, group by group, kept as they come, change and go.
+"""Counts of objects by key, kept as they come, change and go.
 
 Job: what a function shows of each object, counted by its group: an owner's pods by what the owner
     asks of them, a namespace's objects by what they take. Whoever needs the counts need not look

@@ -1,11 +1,12 @@
-"""The messages of the API as Go and protobuf know them, from the tables of fields.
+"""The messages of the API as Go and protobuf know them, by data/messages.json.
 
-Job: text of the tables → numbers, names and marks per message. Pure.
+Job: lists of fields → numbers, names and marks per message. Pure.
 """
 
 from collections.abc import Iterator
 
-from sampan.api.schema import core_fields, group_fields
+from sampan.core.digits import is_digits
+from sampan.core.files.packaged_data import packaged_data
 
 Messages = dict[
     str, dict[int, str]
@@ -13,10 +14,12 @@ Messages = dict[
 
 
 def load_messages() -> Messages:
-    messages: Messages = {}
-    for table in (core_fields.FIELDS, group_fields.FIELDS):
-        _load(table, messages)
-    return messages
+    packages: dict[str, dict[str, str]] = packaged_data("messages")["packages"]
+    return {
+        f"{package}.{name}": _numbered(fields)
+        for package, messages in packages.items()
+        for name, fields in messages.items()
+    }
 
 
 def inlined_message(message: str, token: str) -> str:
@@ -50,21 +53,12 @@ def emptiness_told(messages: Messages, message: str) -> list[str]:
     return [token[:-2] for token in own_tokens(messages, message) if token.endswith("?!")]
 
 
-def _load(table: str, messages: Messages) -> None:
-    package, numbers = "", dict[int, str]()
-    number = 1
-    for line in table.strip().splitlines():
-        if line.startswith("["):
-            package = line[1:-1]
-            continue
-        tokens = line
-        if not line.startswith(" "):
-            name, _, tokens = line.partition(":")
-            numbers, number = {}, 1
-            messages[f"{package}.{name}"] = numbers
-        for token in tokens.split():
-            if token.isdigit():
-                number = int(token)
-            else:
-                numbers[number] = token
-                number += 1
+def _numbered(fields: str) -> dict[int, str]:
+    found, number = dict[int, str](), 1
+    for token in fields.split():
+        if is_digits(token):
+            number = int(token)
+        else:
+            found[number] = token
+            number += 1
+    return found

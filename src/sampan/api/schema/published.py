@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from sampan.api.decode import Decoder, GoForm, Malformed, Mismatch, path_text
+from sampan.api.decode import Decoder, GoForm
+from sampan.api.decode_scalars import Malformed, Mismatch, path_text, unstructured_text
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type, fields_from
@@ -55,7 +56,7 @@ class Schema:
         self._messages: Messages = {}
         self._zeros: dict[tuple[str, str], Obj] = {}
         self._decoder = Decoder(self.fields_of, self._go_form_of)
-        self._plain_decoder = Decoder(self.fields_of)
+        self._converting_decoder = Decoder(self.fields_of, self._go_form_of, converts=True)
 
     @classmethod
     def load(cls) -> "Schema":
@@ -111,10 +112,19 @@ class Schema:
         quantities and times are in their one spelling. BadRequest where a type does not fit."""
         return self._check(self._decoder, api_version, kind, obj)
 
-    def check_as_sent(self, api_version: str, kind: str, obj: Any) -> Checked:
-        """Like `check`, but what was sent stays, zeros too, and nothing is added: what somebody
-        applies is all of it his."""
-        return self._check(self._plain_decoder, api_version, kind, obj)
+    def check_unstructured(self, api_version: str, kind: str, obj: Any) -> Checked:
+        """Like `check`, of an object that was put together of maps and not read from a text."""
+        try:
+            return self.check(api_version, kind, obj)
+        except NotHandled:
+            pass  # it is rare, and then other rules hold
+        try:
+            return self._check(self._converting_decoder, api_version, kind, obj)
+        except NotHandled as error:
+            if isinstance(error.__cause__, Mismatch):
+                why = unstructured_text(obj, error.__cause__)
+                raise not_handled(api_version, kind, why) from error
+            raise
 
     def zero(self, api_version: str, kind: str) -> Obj:
         """What Go writes of an object of which nothing is set. Read-only."""

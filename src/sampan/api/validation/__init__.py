@@ -1,4 +1,4 @@
-"""Is this object good? The entry points.
+"""Validation: the entry points.
 
 Job: look up the kind's rules, run them after the rules for metadata, gather every cause.
 Invariant: pure, and never raises: an object whose shape the schema should have refused is answered

@@ -1,4 +1,4 @@
-"""Two versions of an object, told apart for a person.
+"""Difference between two objects, as upstream prints it in a refusal.
 
 Job: old and new → the lines that differ, for messages about fields that may not change.
 Invariant: equal objects give no lines.

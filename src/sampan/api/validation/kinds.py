@@ -1,4 +1,4 @@
-"""The table of the kinds' own rules.
+"""The table of validation by kind.
 
 Job: from a group and kind to its rules, whose file is imported when the first object of it comes.
 Invariant: the versions of a kind share their rules; a kind without a row has none beyond metadata.

@@ -42,6 +42,10 @@ def validate_rules(holder: Obj, key: str, path: str, errors: Errors) -> None:
                 errors.append(not_supported(field, operation, _OPERATIONS))
         for field in ("apiGroups", "apiVersions", "resources"):
             _validate_words(rule.get(field) or [], field, f"{here}.{field}", errors)
+        for number, version in enumerate(rule.get("apiVersions") or ()):
+            if not version:
+                errors.append(required_value(f"{here}.apiVersions[{number}]"))
+        _validate_resources(rule.get("resources") or [], f"{here}.resources", errors)
         scope = rule.get("scope")
         if scope is not None and scope not in _SCOPES:
             errors.append(not_supported(f"{here}.scope", scope, _SCOPES))
@@ -54,6 +58,32 @@ def _validate_words(values: list[str], field: str, path: str, errors: Errors) ->
         others = "operations" if field == "operations" else "API " + field[3:].lower()
         why = f"if '*' is present, must not specify other {others}"
         errors.append(invalid_value(path, values, why))
+
+
+def _validate_resources(resources: list[str], path: str, errors: Errors) -> None:
+    """Wildcards make others superfluous, which upstream does not let pass."""
+    all_below: set[str] = set()  # of x/*
+    all_with: set[str] = set()  # of */x
+    for index, resource in enumerate(resources):
+        if not resource:
+            errors.append(required_value(f"{path}[{index}]"))
+            continue
+        holder, slash, sub = resource.partition("/")
+        if not slash:
+            continue
+        for known, text in ((holder in all_below, f"{holder}/*"), (sub in all_with, f"*/{sub}")):
+            if known:
+                why = f"if '{text}' is present, must not specify {resource}"
+                errors.append(invalid_value(f"{path}[{index}]", resource, why))
+        all_below |= {holder} if sub == "*" else set()
+        all_with |= {sub} if holder == "*" else set()
+    if len(resources) > 1 and "*/*" in resources:
+        why = "if '*/*' is present, must not specify other resources"
+        errors.append(invalid_value(path, resources, why))
+    plain = [item for item in resources if item and "/" not in item]
+    if "*" in plain and plain[-1] != "*":  # as upstream, which remembers the last one only
+        why = "if '*' is present, must not specify other resources without subresources"
+        errors.append(invalid_value(path, resources, why))
 
 
 def _validate_names(rule: Obj, path: str, errors: Errors) -> None:

@@ -1,4 +1,4 @@
-"""What a kind brings to validation: the rule for its name, and what else must hold.
+"""Validation of a kind: its name rule, and what else it checks.
 
 Job: the shape of a kind's entry in the table of validation/__init__.py.
 Invariant: metadata is checked by the caller; a kind's own functions add to the list they are given.

@@ -1,4 +1,4 @@
-"""What a caller should know about an object that is good all the same. The entry point.
+"""Warnings of an object that is valid: the entry point.
 
 Job: from an object, and what it was before, to the warnings of its kind. Pure.
 Invariant: a warning never decides anything.

@@ -1,4 +1,4 @@
-"""Admission: what may still be changed or refused after authorization and before the store.
+"""Admission chain: mutating plugins, then validating ones, between authorization and the store.
 
 Job: run the mutating plugins in order, and later the validating ones; any of them may refuse.
 Invariant: plugins see the object after defaults; validating ones never change it.
@@ -16,8 +16,9 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.audit.audit_log import note
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.watch.watch_cache import KindCache
+from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold
 from sampan.core.telemetry.spans import NO_MARKS, Marks
@@ -130,7 +131,7 @@ class Admission:
         self.names = [plugin.name for plugin in plugins]
         self._plugins = tuple(plugins)
         self._loaded: dict[str, Steps] = {}
-        self._ways: dict[tuple[str, str, str, bool], _Way] = {}
+        self._ways: Bounded[tuple[str, str, str, bool], _Way] = Bounded(MOST_KINDS)
 
     async def mutate(self, attributes: Attributes) -> None:
         way, marks = self._of(attributes), attributes.marks
@@ -178,8 +179,6 @@ class Admission:
     def _way(self, key: tuple[str, str, str, bool]) -> _Way:
         way = self._ways.get(key)
         if way is None:
-            if len(self._ways) >= MOST_KINDS:
-                self._ways.clear()
             way = self._ways[key] = self._worked_out(*key)
         return way
 

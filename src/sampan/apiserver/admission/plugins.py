@@ -1,4 +1,4 @@
-"""Which plugins run, in which order. As upstream's recommended order.
+"""Admission plugins: which are enabled, in upstream's recommended order.
 
 Job: one row per plugin: what it is about, and who loads it (loaders.py); choose by name what runs.
     A module's `plugin(parts)` gives the steps.
@@ -29,7 +29,7 @@ from sampan.apiserver.admission.chain import (
     Steps,
     kinds_of,
 )
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.core.fast_dataclass import dataclass
 
 _EVERY = frozenset({CREATE, UPDATE, DELETE, CONNECT})
@@ -60,7 +60,7 @@ class UnknownPlugin(ValueError):
 @dataclass(frozen=True, slots=True)
 class Row:
     name: str
-    load: Callable[[PluginParts], Steps]
+    load: Callable[[PluginInitializer], Steps]
     operations: frozenset[str]
     kinds: frozenset[tuple[str, str]] | None = None  # None: every kind
     main_only: bool = False
@@ -125,9 +125,9 @@ ROWS = (
 )  # fmt: skip
 
 
-def chosen_plugins(parts: PluginParts) -> list[Plugin]:
+def chosen_plugins(initializer: PluginInitializer) -> list[Plugin]:
     """Raises UnknownPlugin."""
-    settings, names = parts.settings, {row.name for row in ROWS}
+    settings, names = initializer.settings, {row.name for row in ROWS}
     for name in (*settings.enabled, *settings.disabled):
         if name not in names:
             raise UnknownPlugin(f'admission plugin "{name}" is unknown')
@@ -136,10 +136,10 @@ def chosen_plugins(parts: PluginParts) -> list[Plugin]:
         for row in ROWS
         if row.name in settings.enabled or (row.is_on and row.name not in settings.disabled)
     ]
-    return [_plugin(row, parts) for row in (*OWN, *on)]
+    return [_plugin(row, initializer) for row in (*OWN, *on)]
 
 
-def _plugin(row: Row, parts: PluginParts) -> Plugin:
+def _plugin(row: Row, initializer: PluginInitializer) -> Plugin:
     return Plugin(
-        row.name, row.operations, lambda: row.load(parts), row.kinds, row.main_only
+        row.name, row.operations, lambda: row.load(initializer), row.kinds, row.main_only
     )  # fmt: skip

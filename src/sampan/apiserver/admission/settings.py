@@ -1,4 +1,4 @@
-"""What plugins are told from outside. Plain values, built in cmd/.
+"""Settings of admission plugins: plain values, built in cmd/.
 
 Job: the settings of admission, with upstream's defaults; no plugin is needed to write them down.
 """

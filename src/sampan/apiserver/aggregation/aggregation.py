@@ -19,16 +19,16 @@ from sampan.apiserver.aggregation.servers import (
     GroupVersion,
 )
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.metrics import Metrics
 
 
 class Aggregation:
-    def __init__(self, parts: Parts, metrics: Metrics) -> None:
-        self._registry = parts.registry
-        self.servers = AggregatedServers(parts.registry, parts.settings, parts.rng)
+    def __init__(self, scope: RequestScope, metrics: Metrics) -> None:
+        self._registry = scope.registry
+        self.servers = AggregatedServers(scope.registry, scope.settings, scope.rng)
         self.proxy = AggregatedProxy(self.servers)
-        self._checks = Checks(parts, self.servers, metrics)
+        self._checks = Checks(scope, self.servers, metrics)
         self._documents = self._checks.documents
 
     @property

@@ -1,4 +1,4 @@
-"""Questions of this server's own to the servers behind APIServices.
+"""Requests of this server itself to aggregated servers.
 
 Job: GET one document as the aggregator itself, within a time and a size.
 """

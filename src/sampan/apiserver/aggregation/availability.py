@@ -1,4 +1,4 @@
-"""Whether the server behind an APIService can be there at all. Pure.
+"""APIService availability: Service, endpoints and port that must be there. Pure.
 
 Job: an APIService, its Service and that one's endpoint slices → the condition that says why not.
 What remains is asked of the server itself (aggregation/checks.py).

@@ -1,4 +1,4 @@
-"""Calls from inside this process whose answer is another server's.
+"""In-process calls for resources of an aggregated server.
 
 Job: a Call → the request that it would be elsewhere; the reply → the answer that it stands for.
 """
@@ -13,6 +13,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.aggregation.proxy import AggregatedProxy
 from sampan.apiserver.aggregation.servers import AggregatedServer
 from sampan.apiserver.authn.user import User
+from sampan.core.digits import is_digits
 from sampan.core.http.messages import Request, Response, Stream
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE",
@@ -44,7 +45,7 @@ async def perform_elsewhere(
     metadata = answer.get("metadata") or {}
     items = [_item(call, item) for item in answer.get("items") or ()]
     revision = str(metadata.get("resourceVersion") or "")
-    number = int(revision) if revision.isascii() and revision.isdigit() else 0
+    number = int(revision) if is_digits(revision) else 0
     return ListAnswer(call.resource, items, number, str(metadata.get("continue") or ""))
 
 
@@ -54,7 +55,8 @@ def request_of_call(call: Call) -> Request:
     if call.namespace:
         path.append(f"namespaces/{quote(call.namespace, safe='')}")
     path.append(resource.plural)
-    path += [quote(item, safe="") for item in (call.name, call.subresource) if item]
+    # As Go writes them: `*` stands for all objects of a kind in the paths of custom metrics.
+    path += [quote(item, safe="*") for item in (call.name, call.subresource) if item]
     query = {
         "labelSelector": options.label_selector,
         "fieldSelector": options.field_selector,
@@ -65,6 +67,7 @@ def request_of_call(call: Call) -> Request:
         "fieldManager": options.field_manager,
         "propagationPolicy": options.propagation,
         "gracePeriodSeconds": "" if options.grace_seconds is None else str(options.grace_seconds),
+        **dict(options.parameters),
     }
     headers = {"user-agent": call.agent or _AGENT, "accept": "application/json"}
     if call.body is not None:

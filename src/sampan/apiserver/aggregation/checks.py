@@ -1,4 +1,4 @@
-"""Whether the servers behind APIServices answer, and what they say that they serve.
+"""APIService availability checks: asks each server, writes the Available condition.
 
 Job: ask each for its discovery when something of it changes and twice a minute; write the
     condition Available; have its documents read (aggregation/foreign_documents.py).
@@ -18,8 +18,8 @@ from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedSer
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.apiserver.registry.api_services import LOCAL
 from sampan.apiserver.registry.generic import PLAIN, Stale
-from sampan.apiserver.watch.followed import follow
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.watch.listener import follow
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.backoff import Backoff
 from sampan.core.http.errors import HttpError
 from sampan.core.http.failure_words import failure_words
@@ -38,8 +38,8 @@ _OF_SERVICE = "kubernetes.io/service-name"
 
 
 class Checks:
-    def __init__(self, parts: Parts, servers: AggregatedServers, metrics: Metrics) -> None:
-        self._parts, self._registry, self._servers = parts, parts.registry, servers
+    def __init__(self, scope: RequestScope, servers: AggregatedServers, metrics: Metrics) -> None:
+        self._scope, self._registry, self._servers = scope, scope.registry, servers
         self.documents = ForeignDocuments(servers)
         self._queue: WorkQueue[str] = WorkQueue(Backoff(0.5, EVERY_SECONDS))
         self._tasks = Tasks("api-service-checks")
@@ -175,7 +175,7 @@ class Checks:
 
     async def _write(self, item: Item, condition: Obj) -> None:
         status = item.obj.get("status") or {}
-        now = self._parts.clock.now()
+        now = self._scope.clock.now()
         conditions = with_condition(status.get("conditions") or (), condition, now)
         if conditions == status.get("conditions"):
             return

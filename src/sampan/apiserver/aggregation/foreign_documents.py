@@ -1,4 +1,4 @@
-"""What the servers behind APIServices say of themselves: resources and OpenAPI.
+"""Discovery and OpenAPI documents of aggregated servers.
 
 Job: ask a server that answers for its documents, and keep them for those that merge them.
 Invariant: only a server that proved its service's name is believed.

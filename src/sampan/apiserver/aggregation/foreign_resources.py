@@ -1,4 +1,4 @@
-"""What another server says that it serves, in the form of the merged discovery. Pure.
+"""Resources of an aggregated server, in the form of aggregated discovery. Pure.
 
 Job: the body of GET /apis/GROUP/VERSION (an APIResourceList) → entries of an APIGroupDiscovery.
 Invariant: nothing of the answer is believed to have the right form: what has not is left out, and

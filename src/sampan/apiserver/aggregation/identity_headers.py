@@ -1,4 +1,4 @@
-"""Who asks, as an authenticating proxy tells the server behind it. Pure.
+"""X-Remote-User, -Group and -Extra: the caller, as a front proxy names it. Pure.
 
 Job: a user → X-Remote-* headers; a request's headers → those that may travel on.
 Invariant: nothing that a caller sent says who the caller is: such headers are ours alone.

@@ -1,4 +1,4 @@
-"""Requests that another API server answers.
+"""Proxy to aggregated servers.
 
 Job: pass a request on in the name of whoever sent it, and its answer back.
 Invariant: the caller is known and allowed before this is asked; the other server learns who it is
@@ -15,6 +15,7 @@ from sampan.apiserver.aggregation.identity_headers import identity_headers, publ
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.outside.webhook_client import CallFailed
+from sampan.core.digits import is_digits
 from sampan.core.http.client import ClientStream, HttpClient
 from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout
 from sampan.core.http.failure_words import failure_words
@@ -102,7 +103,7 @@ async def _passed_back(request: Request, stream: ClientStream) -> Reply:
         return Response(502, _PLAIN, _REDIRECTED)
     back = end_to_end(stream.headers, without=_NOT_BACK)
     length = stream.headers.get("content-length", "")
-    if request.method == "HEAD" or (length.isdigit() and int(length) <= WHOLE_BYTES):
+    if request.method == "HEAD" or (is_digits(length) and int(length) <= WHOLE_BYTES):
         return Response(stream.status, back, b"".join([part async for part in stream]))
     return Stream(stream.status, back, _chunks(stream))
 

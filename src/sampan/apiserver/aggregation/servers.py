@@ -1,4 +1,4 @@
-"""The API servers that APIServices name: which group and version is theirs, and the way to them.
+"""Aggregated servers: the group version of each APIService, and how to reach it.
 
 Job: follow the APIServices; for a path that another server serves, say which, and have a client for
     it that knows whom to expect and shows who we are.
@@ -24,9 +24,9 @@ from sampan.apiserver.aggregation.availability import port_of
 from sampan.apiserver.outside.service_reference import endpoints_of
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http.client import HttpClient
+from sampan.core.http.client import HttpClient, PeerCheck
 from sampan.core.http.origin import Origin
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
@@ -83,7 +83,7 @@ class AggregatedServers:
         self._tasks = Tasks("aggregated-servers")
         self._listeners: list[Callable[[str], None]] = []
         # Checks do not verify: whoever owns the network may as well spoil the status.
-        self._unverifying = self._context(None)
+        self._unverifying = self._context(verify=False)
         self.unverified = HttpClient(ssl_context=self._unverifying, allows=settings.proxied_address)
         self._certificate = self._certificate_state()
         follow(registry.kind(API_SERVICES), self._changed, self._reloaded)
@@ -151,7 +151,7 @@ class AggregatedServers:
         trouble, client = "", None
         try:
             client = self._client(name, spec)
-        except (NotBase64, UnicodeDecodeError, ssl.SSLError, OSError) as error:
+        except (NotBase64, ValueError, ssl.SSLError, OSError) as error:
             trouble = f"unable to load root certificates: {error}"
         group, version = _version(api_service)
         available = is_true(api_service, "Available")
@@ -169,10 +169,13 @@ class AggregatedServers:
         if known is not None and known.trust == trust:
             return known.client
         self._drop_client(name)
-        context = self._context(None if trust.anybody else b64decode(trust.bundle))
+        bundle = b"" if trust.anybody else b64decode(trust.bundle)
+        # A bundle is judged as Go does, by us; without one OpenSSL and the machine's trust do.
+        context = self._context(verify=not trust.anybody and not bundle)
         client = HttpClient(
             ssl_context=context,
             server_hostname=trust.server_name,
+            checks=_checks(bundle) if bundle else None,
             allows=self._settings.proxied_address,
         )
         self._clients[name] = _Known(trust, context, client)
@@ -204,15 +207,21 @@ class AggregatedServers:
         except OSError:
             return 0
 
-    def _context(self, bundle: bytes | None) -> ssl.SSLContext:
-        """None: any certificate will do; empty: whom the machine trusts."""
+    def _context(self, verify: bool) -> ssl.SSLContext:
         own = self._settings.proxy_client
         return client_context(
-            ca_data=bundle or None,
             cert_path=own.cert_path if own is not None else None,
             key_path=own.key_path if own is not None else None,
-            verify=bundle is not None,
+            verify=verify,
         )
+
+
+def _checks(bundle: bytes) -> PeerCheck:
+    """Raises ValueError."""
+    # With the first of them: it loads a library.
+    from sampan.core.certificates.chain import checked_by
+
+    return checked_by(bundle)
 
 
 def _version(api_service: Obj) -> GroupVersion:

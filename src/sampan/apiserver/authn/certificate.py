@@ -8,6 +8,7 @@ Invariant: at most MOST users are remembered, each by the whole certificate.
 import hashlib
 
 from sampan.apiserver.authn.user import User, with_authenticated_group
+from sampan.core.bounded import Bounded
 
 MOST = 1024
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"  # in audit, and in whoami
@@ -17,13 +18,11 @@ class CertificateAuthenticator:
     """Remembers what it read: parsing costs more than the rest of a small request."""
 
     def __init__(self) -> None:
-        self._users: dict[bytes, User] = {}
+        self._users: Bounded[bytes, User] = Bounded(MOST)
 
     def user(self, certificate_der: bytes) -> User:
         user = self._users.get(certificate_der)
         if user is None:
-            if len(self._users) >= MOST:
-                self._users.clear()
             user = self._users[certificate_der] = with_authenticated_group(user_of(certificate_der))
         return user
 

@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from sampan.apiserver.authn.certificate import user_of
 from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.apiserver.authn.user import User
+from sampan.core.bounded import Bounded
 from sampan.core.http.messages import Request
 
 MOST = 256
@@ -23,13 +24,11 @@ class Issued:
 
     def __init__(self, ca_pem: bytes) -> None:
         self._authorities = x509.load_pem_x509_certificates(ca_pem)
-        self._known: dict[bytes, bool] = {}
+        self._known: Bounded[bytes, bool] = Bounded(MOST)
 
     def __call__(self, certificate_der: bytes) -> bool:
         known = self._known.get(certificate_der)
         if known is None:
-            if len(self._known) >= MOST:
-                self._known.clear()
             known = self._known[certificate_der] = self._check(certificate_der)
         return known
 

@@ -10,9 +10,8 @@ Owner: the API server; another server of the cluster knows nothing of them.
 
 import hashlib
 import secrets
-from collections import OrderedDict
-from typing import TypeVar
 
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Request
@@ -21,8 +20,6 @@ CODE_SECONDS = 60.0
 SESSION_SECONDS = 8 * 3600.0
 MOST_CODES, MOST_SESSIONS = 256, 1024
 SESSION_PREFIX = "sampan-page-"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +40,12 @@ class Session:
 class PageSessions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._codes: OrderedDict[bytes, tuple[float, Credential]] = OrderedDict()
-        self._sessions: OrderedDict[bytes, Credential] = OrderedDict()
+        self._codes: Recent[bytes, tuple[float, Credential]] = Recent(MOST_CODES)
+        self._sessions: Recent[bytes, Credential] = Recent(MOST_SESSIONS)
 
     def make_code(self, credential: Credential) -> str:
         code = secrets.token_urlsafe(32)
-        _put(self._codes, code, (self._clock.now() + CODE_SECONDS, credential), MOST_CODES)
+        self._codes[_digest(code)] = (self._clock.now() + CODE_SECONDS, credential)
         return code
 
     def exchange(self, code: str) -> Session | None:
@@ -58,7 +55,7 @@ class PageSessions:
         if found is None or found[0] < now or found[1].ends <= now:
             return None
         token = SESSION_PREFIX + secrets.token_urlsafe(32)
-        _put(self._sessions, token, found[1], MOST_SESSIONS)
+        self._sessions[_digest(token)] = found[1]
         return Session(token, found[1].ends)
 
     def credential(self, token: str) -> Credential | None:
@@ -95,9 +92,3 @@ def _end_of(certificate: bytes) -> float:
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
-
-
-def _put(kept: OrderedDict[bytes, T], secret: str, value: T, most: int) -> None:
-    if len(kept) >= most:
-        kept.popitem(last=False)
-    kept[_digest(secret)] = value

@@ -1,4 +1,4 @@
-"""Which tokens are used that should not be any more.
+"""Legacy and stale service account tokens in use: warnings, annotations and metrics.
 
 Job: count tokens of pods that are used before and after they should have been replaced, and those
     that lie in secrets; note them in the audit event, and tell who labels the secrets.

@@ -19,6 +19,7 @@ import orjson
 from sampan.api.objects import Obj, labels_of, meta_of, seconds_of, uid_of
 from sampan.apiserver.authn.jwt import BadToken, Parsed, base64url, parse
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
+from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class TokenSigner:
         self.issuer = issuer
         self._issuers = frozenset({issuer, *other_issuers})
         self._key_pem, self._other_keys_pem = key_pem, other_keys_pem
-        self._known: dict[str, Claims] = {}
+        self._known: Bounded[str, Claims] = Bounded(MOST)
         if other_keys_pem:
             _ = self._keys  # somebody else's file: what is wrong with it is told at once
 
@@ -126,8 +127,6 @@ class TokenSigner:
         claims = self._known.get(token)
         if claims is None:
             claims = self._verify(parse(token))
-            if len(self._known) >= MOST:
-                self._known.clear()
             self._known[token] = claims
         if not claims.legacy_secret:
             if now >= claims.expires:

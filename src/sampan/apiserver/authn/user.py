@@ -1,4 +1,4 @@
-"""Who is asking.
+"""user.Info: name, groups, uid and extra of a caller.
 
 Job: the user that authentication found, and that authorization and admission look at. Pure.
 """

@@ -11,6 +11,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.authn.jwt import BadToken
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.outside.webhook_client import Caller, CallFailed
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 
 MOST = 4096
@@ -20,7 +21,9 @@ TIMEOUT_SECONDS = 30.0
 class TokenWebhook:
     def __init__(self, caller: Caller, remember_seconds: float, clock: Clock) -> None:
         self._caller, self._seconds, self._clock = caller, remember_seconds, clock
-        self._known: dict[tuple[bytes, tuple[str, ...]], tuple[float, User | None]] = {}
+        self._known: Bounded[tuple[bytes, tuple[str, ...]], tuple[float, User | None]] = Bounded(
+            MOST
+        )
 
     async def user(self, token: str, audiences: tuple[str, ...]) -> User | None:
         """None: it does not know the token. Raises BadToken."""
@@ -30,8 +33,6 @@ class TokenWebhook:
             return known[1]
         found = await self._ask(token, audiences)
         if self._seconds > 0:
-            if len(self._known) >= MOST:
-                self._known.clear()
             self._known[key] = (self._clock.monotonic() + self._seconds, found)
         return found
 

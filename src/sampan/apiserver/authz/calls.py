@@ -1,4 +1,4 @@
-"""Whether a call is allowed.
+"""Authorization of one call.
 
 Job: ask the authorizers about a call, and note their decision in its audit event.
 """

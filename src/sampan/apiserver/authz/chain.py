@@ -12,6 +12,7 @@ from enum import Enum
 from sampan.api.errors import Forbidden, qualified_resource
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import MASTERS, User
+from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 
 MOST_KNOWN = 8192
@@ -83,7 +84,7 @@ class Authorization:
         steady: Callable[[User], bool] | None = None,
     ) -> None:
         self._chain = AuthorizerChain(tuple(authorizers), tuple(rules), steady)
-        self.known: dict[Kind, str] = {}
+        self.known: Bounded[Kind, str] = Bounded(MOST_KNOWN)
 
     def replace(self, chain: AuthorizerChain) -> None:
         self._chain = chain
@@ -102,8 +103,6 @@ class Authorization:
             allowed, reason = await self.decide(nameless)
             if not allowed:
                 return
-        if len(self.known) >= MOST_KNOWN:
-            self.known.clear()
         self.known[kind] = reason
 
     def rules(self, user: User, namespace: str) -> UserRules:

@@ -11,7 +11,6 @@ from typing import Any
 from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.rules import names
-from sampan.api.rules.durations import NANO, DurationError, parse_duration
 from sampan.apiserver.authz import conditions
 from sampan.apiserver.authz.settings import (
     MODES,
@@ -20,6 +19,7 @@ from sampan.apiserver.authz.settings import (
 )
 from sampan.apiserver.outside.config_document import VERSIONS
 from sampan.apiserver.outside.webhook_client import Target
+from sampan.core.durations import NANO, DurationError, parse_duration
 
 _FIELDS = {
     "timeout", "authorizedTTL", "unauthorizedTTL", "cacheAuthorizedRequests",

@@ -1,4 +1,4 @@
-"""What a set of rules allows, compiled for looking up.
+"""Policy rules of one subject, compiled for look-up.
 
 Job: PolicyRules in, one dictionary look-up per question out. Pure.
 Invariant: answers what walking the rules one by one would answer (tests hold it against that).

@@ -24,7 +24,7 @@ from sampan.apiserver.authz.rbac import RBAC_KINDS, Rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.registry.generic import Registry
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 

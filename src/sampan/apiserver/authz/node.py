@@ -13,12 +13,12 @@ from sampan.api.objects import Obj, namespace_of, uid_of
 from sampan.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    VOLUME_ATTACHMENTS,
     Resource,
-    by_plural,
 )
 from sampan.api.rules import pods, selectors
 from sampan.apiserver.authn.user import NODE_PREFIX, NODES_GROUP, User
-from sampan.apiserver.authz.bootstrap.cluster_roles import node_rules
+from sampan.apiserver.authz.bootstrap.objects import node_rules
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
 from sampan.apiserver.authz.grants import Grants
 
@@ -186,7 +186,7 @@ def _claim(graph: NodeGraph, node: str, asked: Attributes) -> Answer:
 def _attachment(graph: NodeGraph, node: str, asked: Attributes) -> Answer:
     if asked.verb != "get" or asked.subresource:
         return _no("can only get individual resources of this type")
-    found = graph.find(_ATTACHMENTS, "", asked.name)
+    found = graph.find(VOLUME_ATTACHMENTS, "", asked.name)
     of = ((found or {}).get("spec") or {}).get("nodeName")
     return _ALLOWED if of == node else _no_path(node)
 
@@ -274,9 +274,6 @@ def _selects(asked: Attributes, node: str) -> bool:
 
 
 _STORAGE, _DEVICES = "storage.k8s.io", "resource.k8s.io"
-_attachments = by_plural(_STORAGE, "v1", "volumeattachments")
-assert _attachments is not None
-_ATTACHMENTS = _attachments
 _OWN: dict[tuple[str, str], Callable[[NodeGraph, str, Attributes], Answer]] = {
     ("", "secrets"): _read_of_pod,
     ("", "configmaps"): _read_of_pod,

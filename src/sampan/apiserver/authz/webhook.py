@@ -16,6 +16,7 @@ from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
 from sampan.apiserver.authz.settings import WebhookAuthorizerSettings
 from sampan.apiserver.outside.webhook_client import Caller, CallFailed
 from sampan.core.backoff import Backoff
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -42,7 +43,7 @@ class WebhookAuthorizer:
     ) -> None:
         """Raises ValueError where a match condition cannot be compiled."""
         self._caller, self._settings, self._clock = caller, settings, clock
-        self._known: dict[bytes, tuple[float, tuple[Decision, str]]] = {}
+        self._known: Bounded[bytes, tuple[float, tuple[Decision, str]]] = Bounded(MOST)
         self._conditions = _conditions(settings, name, metrics)
 
     async def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
@@ -71,8 +72,6 @@ class WebhookAuthorizer:
             else self._settings.denied_seconds
         )
         if good_for > 0 and len(key) < TOO_LARGE:
-            if len(self._known) >= MOST:
-                self._known.clear()
             self._known[key] = (self._clock.monotonic() + good_for, answer)
         return answer
 

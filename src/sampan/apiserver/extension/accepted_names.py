@@ -1,4 +1,4 @@
-"""Which names a CustomResourceDefinition gets, and what its conditions say. Pure.
+"""Names of a CustomResourceDefinition: accepted or in conflict, and its conditions. Pure.
 
 Job: a definition and the others of its group → its status.
 Invariant: a name that another definition holds is not given away.

@@ -1,4 +1,4 @@
-"""An APIService for each group and version that this server serves.
+"""Local APIServices: one for each group version that this server serves.
 
 Job: create those of built-in groups at the start, those of custom groups as they come and go.
 Invariant: an APIService that somebody else made is never changed or removed.
@@ -11,9 +11,9 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.resources import API_SERVICES, MEASURED, RESOURCES, Resource
 from sampan.apiserver.registry.generic import PLAIN, Stale
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.write.ensure import ensure
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 
@@ -73,8 +73,8 @@ def _service(group: str, version: str, priorities: tuple[int, int], managed: str
 
 
 class ApiServices:
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._registry = parts, parts.registry
+    def __init__(self, scope: RequestScope) -> None:
+        self._scope, self._registry = scope, scope.registry
         self._wake = asyncio.Event()
         self._tasks = Tasks("api-services")
         kind = self._registry.kind(API_SERVICES)
@@ -98,7 +98,7 @@ class ApiServices:
                 await self._sync()
             except (ApiError, Stale) as error:
                 log.warning("api services not synced", error=error)
-                await self._parts.clock.sleep(RETRY_SECONDS)
+                await self._scope.clock.sleep(RETRY_SECONDS)
                 self._wake.set()
 
     async def _sync(self) -> None:
@@ -106,7 +106,7 @@ class ApiServices:
         items = dict(self._registry.kind(API_SERVICES).items)
         for name, service in wanted.items():
             if name not in items:
-                await ensure(self._parts, API_SERVICES, service)
+                await ensure(self._scope, API_SERVICES, service)
         for name, item in items.items():
             if labels_of(item.obj).get(MANAGED) != "true":
                 continue

@@ -1,4 +1,4 @@
-"""Objects of custom kinds from one version to another, with a webhook where there is one.
+"""Conversion of custom objects between versions, by webhook where there is one.
 
 Job: make sure that items can be shown in the version that a call speaks; bring what is written
     into the version that is stored.
@@ -96,13 +96,18 @@ class Conversions:
                 wanted.custom.family.learn(wanted, found[0])
         raise Failure("conversion webhook answered, and what it was asked for is still not known")
 
-    async def when_known(self, step: Callable[[], T]) -> T:
-        """The same of a step that waits for nobody. Raises Failure."""
+    async def when_known(self, step: Callable[[], T], size: int = 0) -> T:
+        """The same of a step that waits for nobody; beside the loop where what it looks at is
+        large. Raises Failure."""
 
         async def done() -> T:
-            return step()
+            return await self.beside(size, step)
 
         return await self.with_forms(done)
+
+    async def beside(self, size: int, step: Callable[[], T]) -> T:
+        """At once, or beside the loop where it is large."""
+        return step() if size <= LARGE_BYTES else await self.side.run(step)
 
     async def _convert(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
         """By the webhook; then pruned and with the defaults of the version."""

@@ -1,55 +1,48 @@
-"""The life of CustomResourceDefinitions: accepted, served, and taken out of service.
+"""CustomResourceDefinitions: names accepted, kinds served.
 
-Job: follow the definitions, keep the kinds that they define, write their status, remove their
-    objects before they go.
+Job: follow the definitions, keep the kinds that they define, write their status; those that are
+    deleted are crd_finalizer's.
 Invariant: a definition is served from the moment that its status says Established, and no longer
     than it is there.
-Invariant: a definition goes only after the last of its objects.
 Owner: one task; the kinds change in the very step in which the watch cache has the definition.
 """
 
-import asyncio
 from collections.abc import Callable
 
-from sampan.api.calls import Call, Item
+from sampan.api.calls import Item
 from sampan.api.custom.custom_version import custom_of
-from sampan.api.errors import ApiError, NotFound
-from sampan.api.objects import Obj, is_deleted, meta_of, name_of
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, is_deleted, name_of
 from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from sampan.api.resources import Resource
 from sampan.api.rules.conditions import is_true
-from sampan.apiserver.authn.user import MASTERS, User, with_authenticated_group
-from sampan.apiserver.extension.accepted_names import told, wanted_status
+from sampan.apiserver.extension.accepted_names import wanted_status
+from sampan.apiserver.extension.crd_finalizer import (
+    RETRY,
+    CrdFinalizer,
+    says_the_same,
+    write_status,
+)
 from sampan.apiserver.extension.definition_rows import rows_of
-from sampan.apiserver.registry.custom_resource_definitions import CLEANUP
-from sampan.apiserver.registry.generic import PLAIN, Stale
-from sampan.apiserver.watch.followed import follow
-from sampan.apiserver.write.delete import delete
-from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.update import Modification, modify
+from sampan.apiserver.registry.generic import Stale
+from sampan.apiserver.watch.listener import follow
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
+from sampan.core.workqueue import WorkQueue
 
 log = get_logger(__name__)
 
-RETRY_SECONDS = 1.0
-AT_ONCE = 64  # deletions under way
-_DELETING = (
-    "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress",
-)  # fmt: skip
-_SERVER = with_authenticated_group(User("system:apiserver", (MASTERS,)))
-_AGENT = "kube-apiserver/v1.35"
-
 
 class Definitions:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._registry = registry = parts.registry
-        self._kinds, self._published = registry.kinds, parts.schema
-        self._clock = parts.clock
-        self._dirty: dict[str, None] = {}
-        self._wake = asyncio.Event()
+    def __init__(self, scope: RequestScope) -> None:
+        self._scope = scope
+        self._registry = registry = scope.registry
+        self._kinds, self._published = registry.kinds, scope.schema
+        self._clock = scope.clock
+        self._queue: WorkQueue[str] = WorkQueue(RETRY)
         self._tasks = Tasks("custom-resource-definitions")
+        self._finalizer = CrdFinalizer(scope, self._tasks)
         self._listeners: list[Callable[[], None]] = []
         follow(registry.kind(DEFINITIONS), self._changed, self._reloaded)
 
@@ -60,9 +53,12 @@ class Definitions:
     async def start(self) -> None:
         self._reloaded()
         self._tasks.supervise("sync", self._run)
+        self._finalizer.start()
 
     async def stop(self) -> None:
         await self._tasks.stop()
+        self._queue.close()
+        self._finalizer.close()
 
     # In the step in which the watch cache changes
 
@@ -75,7 +71,8 @@ class Definitions:
         name = name_of(now.obj)
         known = self._kinds.of_definition(name)
         self._serve(name, rows_of(now.obj, self._published, known))
-        self._mark(name)
+        if before is None or not is_deleted(before.obj) or not says_the_same(before.obj, now.obj):
+            self._mark(name)
         if before is None or _names(before.obj) != _names(now.obj):
             self._mark_group(now.obj)
 
@@ -111,80 +108,35 @@ class Definitions:
                 self._mark(name_of(item))
 
     def _mark(self, name: str) -> None:
-        self._dirty[name] = None
-        self._wake.set()
+        self._queue.add(name)
 
     # The task
 
     async def _run(self) -> None:
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            names, self._dirty = list(self._dirty), {}
-            for name in names:
-                try:
-                    await self._sync(name)
-                except (ApiError, Stale) as error:
-                    log.warning("custom resource definition not synced", name=name, error=error)
-                    await self._clock.sleep(RETRY_SECONDS)
-                    self._mark(name)
+            name = await self._queue.get()
+            try:
+                await self._sync(name)
+                self._queue.forget(name)
+            except (ApiError, Stale) as error:
+                seconds = self._queue.retry(name)
+                log.warning(
+                    "custom resource definition not synced", name=name, error=error,
+                    retry_seconds=seconds,
+                )  # fmt: skip
+            finally:
+                self._queue.done(name)
 
     async def _sync(self, name: str) -> None:
         item = self._registry.kind(DEFINITIONS).items.get(name)
         if item is None:
             return
         if is_deleted(item.obj):
-            await self._finalize(item)
+            self._finalizer.enqueue(name)
             return
         status = wanted_status(item.obj, self._registry.find_all(DEFINITIONS), self._clock.now())
         if status != item.obj.get("status"):
-            await self._write_status(name, status)
-
-    async def _write_status(self, name: str, status: Obj) -> None:
-        """Over whatever the definition is by then: only its status is ours."""
-        call = Call("update", DEFINITIONS, "", name, "status", agent=_AGENT)
-        change = Modification(lambda old: {**_shallow(old), "status": status})
-        await modify(self._parts, _SERVER, call, change)
-
-    async def _finalize(self, item: Item) -> None:
-        """Remove the objects, then let the definition go."""
-        meta = meta_of(item.obj)
-        finalizers = list(meta.get("finalizers") or ())
-        if CLEANUP not in finalizers:
-            return
-        rows = self._kinds.of_definition(name_of(item.obj))
-        if rows:
-            if _reason(item.obj) != _DELETING[2]:
-                deleting = told(item.obj, _DELETING, self._clock.now())
-                await self._write_status(name_of(item.obj), deleting["status"])
-                return  # and again, with what was written
-            if not await self._empty(rows[0]):
-                self._later(name_of(item.obj))
-                return
-        finalizers.remove(CLEANUP)
-        done = {**item.obj, "metadata": {**meta, "finalizers": finalizers}}
-        if finalizers:
-            await self._registry.replace(DEFINITIONS, item, done, PLAIN)
-        else:
-            await self._registry.remove(DEFINITIONS, item, PLAIN)
-
-    async def _empty(self, resource: Resource) -> bool:
-        """Ask for the deletion of every object; whether none is left."""
-        items = self._registry.kind(resource).items
-        for key in [key for key, item in items.items() if not is_deleted(item.obj)]:
-            namespace, _, name = key.rpartition("/")
-            try:
-                await delete(self._parts, _SERVER, Call("delete", resource, namespace, name))
-            except NotFound:
-                continue
-        return not items
-
-    def _later(self, name: str) -> None:
-        asyncio.get_running_loop().call_later(RETRY_SECONDS, self._mark, name)
-
-
-def _shallow(obj: Obj) -> Obj:
-    return {**obj, "metadata": dict(obj["metadata"])}
+            await write_status(self._scope, name, status)
 
 
 def _names(definition: Obj) -> Obj:
@@ -196,10 +148,3 @@ def _token(rows: tuple[Resource, ...], version: str) -> object:
     row = next((item for item in rows if item.version == version), None)
     custom = None if row is None else custom_of(row)
     return None if custom is None else custom.schema_token
-
-
-def _reason(definition: Obj) -> str:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return next(
-        (condition["reason"] for condition in conditions if condition["type"] == "Terminating"), ""
-    )

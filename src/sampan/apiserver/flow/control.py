@@ -1,4 +1,4 @@
-"""Priority and fairness: whoever floods the server waits; others do not.
+"""API priority and fairness: seats and fair queues for requests.
 
 Job: classify a request, get it a seat in its priority level, or refuse it with 429.
 Invariant: long-running requests (exec, attach, port-forward, proxied) hold no seat; a watch holds
@@ -19,6 +19,7 @@ from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat
 from sampan.apiserver.flow.objects import level_of
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.http.request import RequestInfo
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Labels, Metrics
@@ -63,7 +64,7 @@ class FlowControl:
         self._schemas: Schemas | None = None
         self._levels: dict[str, Level] = {}
         self._turns = Turns(self._next_turn)
-        self._known: dict[tuple[object, ...], _Known] = {}
+        self._known: Bounded[tuple[object, ...], _Known] = Bounded(MOST, self._forgotten)
         labels = ("flow_schema", "priority_level")
         self._dispatched = metrics.counter(
             "apiserver_flowcontrol_dispatched_requests_total",
@@ -175,9 +176,6 @@ class FlowControl:
             return self._find_flow(user, info, path, verb)
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= MOST:
-                self._tell()
-                self._known.clear()
             known = self._known[key] = self._find_flow(user, info, path, verb)
         return known
 
@@ -205,10 +203,16 @@ class FlowControl:
     def _tell(self) -> None:
         """Counting costs more than serving: it is done when somebody looks."""
         for known in self._known.values():
-            if known.dispatched:
-                flow = known.flow
-                self._dispatched.add(flow.schema, flow.level, by=float(known.dispatched))
-                known.dispatched = 0
+            self._count_dispatched(known)
+
+    def _forgotten(self, _key: object, known: "_Known") -> None:
+        self._count_dispatched(known)
+
+    def _count_dispatched(self, known: "_Known") -> None:
+        if known.dispatched:
+            flow = known.flow
+            self._dispatched.add(flow.schema, flow.level, by=float(known.dispatched))
+            known.dispatched = 0
 
     def _queued_now(self) -> dict[Labels, float]:
         self._tell()

@@ -1,4 +1,4 @@
-"""How many requests are under way, where there is no priority and fairness: too many are refused.
+"""Max in-flight limits, where API priority and fairness is off.
 
 Job: count reads and writes apart; refuse with 429 beyond the limit.
 Invariant: what lasts (watches, logs, exec, proxying) is not counted: it would fill the room.

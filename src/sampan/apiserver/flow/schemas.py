@@ -1,4 +1,4 @@
-"""Which flow a request belongs to. Pure.
+"""FlowSchema matching: the priority level and flow of a request. Pure.
 
 Job: match flow schemas in their order of precedence; the flow's distinguisher.
 """

@@ -1,4 +1,4 @@
-"""The upkeep of flow schemas and priority levels.
+"""Upkeep of FlowSchemas and priority levels: mandatory and suggested objects, Dangling.
 
 Job: what every cluster has of them is there and as it must be, and each schema says whether the
     level that it leads to is there. Written when one of them changes.
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from sampan.api.objects import Obj, name_of, spec_of, time_text
 from sampan.api.resources import Resource
+from sampan.api.rules.conditions import find
 from sampan.apiserver.flow.objects import (
     LEVELS,
     SCHEMAS,
@@ -58,7 +59,7 @@ def _with_dangling(schema: Obj, exists: bool, now: str) -> Obj | None:
     """None: it says so already."""
     status = schema.get("status") or {}
     conditions: list[Obj] = status.get("conditions") or []
-    said = next((each for each in conditions if each.get("type") == "Dangling"), {})
+    said = find(conditions, "Dangling") or {}
     wanted = dangling(level_of(spec_of(schema)), exists, now)
     if said.get("status") == wanted["status"]:
         wanted["lastTransitionTime"] = said.get("lastTransitionTime") or now

@@ -1,22 +1,24 @@
-"""Request bodies: bytes in, JSON data out, with what was written twice.
+"""Request bodies: JSON, YAML or protobuf in, JSON data and duplicate fields out.
 
 Job: JSON, YAML or protobuf, size limit, duplicate fields when the caller wants to know of them.
 """
 
-import re
 from typing import Any
 
 import orjson
 
-from sampan.api import strict_json
+from sampan.api import json_reading, strict_json
 from sampan.api.calls import Options
+from sampan.api.decode_scalars import json_word
 from sampan.api.errors import (
     BadRequest,
     RequestEntityTooLarge,
     not_supported,
 )
 from sampan.api.errors import invalid as invalid_object
+from sampan.api.json_bounds import TOO_MANY, has_too_many_values
 from sampan.api.objects import DEPTH, Obj, is_deeper_than
+from sampan.api.patch.operations import read_operations, unknown_members
 from sampan.api.protobuf.codec import ProtobufError, ProtobufReader
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, body_media
 from sampan.core.http.messages import Request
@@ -25,6 +27,8 @@ LIMIT = 3 * 1024 * 1024
 # What is larger is read beside the loop: it takes more than about 20 ms.
 AT_ONCE_BYTES = 256 * 1024
 AT_ONCE_YAML_BYTES = 8 * 1024
+AT_ONCE_JSON_BYTES = 64 * 1024  # of what calls itself YAML
+MOST_STRICT_FIELDS = 60_000  # of which it is told whether one is there twice
 _SUMMARY = 30  # bytes of a body that an error shows
 _ARRAY = (
     "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
@@ -38,9 +42,11 @@ Body = tuple[Any, tuple[str, ...]]  # data, and which fields were there twice or
 
 
 def is_long_yaml(request: Request) -> bool:
-    """Whether reading it takes long, and long enough that others need not wait behind it."""
-    media = request.headers.get("content-type", "")
-    return "yaml" in media and len(request.body) > AT_ONCE_YAML_BYTES and not _is_json(request.body)
+    """Whether reading it may take long, and long enough that others need not wait behind it."""
+    size = len(request.body)
+    if size <= AT_ONCE_YAML_BYTES or "yaml" not in request.headers.get("content-type", ""):
+        return False
+    return size > AT_ONCE_JSON_BYTES or not _is_json(request.body)
 
 
 def body_of(
@@ -63,13 +69,68 @@ def body_of(
 
 
 def patch_body_of(request: Request, patch_type: str, validation: str) -> Body:
-    return _parse(request, patch_type == "apply", validation)
+    """Raises BadRequest, RequestEntityTooLarge."""
+    is_checked = validation != "Ignore"
+    if request.body_too_large:
+        raise _too_large()
+    _check_values(request.body)
+    if patch_type == "json":
+        return _operations(request.body, is_checked)
+    if patch_type == "apply":
+        return _configuration(request.body)
+    return _fields(request.body, patch_type, is_checked)
+
+
+def _configuration(body: bytes) -> Body:
+    """Of an apply: YAML; or JSON, which is read a hundred times faster, where nothing is to be said
+    of it in YAML's words."""
+    try:
+        found = json_reading.loads(body) if _is_json(body) else None
+        if found is not None and not _may_repeat(body, found):
+            _check_depth(found)
+            return found, ()
+        from sampan.api import strict_yaml  # the library is loaded with the first body of YAML
+
+        parsed = strict_yaml.parse_yaml(body)
+    except ValueError as error:
+        raise BadRequest(f"error decoding YAML: {error}") from error
+    _check_depth(parsed.value)
+    return parsed.value, tuple(parsed.duplicates)
+
+
+def _fields(body: bytes, patch_type: str, is_checked: bool) -> Body:
+    """A merge patch or a strategic one, each with its own words for what is none."""
+    head = "error decoding patch: " if patch_type == "merge" else ""
+    try:
+        found = json_reading.loads(body)
+    except ValueError as error:
+        is_plain = patch_type == "merge" and not is_checked
+        raise BadRequest("Invalid JSON Patch" if is_plain else f"{head}{error}") from error
+    if is_checked and found is not None and not isinstance(found, dict):
+        kind = "Go value of type map[string]interface {}"
+        raise BadRequest(f"{head}json: cannot unmarshal {json_word(found)} into {kind}")
+    if body.count(b"{") + body.count(b"[") > DEPTH:
+        _check_depth(found)
+    return found, _repeated(body, found) if is_checked else ()
+
+
+def _operations(body: bytes, is_checked: bool) -> Body:
+    try:
+        found = read_operations(body, is_checked)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    _check_depth(found)
+    if not is_checked:
+        return found, ()
+    problems = [*unknown_members(found), *_repeated(body, found)]
+    return found, tuple(f"json patch {item}" for item in problems)
 
 
 def _parse(request: Request, is_yaml: bool, field_validation: str, kind: str = "") -> Body:
     if request.body_too_large:
         raise _too_large()
     body = request.body
+    _check_values(body)
     if is_yaml and not _is_json(body):
         try:
             from sampan.api import strict_yaml  # the library is loaded with the first body of YAML
@@ -80,21 +141,25 @@ def _parse(request: Request, is_yaml: bool, field_validation: str, kind: str = "
         _check_depth(parsed.value)
         return parsed.value, tuple(parsed.duplicates)
     try:
-        value = orjson.loads(body)
+        value = json_reading.loads(body)
     except ValueError as error:
-        why = f"couldn't get version/kind; json parse error: {_as_go_says(error, body)}"
+        why = f"couldn't get version/kind; json parse error: {error}"
         raise _unrecognized_error(kind, why, body) from error
     if kind and type(value) is list:
         raise _unrecognized_error(kind, _ARRAY, body)
     if body.count(b"{") + body.count(b"[") > DEPTH:
         _check_depth(value)
-    if field_validation == "Ignore" or not _may_repeat(body, value):
-        return value, ()
+    return value, () if field_validation == "Ignore" else _repeated(body, value)
+
+
+def _repeated(body: bytes, value: Any) -> tuple[str, ...]:
+    """The fields that are there twice."""
+    if body.count(b'":') > MOST_STRICT_FIELDS or not _may_repeat(body, value):
+        return ()
     try:
-        parsed = strict_json.parse(body)
+        return tuple(strict_json.parse(body).duplicates)
     except (ValueError, RecursionError):
-        return value, ()  # more than the strict reader takes; the lenient one has read it
-    return value, tuple(parsed.duplicates)
+        return ()  # more than the strict reader takes; the lenient one has read it
 
 
 def check_kind(request: Request, kind: str, body: Any) -> None:
@@ -120,20 +185,6 @@ def _summary(body: bytes) -> str:
     return f"{shown} ..." if len(body) > _SUMMARY else shown
 
 
-def _as_go_says(error: ValueError, body: bytes) -> str:
-    text = str(error)
-    if text.startswith("unexpected end") or not body.strip():
-        return "unexpected end of JSON input"
-    place = re.search(r"\(char (\d+)\)", text)
-    at = int(place[1]) if place else 0
-    rest = body.decode(errors="replace")[at:].lstrip()
-    char = rest[:1] or " "
-    where = (
-        "after top-level value" if "after document" in text else "looking for beginning of value"
-    )
-    return f"invalid character '{char}' {where}"
-
-
 def _is_json(body: bytes) -> bool:
     """Most YAML that clients send is JSON, which is read a hundred times faster."""
     if not body.startswith(b"{"):
@@ -143,6 +194,12 @@ def _is_json(body: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_values(body: bytes) -> None:
+    """Raises BadRequest."""
+    if has_too_many_values(body):
+        raise BadRequest(f"the body has {TOO_MANY}")
 
 
 def _check_depth(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Is the server alive, is it ready, which version is it?
+"""healthz, livez, readyz and version.
 
 Job: /healthz, /livez, /readyz with named checks, /metrics/slis, and /version.
 Owner: the server says when it has started and when it stops; readyz fails first.

@@ -1,4 +1,4 @@
-"""Impersonation: a user who may do so speaks as somebody else.
+"""Impersonation: the Impersonate-* headers.
 
 Job: the Impersonate-* headers → the user they name, and what must be allowed for it. Pure.
 Invariant: whoever impersonates has nothing left of their own groups.

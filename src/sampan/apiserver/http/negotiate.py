@@ -1,4 +1,4 @@
-"""What the client can read and what it has sent: media types, bodies in and out.
+"""Content negotiation: Accept and Content-Type.
 
 Job: Accept → Form, Content-Type and bytes → JSON data, objects and lists → bytes.
 Invariant: what a client does not accept is 406, what we cannot read is 415; nothing is guessed.
@@ -103,11 +103,13 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower() or JSON
 
 
-def patch_type(content_type: str) -> str:
-    """Raises UnsupportedMediaType."""
-    found = PATCH_TYPES.get(media_type(content_type))
-    if found is None:
-        listed = ", ".join(PATCH_TYPES)
+def patch_type(content_type: str, is_custom: bool) -> str:
+    """Raises UnsupportedMediaType, in the words of those who serve the kind upstream."""
+    found = PATCH_TYPES.get(content_type.partition(";")[0])
+    if found is None and not is_custom:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+    if found is None or (is_custom and found == "strategic"):
+        listed = ", ".join(media for media, kind in PATCH_TYPES.items() if kind != "strategic")
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: "
             f"{listed}"

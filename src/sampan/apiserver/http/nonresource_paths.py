@@ -1,4 +1,4 @@
-"""What is served besides resources: health, version, metrics, discovery, keys.
+"""Non-resource documents: health, version, metrics, discovery, OpenAPI, keys.
 
 Job: one reply per path; None where there is nothing.
 """

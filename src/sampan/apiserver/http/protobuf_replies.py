@@ -4,6 +4,8 @@ Job: an answer, a list, an error or a watch → the bytes of its messages. Custo
     such form but for their metadata, and are refused with 406 as upstream.
 """
 
+from collections.abc import Sequence
+
 from sampan.api import convert
 from sampan.api.calls import Answer, Event, ListAnswer
 from sampan.api.errors import ApiError, NotAcceptable
@@ -12,6 +14,7 @@ from sampan.api.protobuf.writer import NotWritable, ProtobufWriter
 from sampan.api.resources import Resource
 from sampan.apiserver.http.negotiate import JSON, PROTOBUF, YAML, Form, list_head, partial
 from sampan.apiserver.http.replies import error_reply, headers_of, in_list_shape, in_shape
+from sampan.apiserver.http.watch_chunks import WatchChunks
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.http.messages import Response, Stream
 
@@ -50,38 +53,22 @@ class ProtobufReplies:
             raise _not_offered()
         headers = headers_of(f"{PROTOBUF};stream=watch", ())
         version = "" if is_whole else form.version
-        return Stream(200, headers, _Frames(self._writer, watching, resource, version))
+        frames = _Frames(self._writer, resource, version)
+        return Stream(200, headers, WatchChunks(watching, frames))
 
 
 class _Frames:
-    """The events of a watch, each with its length before it."""
+    """Events in protobuf, each with its length before it."""
 
-    def __init__(
-        self, writer: ProtobufWriter, watching: WatchStream, resource: Resource, version: str
-    ) -> None:
+    def __init__(self, writer: ProtobufWriter, resource: Resource, version: str) -> None:
         """`version`: of meta.k8s.io, where only the objects' metadata is wanted."""
-        self._writer, self._watching, self._resource = writer, watching, resource
-        self._version, self._ended = version, False
+        self._writer, self._resource, self._version = writer, resource, version
 
-    def __aiter__(self) -> "_Frames":
-        return self
+    def events(self, events: Sequence[Event]) -> bytes:
+        return b"".join([self._frame(event) for event in events])
 
-    async def __anext__(self) -> bytes:
-        if self._ended:
-            raise StopAsyncIteration
-        try:
-            events = await self._watching.next()
-        except ApiError as error:
-            self._ended = True
-            return self._writer.event_frame("ERROR", error.status())
-        if not events:
-            self._ended = True
-            raise StopAsyncIteration
-        return b"".join(self._frame(event) for event in events)
-
-    async def aclose(self) -> None:
-        self._ended = True
-        self._watching.close()
+    def error(self, status: Obj) -> bytes:
+        return self._writer.event_frame("ERROR", status)
 
     def _frame(self, event: Event) -> bytes:
         obj = event.item.obj

@@ -25,6 +25,7 @@ from sampan.apiserver.http.negotiate import (
     partial,
     yaml_bytes,
 )
+from sampan.apiserver.http.watch_chunks import WatchChunks
 from sampan.apiserver.printers.table import TableForm, table_of
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.clock import Clock
@@ -152,42 +153,24 @@ def watch_reply(watching: WatchStream, resource: Resource, form: Form, clock: Cl
     if form.shape == "PartialObjectMetadataList" or form.media == YAML:
         watching.close()
         raise NotAcceptable("watches are offered as application/json only")
-    return Stream(200, _PLAIN, WatchChunks(watching, resource, form, clock))
+    return Stream(200, _PLAIN, WatchChunks(watching, _JsonLines(resource, form, clock)))
 
 
-class WatchChunks:
-    """The bytes of a watch; closing it before the first byte closes the watch all the same."""
+class _JsonLines:
+    """Events as lines of JSON, in the form that was asked for."""
 
-    def __init__(self, watching: WatchStream, resource: Resource, form: Form, clock: Clock) -> None:
-        self._watching = watching
-        self._resource = resource
-        self._form = form
-        self._clock = clock
+    def __init__(self, resource: Resource, form: Form, clock: Clock) -> None:
+        self._resource, self._form, self._clock = resource, form, clock
         self._plain = not form.shape and resource.stored_in == ("", "")
         self._columns_sent = False
-        self._ended = False
 
-    def __aiter__(self) -> "WatchChunks":
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._ended:
-            raise StopAsyncIteration
-        try:
-            events = await self._watching.next()
-        except ApiError as error:
-            self._ended = True
-            return orjson.dumps({"type": "ERROR", "object": error.status()}) + b"\n"
-        if not events:
-            self._ended = True
-            raise StopAsyncIteration
+    def events(self, events: Sequence[Event]) -> bytes:
         if self._plain:
             return b"".join([event.line for event in events])
         return b"".join([self._line(event) for event in events])
 
-    async def aclose(self) -> None:
-        self._ended = True
-        self._watching.close()
+    def error(self, status: Obj) -> bytes:
+        return orjson.dumps({"type": "ERROR", "object": status}) + b"\n"
 
     def _line(self, event: Event) -> bytes:
         obj = event.item.obj

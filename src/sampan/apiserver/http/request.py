@@ -24,7 +24,8 @@ from sampan.api.errors import (
     not_supported,
 )
 from sampan.api.resources import Resource
-from sampan.api.rules.durations import NANO, DurationError, parse_duration
+from sampan.core.digits import all_digits
+from sampan.core.durations import NANO, DurationError, parse_duration
 from sampan.core.fast_dataclass import dataclass
 
 MOST_SECONDS = 60.0  # that a request may take, whatever it asks for
@@ -285,7 +286,7 @@ def _number(text: str | None) -> int:
     if not text:
         return 0
     # What int() takes besides (spaces, underscores, other scripts' digits) is none of these.
-    if not (text.isascii() and text.removeprefix("-").isdigit()):
+    if not all_digits(text.removeprefix("-")):
         raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
         raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')

@@ -1,4 +1,4 @@
-"""What a request is known by, and whose trace it belongs to.
+"""Audit-Id and traceparent of a request.
 
 Job: the id that the answer's `Audit-Id` carries; the caller's `traceparent`, where it is trusted.
 Invariant: as upstream: only who may do anything, or watches over everything, has its trace

@@ -1,4 +1,4 @@
-"""A watch as the messages of a WebSocket, for browsers: they allow few connections of other kinds.
+"""Watches over WebSocket, for browsers.
 
 Job: each event, a line of the watch's stream, becomes a text message.
 Invariant: the watch ends when the client closes or goes, even while nothing happens.

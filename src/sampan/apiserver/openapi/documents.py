@@ -9,7 +9,7 @@ from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.api.schema.enums import enums_of
+from sampan.api.schema.enums import enums_of, item_enums_of
 from sampan.api.schema.published import Schema
 from sampan.apiserver.openapi.paths import Operation, operations, parameter_type
 
@@ -116,6 +116,9 @@ def _definition_v3(schema: Schema, name: str, prose: Prose) -> Obj:
     out = _definition(schema, name, prose, _SPECIAL_V3, "#/components/schemas/")
     for field, values in enums_of(name).items():
         out["properties"][field]["enum"] = values
+    for field, values in item_enums_of(name).items():
+        listed = out["properties"][field]
+        listed["items"] = {**listed["items"], "enum": values}
     for prop in out.get("properties", {}).values():
         if "$ref" in prop:
             prop["allOf"] = [{"$ref": prop.pop("$ref")}]

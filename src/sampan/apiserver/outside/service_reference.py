@@ -1,4 +1,4 @@
-"""Where a service can be reached from the API server. Pure.
+"""Service references of webhooks and APIServices: where they are reached. Pure.
 
 Job: a service and its endpoint slices → the addresses and ports that are ready.
 """

@@ -1,4 +1,4 @@
-"""Rows of who may do what, and of what stands in the way of a request.
+"""Table rows of RBAC, certificates, admission and flow control.
 
 Job: cells of the rbac, certificates, admission, flow control and aggregation kinds. Pure.
 """

@@ -1,4 +1,4 @@
-"""Rows of nodes, namespaces, events and the small things of the core.
+"""Table rows of nodes, namespaces, events and small core kinds.
 
 Job: cells of the core, coordination, scheduling and node kinds. Pure.
 """
@@ -6,7 +6,7 @@ Job: cells of the core, coordination, scheduling and node kinds. Pure.
 from typing import Any
 
 from sampan.api.objects import Obj, labels_of, name_of, spec_of, status_of
-from sampan.api.rules.conditions import condition_of
+from sampan.api.rules.conditions import condition_of, find
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
@@ -105,11 +105,11 @@ def _service_account(obj: Obj, now: float) -> list[Any]:
 
 def _component_status(obj: Obj, now: float) -> list[Any]:
     word, message, error = "Unknown", "", ""
-    for condition in obj.get("conditions") or ():
-        if condition.get("type") == "Healthy":
-            word = "Healthy" if condition.get("status") == "True" else "Unhealthy"
-            message, error = condition.get("message") or "", condition.get("error") or ""
-            error = "" if error == "nil" else error
+    condition = find(obj.get("conditions") or (), "Healthy")
+    if condition is not None:
+        word = "Healthy" if condition.get("status") == "True" else "Unhealthy"
+        message, error = condition.get("message") or "", condition.get("error") or ""
+        error = "" if error == "nil" else error
     return [name_of(obj), word, message, error]
 
 

@@ -4,13 +4,13 @@ Job: additionalPrinterColumns → a printer; values found by JSONPath. Pure.
 Invariant: what is not there, or is not of the column's type, is an empty cell.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
+from sampan.api.json_path.parser import JsonPathError
+from sampan.api.json_path.template import JsonPath, cell_text, parse_json_path
 from sampan.api.objects import Obj, name_of, seconds_of
 from sampan.api.rules.durations import human_duration
-from sampan.api.rules.json_path import JsonPath, NotJsonPath, parse_json_path
 from sampan.apiserver.printers.layout import CREATION_TEXT, NAME, Column, Printer
 
 _AGE = {
@@ -21,16 +21,26 @@ _AGE = {
 }
 
 
+_MOST_VALUES = 10_000  # that the path of one cell may lead to on its way
+
+
 def custom_printer(columns: list[Obj]) -> Printer:
-    wanted = columns or [_AGE]
-    paths = [_path(item.get("jsonPath") or "") for item in wanted]
-    types = [item.get("type") or "" for item in wanted]
+    wanted = [*_readable(columns or [_AGE])]
 
     def cells(obj: Obj, now: float) -> list[Any]:
-        found = [_cell(obj, path, kind, now) for path, kind in zip(paths, types, strict=True)]
-        return [name_of(obj), *found]
+        return [name_of(obj), *(_cell(obj, path, kind, now) for _, path, kind in wanted)]
 
-    return Printer((NAME, *(_column(item) for item in wanted)), cells)
+    return Printer((NAME, *(_column(column) for column, _, _ in wanted)), cells)
+
+
+def _readable(columns: list[Obj]) -> Iterator[tuple[Obj, JsonPath, str]]:
+    """As upstream: those before the first one whose path cannot be read."""
+    for column in columns:
+        try:
+            path = parse_json_path("{" + (column.get("jsonPath") or "") + "}")
+        except JsonPathError:
+            return
+        yield column, path, column.get("type") or ""
 
 
 def _column(column: Obj) -> Column:
@@ -45,31 +55,25 @@ def _column(column: Obj) -> Column:
     )
 
 
-def _path(text: str) -> JsonPath | None:
+def _cell(obj: Obj, path: JsonPath, kind: str, now: float) -> Any:
     try:
-        return parse_json_path(text)
-    except NotJsonPath:
+        results = path.results(obj, most=_MOST_VALUES)
+    except JsonPathError:
         return None
-
-
-def _cell(obj: Obj, path: JsonPath | None, kind: str, now: float) -> Any:
-    if path is None:
+    if not results or not results[0]:
         return None
-    found = path.find(obj)
-    if not found or found[0] is None:
-        return None
-    value = found[0]
+    value = results[0][0]
     match kind:
         case "string":
-            return value if isinstance(value, str) else _text(found)
+            return cell_text(value)
         case "integer":
-            return _integer(value)
+            return int(value) if _is_number(value) else None
         case "number":
             return value if _is_number(value) else None
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return _since(value, now)
+            return _since(value, now) if isinstance(value, str) else None
     return None
 
 
@@ -77,21 +81,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _integer(value: Any) -> Any:
-    return int(value) if _is_number(value) else None
-
-
-def _since(value: Any, now: float) -> str:
+def _since(value: str, now: float) -> str:
+    if not value:
+        return "<unknown>"
     try:
         return human_duration(now - seconds_of(value))
-    except (TypeError, ValueError):
+    except ValueError:
         return "<invalid>"
-
-
-def _text(found: list[Any]) -> str:
-    value = found[0]
-    return orjson.dumps(value).decode() if isinstance(value, dict | list) else _plain(value)
-
-
-def _plain(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""What printers are made of: columns, and the texts that many of them share.
+"""Table columns, and the cell texts that many kinds share.
 
 Job: one Printer per kind = its columns and a function from an object to cells. Pure.
 Invariant: a printer gives one cell per column.

@@ -1,4 +1,4 @@
-"""Rows of services, endpoints and what else leads to pods.
+"""Table rows of services, endpoints, ingresses and network policies.
 
 Job: cells of the networking and discovery kinds. Pure.
 """

@@ -1,4 +1,4 @@
-"""The pod's row: readiness, the one word that says how it is, restarts.
+"""Table row of a pod: readiness, status word, restarts.
 
 Job: fold container statuses into `READY STATUS RESTARTS`. Pure.
 As upstream's printers: the word is the pod's own, unless a container has a more telling one.
@@ -9,6 +9,7 @@ from typing import Any
 
 from sampan.api.objects import Obj, is_deleted, name_of, spec_of, status_of
 from sampan.api.rules.conditions import condition_of, is_true
+from sampan.api.rules.pods import is_sidecar, is_terminal
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
@@ -58,7 +59,7 @@ def pod_cells(pod: Obj, now: float) -> list[Any]:
     ready, word, restarts = _summary(pod)
     spec, status = spec_of(pod), status_of(pod)
     sidecars = [
-        container for container in spec.get("initContainers") or () if _restarts_always(container)
+        container for container in spec.get("initContainers") or () if is_sidecar(container)
     ]
     total = len(spec.get("containers") or ()) + len(sidecars)
     addresses = status.get("podIPs") or ()
@@ -97,26 +98,24 @@ def _deleted_word(pod: Obj) -> str:
         return ""
     if status.get("reason") == "NodeLost":
         return "Unknown"
-    return "" if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
+    return "" if is_terminal(pod) else "Terminating"
 
 
 def _initialization(pod: Obj) -> tuple[int, str, _Restarts, _Restarts]:
     """(ready sidecars, the word while initialising, restarts of all, restarts of sidecars)."""
     init_containers = spec_of(pod).get("initContainers") or ()
-    sidecars = {
-        container.get("name") for container in init_containers if _restarts_always(container)
-    }
+    sidecars = {container.get("name") for container in init_containers if is_sidecar(container)}
     restarts, sidecar_restarts, ready = _Restarts(), _Restarts(), 0
     for index, status in enumerate(status_of(pod).get("initContainerStatuses") or ()):
         restarts.add(status)
-        is_sidecar = status.get("name") in sidecars
-        if is_sidecar:
+        stays = status.get("name") in sidecars
+        if stays:
             sidecar_restarts.add(status)
         state = status.get("state") or {}
         terminated = state.get("terminated")
         if terminated is not None and not terminated.get("exitCode"):
             continue
-        if is_sidecar and status.get("started"):
+        if stays and status.get("started"):
             ready += bool(status.get("ready"))
             continue
         word = _init_word(state, f"{index}/{len(init_containers)}")
@@ -153,10 +152,6 @@ def _termination(terminated: Obj) -> str:
     if terminated.get("signal"):
         return f"Signal:{terminated['signal']}"
     return f"ExitCode:{terminated.get('exitCode') or 0}"
-
-
-def _restarts_always(container: Obj) -> bool:
-    return bool(container.get("restartPolicy") == "Always")
 
 
 def _readiness_gates(pod: Obj) -> str:

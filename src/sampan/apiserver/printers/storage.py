@@ -1,4 +1,4 @@
-"""Rows of volumes, claims and what provides them.
+"""Table rows of volumes, claims, storage classes and CSI objects.
 
 Job: cells of the storage and resource-claim kinds. Pure.
 """

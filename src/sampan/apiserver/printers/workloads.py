@@ -1,4 +1,4 @@
-"""Rows of what makes pods: replica sets, deployments, jobs and their like.
+"""Table rows of workloads: replica sets, deployments, jobs and their like.
 
 Job: cells of the apps, batch, autoscaling and policy kinds. Pure.
 """

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.core.digits import is_digits
 
 _STREAMS = ("stdin", "stdout", "stderr", "tty")
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
@@ -25,7 +26,7 @@ def options_of(resource: Resource, subresource: str, query: str, rest: str) -> O
         return made | ({"path": rest} if rest else {})
     if subresource == "portforward":
         ports = [int(part) for text in asked.get("ports", ()) for part in text.split(",")
-                 if part.isdecimal()]  # fmt: skip
+                 if is_digits(part)]  # fmt: skip
         return made | ({"ports": ports} if ports else {})
     made |= {name: True for name in _STREAMS if _first(asked, name) in _TRUE}
     if _first(asked, "container"):

@@ -1,4 +1,4 @@
-"""Links of a proxied page: to the same server, through the same door.
+"""Links of a proxied page, rewritten to go through the proxy.
 
 Job: in redirects and HTML, put the proxy's own path before paths that start at the root. Pure.
 Invariant: links to other hosts and relative ones stay as they are; so does everything that is no

@@ -31,7 +31,7 @@ from sampan.core.tasks import all_of
 
 if TYPE_CHECKING:
     from sampan.apiserver.authn.user import User
-    from sampan.apiserver.write.parts import Handler, Parts
+    from sampan.apiserver.write.request_scope import Handler, RequestScope
 
 ASK_SECONDS = 5.0
 PAUSE_SECONDS = 0.5  # between two samples where there is none from before
@@ -95,10 +95,10 @@ class MetricsApi:
     def handlers(self) -> "dict[tuple[str, str, str], Handler]":
         """For the chain's table: it has authorized the caller by then."""
 
-        async def nodes(parts: "Parts", user: "User", call: Call) -> Answer | ListAnswer:
+        async def nodes(scope: "RequestScope", user: "User", call: Call) -> Answer | ListAnswer:
             return await self.nodes(call)
 
-        async def pods(parts: "Parts", user: "User", call: Call) -> Answer | ListAnswer:
+        async def pods(scope: "RequestScope", user: "User", call: Call) -> Answer | ListAnswer:
             return await self.pods(call)
 
         table = {NODE_METRICS: nodes, POD_METRICS: pods}

@@ -37,6 +37,7 @@ from sampan.apiserver.proxy.stream_translation import (
     wants_translation,
     wants_tunnel,
 )
+from sampan.core.digits import is_digits
 from sampan.core.http.client import ClientStream, HttpClient, Upgraded
 from sampan.core.http.errors import AddressNotAllowed, HttpError
 from sampan.core.http.messages import Connection, Reply, Request, Response, Stream, Upgrade
@@ -295,7 +296,7 @@ def pod_origin(pod: Obj, scheme: str, port: str) -> Origin:
 
 def port_number(text: str) -> int:
     """Raises BadRequest."""
-    if text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535:
+    if is_digits(text) and 1 <= int(text) <= 65535:
         return int(text)
     raise BadRequest(f'invalid port "{text}": must be between 1 and 65535, inclusive')
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from sampan.api.errors import ApiError, BadRequest
 from sampan.apiserver.proxy.stream_translation import ConnectNode, open_connection
+from sampan.core.digits import is_digits
 from sampan.core.http import spdy
 from sampan.core.http.messages import Connection, Request, Upgrade
 from sampan.core.http.websocket import TEXT, WebSocket, accept, protocols_of, why_not
@@ -76,7 +77,7 @@ def _numbers(ports: Sequence[str]) -> list[int]:
     if not ports:
         raise BadRequest('query parameter "port" is required')
     for port in ports:
-        if not port.isdigit() or not 1 <= int(port) <= 65535:
+        if not is_digits(port) or not 1 <= int(port) <= 65535:
             raise BadRequest(f'unable to parse "{port}" as a port')
     return [int(port) for port in ports]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.core.digits import is_digits
 from sampan.core.http.origin import Origin
 
 SERVICE_NAME = "kubernetes.io/service-name"  # an endpoint slice's label
@@ -42,7 +43,7 @@ def service_origin(
 
 def _port_name(service: Obj, port: str) -> str:
     """A number is one of the service's own ports; endpoints know ports by name."""
-    if not (port.isascii() and port.isdigit() and len(port) <= 5):
+    if not is_digits(port):
         return port
     for item in (service.get("spec") or {}).get("ports") or ():
         if item.get("port") == int(port):

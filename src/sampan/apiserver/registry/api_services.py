@@ -1,4 +1,4 @@
-"""APIServices: what is peculiar about them.
+"""APIServices: their strategy.
 
 Job: a service in this process is available from its first moment. Pure.
 """

@@ -1,4 +1,4 @@
-"""What a cluster has before anybody asks for anything.
+"""Bootstrap objects: namespaces, the kubernetes Service, ServiceCIDR, priority classes.
 
 Job: name the objects that the server creates at its start if they are missing. Pure.
 """
@@ -19,7 +19,7 @@ from sampan.api.resources import (
 from sampan.api.rules.account_token import NODE_ACCOUNTS, NODE_ACCOUNTS_NAMESPACE
 from sampan.api.rules.service_families import family_of
 from sampan.apiserver.registry import namespaces
-from sampan.apiserver.registry.service_claims import SERVICE_CIDRS
+from sampan.apiserver.registry.services.service_claims import SERVICE_CIDRS
 from sampan.apiserver.settings import ApiServerSettings
 
 _FOLLOWING = {

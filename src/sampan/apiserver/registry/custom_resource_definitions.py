@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what is peculiar about them.
+"""CustomResourceDefinitions: their strategy.
 
 Job: the status they start with, stored versions, the first step of their deletion. Pure.
 Invariant: a version that objects may be stored in stays in status.storedVersions.

@@ -1,4 +1,4 @@
-"""Objects of custom kinds: what is peculiar about them.
+"""Custom objects: their strategy, and items as a version shows them.
 
 Job: the strategy that a version of a definition has; items as a version shows them. Pure.
 Invariant: an item's form in a version is made once and kept with it.
@@ -14,13 +14,6 @@ from sampan.apiserver.registry.strategy import Strategy, path_getter
 
 
 def strategy_of(custom: CustomVersion) -> Strategy:
-    if custom.strategy is None:
-        custom.strategy = _strategy(custom)
-    found: Strategy = custom.strategy
-    return found
-
-
-def _strategy(custom: CustomVersion) -> Strategy:
     return Strategy(
         has_generation=True,
         unconditional_update=False,

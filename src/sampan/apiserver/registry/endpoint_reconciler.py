@@ -1,4 +1,4 @@
-"""Which API servers there are, where several share a store: the endpoints of `kubernetes`.
+"""Endpoint reconciler: the API servers behind the kubernetes Service.
 
 Job: say every ten seconds that this server is there, and keep the endpoints to who said so lately.
 Invariant: a server that is gone is out of the endpoints within half a minute, at once if it left in

@@ -1,4 +1,4 @@
-"""The one way into the store and out of it, for every kind.
+"""Generic registry: the one way into the store and out of it, for every kind.
 
 Job: one compare-and-swap per write; the item that is answered is the one that was stored.
 Invariant: when a write has been answered, the cache has it.
@@ -25,10 +25,10 @@ from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, is_deleted
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.custom_resources import shown_item
-from sampan.apiserver.storage.kept_items import AlikeItem
+from sampan.apiserver.storage.compact_items import SharedItem
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
-from sampan.apiserver.watch.under_way import UnderWay
+from sampan.apiserver.watch.pending_writes import PendingWrites
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold, run_to_end
@@ -96,7 +96,7 @@ class Registry:
         self.kinds = kinds or Kinds()  # what there is to be stored
         # Asked several times per request; a kind's cache is the same one for ever.
         self._kinds: dict[tuple[str, str], KindCache] = {}
-        self._under_way = UnderWay(store)
+        self._pending = PendingWrites(store)
 
     def kind(self, resource: Resource) -> KindCache:
         key = (resource.plural, resource.group)
@@ -122,7 +122,7 @@ class Registry:
         # Who writes is answered when the cache has it: without a write to this very key under way
         # there is nothing to wait for.
         key = resource.storage_prefix + (f"{namespace}/{name}" if namespace else name)
-        if self.store.shared or self._under_way.may_be_news(key, self.cache.revision):
+        if self.store.shared or self._pending.may_be_stale(key, self.cache.revision):
             await self.cache.fresh()
         return self.cached(resource, namespace, name)
 
@@ -144,7 +144,7 @@ class Registry:
             if inner in self.kind(resource).items:
                 raise self._taken(resource, inner, name)
             return Item(inner, 0, ordered, value)
-        with self._under_way.of(key), self.cache.hand_over(key, value, ordered):
+        with self._pending.of(key), self.cache.hand_over(key, value, ordered):
             try:
                 write = self.store.create(key, value, ttl_seconds=terms.ttl_seconds)
                 revision = await terms.written(self._measured.timed("create", resource, write))
@@ -174,7 +174,7 @@ class Registry:
         if terms.dry_run:
             ordered["metadata"]["resourceVersion"] = str(item.revision)
             return Item(item.key, item.revision, ordered, stored_bytes(ordered))
-        with self._under_way.of(key), self.cache.hand_over(key, value, ordered):
+        with self._pending.of(key), self.cache.hand_over(key, value, ordered):
             try:
                 write = self.store.update(key, value, item.revision, ttl_seconds=terms.ttl_seconds)
                 revision = await terms.written(self._measured.timed("update", resource, write))
@@ -190,7 +190,7 @@ class Registry:
         if terms.dry_run:
             return
         key = resource.storage_prefix + item.key
-        with self._under_way.of(key):
+        with self._pending.of(key):
             try:
                 write = self.store.delete(key, item.revision)
                 revision = await terms.written(self._measured.timed("delete", resource, write))
@@ -219,7 +219,7 @@ def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
     if resource.custom is not None:
         item = shown_item(resource, item)
     if resource.stored_in == ("", ""):
-        return Answer(item.obj, None if type(item) is AlikeItem else item.data, code)
+        return Answer(item.obj, None if type(item) is SharedItem else item.data, code)
     return Answer(convert.from_stored(resource, item.obj), None, code)
 
 

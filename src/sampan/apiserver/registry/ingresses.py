@@ -1,4 +1,4 @@
-"""Ingresses: stored like anything else, and served by nobody unless the user brings a controller.
+"""Ingresses: their strategy.
 
 Job: say so to whoever writes one. A controller shows itself by its IngressClass.
 """

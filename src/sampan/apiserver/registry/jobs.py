@@ -1,4 +1,4 @@
-"""Jobs: the selector that nobody writes by hand.
+"""Jobs: their strategy, with the generated selector.
 
 Job: label the pods of a job with its own uid, and select them by it; label the job like them.
 """

@@ -12,6 +12,7 @@ from sampan.api.errors import (
     invalid_value,
     not_supported,
 )
+from sampan.core.digits import all_digits
 
 LARGEST_REVISION = 2**64 - 1
 
@@ -74,7 +75,7 @@ def _wrong_with_watch(options: Options) -> list[FieldError]:
 
 
 def revision_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    if not all_digits(text):
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         raise _bad_options([invalid_value("resourceVersion", text, why)])
     if len(text) > 20 or int(text) > LARGEST_REVISION:

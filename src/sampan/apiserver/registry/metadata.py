@@ -1,4 +1,4 @@
-"""What the server itself writes into metadata, and what callers cannot change there.
+"""Metadata that the server sets: uid, creationTimestamp, generation; and what is immutable.
 
 Job: rest.BeforeCreate and rest.BeforeUpdate, for every kind. Pure, given time and identity.
 Invariant: uid, creationTimestamp, deletionTimestamp and generation come from the server only.
@@ -11,8 +11,11 @@ from sampan.api.objects import Obj, time_text
 _NOT_ON_CREATE = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion",
                   "generation")  # fmt: skip
 
-_NOT_BY_UPDATE = ("generation", "creationTimestamp", "deletionTimestamp",
-                  "deletionGracePeriodSeconds")  # fmt: skip
+_NOT_BY_UPDATE = ("generation", "creationTimestamp")
+_NOT_GENERATED = frozenset({"apiVersion", "kind", "metadata"})
+_NOT_GENERATED_NOR_STATUS = _NOT_GENERATED | {"status"}
+_ABSENT = object()
+_NOT_ONCE_SET = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def prepare_created(obj: Obj, uid: str, now: float, has_generation: bool) -> None:
@@ -27,31 +30,32 @@ def prepare_created(obj: Obj, uid: str, now: float, has_generation: bool) -> Non
 
 
 def prepare_updated(new: Obj, old: Obj) -> None:
-    """Changes to the server's own fields are ignored; a uid that is given is checked elsewhere."""
+    """Changes to the server's own fields are ignored, but for a deletion that nobody has asked for:
+    that is refused when the object is validated, as another uid is."""
     meta, before = new["metadata"], old["metadata"]
     for field in _NOT_BY_UPDATE:
         if field in before:
             meta[field] = before[field]
         elif field in meta:
             del meta[field]
+    for field in _NOT_ONCE_SET:
+        if field in before:
+            meta[field] = before[field]
     if "uid" not in meta:
         meta["uid"] = before["uid"]
     meta["resourceVersion"] = before["resourceVersion"]
-    if "selfLink" in meta:
-        del meta["selfLink"]
     if meta["uid"] == "":
         meta["uid"] = before["uid"]
 
 
-def bump_generation(new: Obj, old: Obj) -> None:
-    """One more when anything but metadata and status has changed."""
-    changed = any(
-        new.get(key) != old.get(key)
-        for key in {*new, *old}
-        if key not in ("metadata", "status", "apiVersion", "kind")
-    )
-    if changed:
-        new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+def bump_generation(new: Obj, old: Obj, counts_status: bool = False) -> None:
+    """One more when anything but metadata and status has changed. `counts_status`: of a custom kind
+    whose status is a field like any other."""
+    ours = _NOT_GENERATED if counts_status else _NOT_GENERATED_NOR_STATUS
+    for key in {*new, *old}:
+        if key not in ours and new.get(key, _ABSENT) != old.get(key, _ABSENT):
+            new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+            return
 
 
 def new_uid(rng: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""Namespaces: what is peculiar about them.
+"""Namespaces: their strategy.
 
 Job: phase and finalizer at creation, the first step of their deletion. Pure.
 Invariant: a namespace leaves the store only when both its lists of finalizers are empty.

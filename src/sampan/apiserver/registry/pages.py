@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from sampan.api.calls import Item
 from sampan.apiserver.storage.stored_form import item_from
-from sampan.apiserver.watch.watch_cache import KindCache, Matches
+from sampan.apiserver.watch.cache_watcher import Matches
+from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Entry, Store
 

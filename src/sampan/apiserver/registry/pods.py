@@ -1,4 +1,4 @@
-"""Pods: what is peculiar about them.
+"""Pods: their strategy.
 
 Job: status at creation, QoS class, field selectors, graceful deletion, binding. Pure.
 Invariant: spec.nodeName is set once, by a binding.

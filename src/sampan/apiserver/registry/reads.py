@@ -17,6 +17,7 @@ from sampan.apiserver.registry.generic import Registry, api_error_of
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.pages import Found, Wanted, cached_page, stored_page
 from sampan.apiserver.registry.selection import Selection
+from sampan.core.digits import all_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Compacted, FutureRevision, StoreError
 
@@ -68,7 +69,7 @@ async def list_of(registry: Registry, call: Call, selection: Selection) -> ListA
     if options.continue_token:
         return await _continue(registry, call, selection, _decode(options.continue_token))
     revision = options.resource_version
-    if revision and not revision.isdigit():
+    if revision and not all_digits(revision):
         why = f'strconv.ParseUint: parsing "{revision}": invalid syntax'
         wrong = invalid_value("resourceVersion", revision, why)
         raise BadRequest(f"invalid resource version: {wrong}")

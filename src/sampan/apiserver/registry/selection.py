@@ -1,4 +1,4 @@
-"""Label and field selectors of a list or watch, compiled into one question about an item.
+"""Label and field selectors of a list or watch, compiled into one predicate.
 
 Job: parse, refuse fields that the kind does not offer, find what narrows a watch. Pure.
 """
@@ -12,7 +12,7 @@ from sampan.api.objects import Obj, labels_of
 from sampan.api.resources import Resource
 from sampan.api.rules import selectors
 from sampan.apiserver.registry.strategy import Getter, Strategy, path_getter
-from sampan.apiserver.watch.watch_cache import Matches, Trigger
+from sampan.apiserver.watch.cache_watcher import Matches, Trigger
 from sampan.core.fast_dataclass import dataclass
 
 MOST_REMEMBERED = 512  # characters of a selector

@@ -1,4 +1,4 @@
-"""Which kind has which strategy.
+"""The table of strategies: a resource's own, or the default.
 
 Job: one lookup from a resource to its strategy; kinds that are not named have the plain one.
 """
@@ -7,17 +7,21 @@ import base64
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 from sampan.api.calls import Call
-from sampan.api.custom.custom_version import custom_of
+from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.defaults import gated_fields
 from sampan.api.objects import Obj, annotations_of, spec_of, time_text
 from sampan.api.resources import Resource
-from sampan.apiserver.registry import custom_resource_definitions, jobs, namespaces, pods, services
+from sampan.apiserver.registry import custom_resource_definitions, jobs, namespaces, pods
 from sampan.apiserver.registry.custom_resources import strategy_of
 from sampan.apiserver.registry.selection import Selection, selection_of
+from sampan.apiserver.registry.services import service_strategy
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 
 _GENERATION = frozenset({
     "customresourcedefinitions.apiextensions.k8s.io", "cronjobs.batch", "daemonsets.apps",
@@ -39,11 +43,11 @@ _GENERATION = frozenset({
 # Kinds whose PUT must carry a resourceVersion.
 _CONDITIONAL_ONLY = frozenset({
     "apiservices.apiregistration.k8s.io", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
+    "csistoragecapacities.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io",
     "leases.coordination.k8s.io", "mutatingadmissionpolicies.admissionregistration.k8s.io",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "poddisruptionbudgets.policy", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "poddisruptionbudgets.policy",
     "runtimeclasses.node.k8s.io", "validatingadmissionpolicies.admissionregistration.k8s.io",
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -54,7 +58,8 @@ _CONDITIONAL_ONLY = frozenset({
 _CREATED_BY_PUT = frozenset({
     "clusterrolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
     "endpoints", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "limitranges",
-    "rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io", "services",
+    "rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io",
+    "runtimeclasses.node.k8s.io", "services",
 })  # fmt: skip
 
 _RETURNS_DELETED = frozenset({
@@ -119,7 +124,7 @@ def _next_template_generation(new: Obj, old: Obj) -> None:
     """An old field, which lives on as an annotation: one more with every change of the template."""
     had = annotations_of(old).get(_TEMPLATE_GENERATION) or "0"
     same = (new.get("spec") or {}).get("template") == (old.get("spec") or {}).get("template")
-    number = int(had) if had.isdecimal() else 0
+    number = int(had) if is_digits(had) else 0
     annotations = new["metadata"].setdefault("annotations", {})
     annotations[_TEMPLATE_GENERATION] = str(number if same else number + 1)
 
@@ -156,7 +161,7 @@ def _device_of(entry: Obj) -> tuple[str, ...]:
 
 _OWN = {
     "pods": pods.STRATEGY,
-    "services": services.STRATEGY,
+    "services": service_strategy.STRATEGY,
     # A node registers itself with its status.
     "nodes": Strategy(
         keeps_status_on_create=True,
@@ -178,18 +183,29 @@ _OWN = {
     ),
     "jobs.batch": jobs.STRATEGY,
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,
-    "certificatesigningrequests.certificates.k8s.io": Strategy(
-        fields={"spec.signerName": path_getter("spec", "signerName")}
-    ),
     "leases.coordination.k8s.io": Strategy(
         prepare_create=_drop_election, prepare_update=_drop_election
     ),
-    "resourceclaims.resource.k8s.io": Strategy(prepare_status=_drop_freed_devices),
+    "statefulsets.apps": Strategy(
+        prepare_create=gated_fields.drop_max_unavailable,
+        prepare_update=gated_fields.drop_max_unavailable,
+    ),
+    "resourceclaims.resource.k8s.io": Strategy(
+        prepare_create=gated_fields.drop_claim_tolerations,
+        prepare_update=gated_fields.drop_claim_tolerations,
+        prepare_status=_drop_freed_devices,
+    ),
+    "resourceclaimtemplates.resource.k8s.io": Strategy(
+        prepare_create=gated_fields.drop_template_tolerations,
+        prepare_update=gated_fields.drop_template_tolerations,
+    ),
     "resourceslices.resource.k8s.io": Strategy(
+        prepare_create=gated_fields.drop_device_taints,
+        prepare_update=gated_fields.drop_device_taints,
         fields={
             "spec.nodeName": path_getter("spec", "nodeName"),
             "spec.driver": path_getter("spec", "driver"),
-        }
+        },
     ),
     "events": Strategy(fields=_EVENT_FIELDS),
     "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS),
@@ -224,16 +240,23 @@ class Strategies:
             **stateful,
         }
         self._known: dict[tuple[str, str, str], Strategy] = {}
+        self._custom: WeakKeyDictionary[CustomVersion, Strategy] = WeakKeyDictionary()
 
     def of(self, resource: Resource) -> Strategy:
         custom = custom_of(resource)
         if custom is not None:
-            return strategy_of(custom)
+            return self._custom_strategy(custom)
         key = (resource.group, resource.plural, resource.version)
         strategy = self._known.get(key)
         if strategy is None:
             strategy = self._known[key] = self._strategy(resource)
         return strategy
+
+    def _custom_strategy(self, custom: CustomVersion) -> Strategy:
+        found = self._custom.get(custom)
+        if found is None:
+            found = self._custom[custom] = strategy_of(custom)
+        return found
 
     def selection(self, call: Call) -> Selection:
         """What a list or watch is about. Raises BadRequest."""

@@ -1,4 +1,4 @@
-"""What may be peculiar about a kind: its strategy, as data and small functions.
+"""Strategy: what is peculiar to a kind in the registry, as data and small functions.
 
 Job: the questions that the one write path asks of a kind, each with the answer of most kinds.
 To give a kind an answer of its own: a file beside this one, and a line in strategies.py.
@@ -6,7 +6,10 @@ To give a kind an answer of its own: a file beside this one, and a line in strat
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from typing import NamedTuple, Protocol
 
+from sampan.api.apply.field_sets import FieldSet
+from sampan.api.calls import Call
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
@@ -39,12 +42,35 @@ def _vanishes(obj: Obj) -> bool:
     )
 
 
+class DecodedSpec(NamedTuple):
+    text: bytes  # with its defaults
+    fields: FieldSet  # all of it, as its creator owns it
+
+
+class TemplateCache(Protocol):
+    """Of a kind whose objects are made from templates, so that specs come again and again."""
+
+    def decoded(self, call: Call) -> DecodedSpec | None:
+        """The spec that a create sends; None where it is new."""
+
+    def validation_key(self, obj: Obj) -> bytes | None:
+        """All that decides whether the object is valid, besides metadata; None: more does."""
+
+    def prepare_valid(self, key: bytes | None, obj: Obj) -> Sequence[str] | None:
+        """prepare_create of an object that is known to be valid, and its warnings; None: it is
+        not known."""
+
+    def remember_valid(self, key: bytes, obj: Obj) -> None:
+        """Of one that was validated, with nothing to warn of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     # After defaults, before validation; they change the new object.
     prepare_create: Callable[[Obj], None] = _nothing
     prepare_update: Callable[[Obj, Obj], None] = _nothing_from_old  # (new, old)
     prepare_status: Callable[[Obj, Obj], None] = _nothing_from_old
+    templates: TemplateCache | None = None
     keeps_status_on_create: bool = False
     has_generation: bool = False
     unconditional_update: bool = True

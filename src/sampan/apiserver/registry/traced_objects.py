@@ -4,7 +4,6 @@ Job: record answered writes by the uid of their object; remember which uids a na
 Invariant: what is written all the time (events, leases) has no trace, nor have reads.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 from sampan.api.calls import Answer, Call, ListAnswer
@@ -14,6 +13,7 @@ from sampan.api.rules.journey import journey_document
 from sampan.api.rules.pods import is_ready, node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
+from sampan.core.bounded import Recent
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.telemetry.spans import ERROR, NO_MARKS, REQUEST_ID, TOP, About, Marks, Span
 from sampan.core.telemetry.trace_context import trace_id_of
@@ -41,7 +41,7 @@ class TracedObjects:
     def __init__(self, registry: Registry, traces: Traces) -> None:
         self.traces = traces
         self._registry = registry
-        self._refused: OrderedDict[str, TracedRequest] = OrderedDict()  # by their ids
+        self._refused: Recent[str, TracedRequest] = Recent(MOST_TRACES)  # by their ids
 
     def document(self, about: About) -> Obj | None:
         """Every trace of a name, the newest first, with what it had to wait for; None where there
@@ -94,8 +94,6 @@ class TracedObjects:
         marks.facts[ERROR] = why[:MOST_TEXT]
         trace = self.traces.lone_request(marks)
         self._refused[marks.id] = TracedRequest(marks.about, "", trace)
-        if len(self._refused) > MOST_TRACES:
-            self._refused.popitem(last=False)
 
     async def receive(self, user: User, spans: object, may: MayTell) -> int:
         """What other processes have noted; how many were taken: of pods that are known here, from

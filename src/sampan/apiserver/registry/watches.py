@@ -1,4 +1,4 @@
-"""A watch, from where its resourceVersion says.
+"""Opening a watch at its resourceVersion.
 
 Job: the initial state or the replay of what is remembered, and live events after it, in one stream.
 Invariant: nothing between the initial state and the first live event is lost or seen twice.
@@ -12,7 +12,7 @@ from sampan.apiserver.registry.list_options import check_list_options, revision_
 from sampan.apiserver.registry.reads import wait_for
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.apiserver.watch.watch_cache import Watcher
+from sampan.apiserver.watch.cache_watcher import Watcher
 from sampan.apiserver.watch.watch_stream import Shown, WatchStream, WatchTimes, bookmark
 
 

@@ -1,4 +1,4 @@
-"""Equal values as one object: what is made from one template is alike, and is kept once.
+"""Shared values: equal parts of objects of one template are kept once.
 
 Job: for JSON data that nobody changes any more, an equal value that somebody has already. Pure.
 Invariant: what was handed out is never changed, by anybody: others hold it too.
@@ -10,6 +10,8 @@ import sys
 from typing import Any
 
 import orjson
+
+from sampan.core.bounded import FlushedMemo
 
 VALUE_BYTES = 8192  # longer ones are hardly ever equal, and would crowd out the others
 INTERNED = 40  # characters: what is longer is an id, or a message
@@ -27,7 +29,7 @@ class Remembered:
         self._young: dict[bytes, Any] = {}
         self._young_bytes = 0
         self._old: dict[bytes, Any] = {}
-        self._seen: set[int] = set()
+        self._seen: FlushedMemo[int, None] = FlushedMemo(SEEN)
 
     def get(self, text: bytes) -> Any:
         """None where nothing is remembered."""
@@ -47,11 +49,9 @@ class Remembered:
         if len(text) > VALUE_BYTES:
             return False
         mark = hash(text)
-        if mark in self._seen:
+        if mark in self._seen.known:
             return True
-        if len(self._seen) >= SEEN:
-            self._seen.clear()
-        self._seen.add(mark)
+        self._seen.keep(mark, None)
         return False
 
     def _put(self, text: bytes, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""How long the store takes, under upstream's names: they say etcd, whatever the store is.
+"""etcd_request_* metrics of the store, under upstream's names.
 
 Job: count and time what is written.
 """

@@ -1,4 +1,4 @@
-"""How an object lies in the store and in the cache: bytes, and where its revision goes.
+"""Stored form of an object: its bytes, and where its resourceVersion goes.
 
 Job: canonical JSON without resourceVersion, and the same bytes with a revision spliced in. Pure.
 Invariant: stored bytes begin with apiVersion, kind, metadata, in this order, and metadata is not
@@ -12,7 +12,7 @@ import orjson
 
 from sampan.api.calls import Item
 from sampan.api.objects import Obj
-from sampan.apiserver.storage.kept_items import AlikeItem, PackedItem
+from sampan.apiserver.storage.compact_items import PackedItem, SharedItem
 from sampan.apiserver.storage.packing import Packed, Patterns
 from sampan.apiserver.storage.sharing import SharedValues
 
@@ -69,7 +69,7 @@ def item_from(
         obj = orjson.loads(value)
     obj["metadata"]["resourceVersion"] = str(revision)
     if is_alike(value):
-        return AlikeItem(key, revision, obj, len(value))
+        return SharedItem(key, revision, obj, len(value))
     return Item(key, revision, obj, with_revision(value, revision))
 
 
@@ -88,7 +88,7 @@ def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     """Most of a pod is its template's: containers, volumes, tolerations, labels, owners, and which
     fields belong to whom. Parsed, that takes several times the memory of what is the pod's own; so
     with nodes of one type. Of a new item, which nobody has seen."""
-    obj = item.obj if type(item) is AlikeItem else _NOTHING
+    obj = item.obj if type(item) is SharedItem else _NOTHING
     if obj.get("kind") not in WITH_EQUAL_PARTS:
         return
     old: Obj = before.obj if before is not None else _NOTHING
@@ -131,8 +131,8 @@ def at_revision(item: Item, revision: int) -> Item:
     """The same content under a later revision: what a deletion shows of the object."""
     metadata = {**item.obj["metadata"], "resourceVersion": str(revision)}
     obj = {**item.obj, "metadata": metadata}
-    if type(item) is AlikeItem:
-        return AlikeItem(item.key, revision, obj, item.size)
+    if type(item) is SharedItem:
+        return SharedItem(item.key, revision, obj, item.size)
     data = item.data
     start = data.index(_METADATA) + len(_METADATA) + len(_REVISION)
     end = data.index(b'"', start)
@@ -142,7 +142,7 @@ def at_revision(item: Item, revision: int) -> Item:
 def same_content(item: Item, value: bytes, ordered: Obj) -> bool:
     """Whether writing `value`, the bytes of `ordered`, over `item` would change nothing. The same
     fields in another order are as long, and only then worth a second look."""
-    if type(item) is not AlikeItem:
+    if type(item) is not SharedItem:
         written = with_revision(value, item.revision)
         if written == item.data:
             return True

@@ -1,7 +1,6 @@
-"""certificatesigningrequests/NAME/approval, and what of the status is not for it to say.
+"""certificatesigningrequests/NAME/approval.
 
-Job: write the verdict about a request, and nothing else; keep the verdict where the status is
-    written.
+Job: write the verdict about a request, and nothing else.
 Invariant: a verdict is given through /approval alone, a certificate through /status alone.
 """
 
@@ -14,19 +13,22 @@ from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update
 from sampan.api.validation.access.certificate_signing_request import validate_request_approval
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry.certificate_signing_requests import date_conditions
 from sampan.apiserver.write.object_rules import keep_all_but_status
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import modify_by_body
 
 
-async def approve(parts: Parts, user: User, call: Call) -> Answer:
+async def approve(scope: RequestScope, user: User, call: Call) -> Answer:
     """PUT and PATCH."""
-    prepare = partial(_keep_all_but_verdict, call.resource)
-    return await modify_by_body(parts, user, call, prepare, _validate)
+    now = scope.clock.now()
+    prepare = partial(_keep_all_but_verdict, call.resource, now)
+    return await modify_by_body(scope, user, call, prepare, _validate)
 
 
-def _keep_all_but_verdict(resource: Resource, new: Obj, old: Obj) -> None:
+def _keep_all_but_verdict(resource: Resource, now: float, new: Obj, old: Obj) -> None:
     keep_all_but_status(resource, new, old)
+    date_conditions(new, old, now)
     conditions = status_of(new).get("conditions")
     status = dict(status_of(old))
     status.pop("conditions", None)

@@ -13,13 +13,13 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import pods
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import SUCCESS
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import Modification, modify
 
 
-async def bind(parts: Parts, user: User, call: Call) -> Answer:
+async def bind(scope: RequestScope, user: User, call: Call) -> Answer:
     """pods/NAME/binding, and the older bindings resource. [A9]"""
-    binding = decode_body(parts.schema, call, [])
+    binding = decode_body(scope.schema, call, [])
     name = call.name or name_of(binding)
     wrong_fields: list[FieldError] = []
     validate_binding(binding, wrong_fields)
@@ -28,12 +28,12 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
         # As upstream, which takes them for a failure of its own.
         raise Failure(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     attributes = attributes_of(user, CREATE, call, binding, None)
-    await parts.admission.mutate(attributes)
-    await parts.admission.validate(attributes)
+    await scope.admission.mutate(attributes)
+    await scope.admission.validate(attributes)
     wanted_uid = uid_of(binding)
 
     def change(pod: Obj) -> Obj:
-        new = pods.bind(pod, binding, parts.clock.now())
+        new = pods.bind(pod, binding, scope.clock.now())
         if wanted_uid:
             new["metadata"]["uid"] = wanted_uid  # checked against the pod's own
         return new
@@ -41,5 +41,5 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     inner = Call(
         "update", PODS, call.namespace, name, "binding", options=call.options, marks=call.marks
     )
-    await modify(parts, user, inner, Modification(change, is_admitted=True))
+    await modify(scope, user, inner, Modification(change, is_admitted=True))
     return Answer(SUCCESS, code=201)

@@ -11,29 +11,29 @@ from sampan.api.errors import not_found
 from sampan.api.objects import Obj, seconds_of
 from sampan.api.resources import LEASES
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 
 _LEASE_SECONDS = 15
 _LEASED = (("controller-manager", "kube-controller-manager"), ("scheduler", "kube-scheduler"))
 
 
-async def get_status(parts: Parts, user: User, call: Call) -> Answer:
-    for status in _statuses(parts):
+async def get_status(scope: RequestScope, user: User, call: Call) -> Answer:
+    for status in _statuses(scope):
         if status["metadata"]["name"] == call.name:
             return Answer(status)
     raise not_found(call.resource.plural, call.resource.group, call.name)
 
 
-async def list_statuses(parts: Parts, user: User, call: Call) -> ListAnswer:
+async def list_statuses(scope: RequestScope, user: User, call: Call) -> ListAnswer:
     items = [
         Item(status["metadata"]["name"], 0, status, orjson.dumps(status))
-        for status in _statuses(parts)
+        for status in _statuses(scope)
     ]
-    return ListAnswer(call.resource, items, parts.registry.cache.revision)
+    return ListAnswer(call.resource, items, scope.registry.cache.revision)
 
 
-def _statuses(parts: Parts) -> list[Obj]:
-    registry, now = parts.registry, parts.clock.now()
+def _statuses(scope: RequestScope) -> list[Obj]:
+    registry, now = scope.registry, scope.clock.now()
     found = []
     for part, name in _LEASED:
         lease = registry.find(LEASES, "kube-system", name)

@@ -7,7 +7,7 @@ Invariant: a budget is charged only for a pod whose preconditions hold.
 from dataclasses import replace
 
 from sampan.api.calls import Answer, Call, Options
-from sampan.api.errors import BadRequest, Conflict, InternalError
+from sampan.api.errors import ApiError, BadRequest, Conflict
 from sampan.api.objects import Obj, labels_of, meta_of, name_of, namespace_of
 from sampan.api.resources import POD_DISRUPTION_BUDGETS, PODS
 from sampan.api.rules import disruption, selectors
@@ -18,8 +18,8 @@ from sampan.apiserver.registry.deletion import check_preconditions
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.delete import delete
 from sampan.apiserver.write.object_rules import SUCCESS
-from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import Modification, modify
 
 CONDITION: Obj = {
@@ -31,16 +31,22 @@ CONDITION: Obj = {
 _POD = replace(PODS, plural="Pod")  # as upstream's refusals name it
 
 
-async def evict(parts: Parts, user: User, call: Call) -> Answer:
-    eviction = decode_body(parts.schema, call, [])
+class SeveralBudgets(ApiError):
+    """As upstream, it has no reason."""
+
+    code, reason = 500, ""
+
+
+async def evict(scope: RequestScope, user: User, call: Call) -> Answer:
+    eviction = decode_body(scope.schema, call, [])
     if name_of(eviction) != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     attributes = attributes_of(user, CREATE, call, eviction, None)
-    await parts.admission.mutate(attributes)
-    await parts.admission.validate(attributes)
+    await scope.admission.mutate(attributes)
+    await scope.admission.validate(attributes)
     options = _delete_options(eviction.get("deleteOptions") or {}, call.options)
     # Admission has had its say: the writes from here on are the server's own.
-    caller = _Caller(replace(parts, admission=NO_ADMISSION), user)
+    caller = _Caller(replace(scope, admission=NO_ADMISSION), user)
     pod = await caller.evict_unguarded(call, options)
     if pod is not None:
         await caller.evict_guarded(call, pod, options)
@@ -48,14 +54,14 @@ async def evict(parts: Parts, user: User, call: Call) -> Answer:
 
 
 class _Caller:
-    def __init__(self, parts: Parts, user: User) -> None:
-        self._parts, self._user = parts, user
+    def __init__(self, scope: RequestScope, user: User) -> None:
+        self._scope, self._user = scope, user
 
     async def evict_unguarded(self, call: Call, options: Options) -> Obj | None:
         """None: it is done. A pod that does not run yet may do so meanwhile: it is looked at
         again then, unless the caller means this very version."""
         for _ in range(ATTEMPTS):
-            pod = (await self._parts.registry.current(PODS, call.namespace, call.name)).obj
+            pod = (await self._scope.registry.current(PODS, call.namespace, call.name)).obj
             if disruption.is_guarded(pod):
                 return pod
             meant = options
@@ -71,9 +77,9 @@ class _Caller:
         raise lost_race(call)
 
     async def evict_guarded(self, call: Call, pod: Obj, options: Options) -> None:
-        budgets = _budgets_of(self._parts, pod)
+        budgets = _budgets_of(self._scope, pod)
         if len(budgets) > 1:
-            raise InternalError(
+            raise SeveralBudgets(
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource "
                 "does not support."
             )
@@ -94,13 +100,13 @@ class _Caller:
 
     async def _charge(self, budget: Obj, pod_name: str, dry_run: bool) -> None:
         def change(current: Obj) -> Obj:
-            status = disruption.charged_status(current, pod_name, self._parts.clock.now())
+            status = disruption.charged_status(current, pod_name, self._scope.clock.now())
             return {**current, "metadata": dict(current["metadata"]), "status": status}
 
         namespace, name = namespace_of(budget), name_of(budget)
         options = Options(dry_run=dry_run)
         call = Call("update", POD_DISRUPTION_BUDGETS, namespace, name, "status", None, options)
-        await modify(self._parts, self._user, call, Modification(change))
+        await modify(self._scope, self._user, call, Modification(change))
 
     async def _delete(self, call: Call, options: Options) -> None:
         if not options.dry_run:
@@ -108,7 +114,7 @@ class _Caller:
             if options.precondition_resource_version:
                 options = _of_version(options, marked)  # it was ourselves who changed it
         inner = Call("delete", PODS, call.namespace, call.name, options=options)
-        await delete(self._parts, self._user, inner)
+        await delete(self._scope, self._user, inner)
 
     async def _mark(self, call: Call, options: Options) -> Obj:
         """The pod, with the condition that says why it goes. Raises Conflict."""
@@ -116,13 +122,13 @@ class _Caller:
         def change(pod: Obj) -> Obj:
             check_preconditions(_POD, pod, options)
             status = pod.get("status") or {}
-            now = self._parts.clock.now()
+            now = self._scope.clock.now()
             conditions = with_condition(status.get("conditions") or (), CONDITION, now)
             marked = {**status, "conditions": conditions}
             return {**pod, "metadata": dict(pod["metadata"]), "status": marked}
 
         inner = Call("update", PODS, call.namespace, call.name, "eviction")
-        return (await modify(self._parts, self._user, inner, Modification(change))).obj
+        return (await modify(self._scope, self._user, inner, Modification(change))).obj
 
 
 def _delete_options(given: Obj, options: Options) -> Options:
@@ -140,9 +146,9 @@ def _of_version(options: Options, pod: Obj) -> Options:
     return replace(options, precondition_resource_version=meta_of(pod)["resourceVersion"])
 
 
-def _budgets_of(parts: Parts, pod: Obj) -> list[Obj]:
+def _budgets_of(scope: RequestScope, pod: Obj) -> list[Obj]:
     found = []
-    for budget in parts.registry.find_all(POD_DISRUPTION_BUDGETS):
+    for budget in scope.registry.find_all(POD_DISRUPTION_BUDGETS):
         selector = (budget.get("spec") or {}).get("selector")
         if namespace_of(budget) != namespace_of(pod) or selector is None:
             continue

@@ -9,12 +9,12 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import namespaces
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_names
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import Modification, modify
 
 
-async def finalize_namespace(parts: Parts, user: User, call: Call) -> Answer:
-    given = decode_body(parts.schema, call, [])
+async def finalize_namespace(scope: RequestScope, user: User, call: Call) -> Answer:
+    given = decode_body(scope.schema, call, [])
     check_names(call, given)
 
     def change(current: Obj) -> Obj:
@@ -22,4 +22,4 @@ async def finalize_namespace(parts: Parts, user: User, call: Call) -> Answer:
         new["metadata"]["resourceVersion"] = meta_of(given).get("resourceVersion") or ""
         return new
 
-    return await modify(parts, user, call, Modification(change))
+    return await modify(scope, user, call, Modification(change))

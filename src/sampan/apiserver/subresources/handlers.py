@@ -1,4 +1,4 @@
-"""Which calls are not generic, and who answers them.
+"""Handlers of calls that are not generic.
 
 Job: the table from (resource, subresource, verb) to a handler.
 """
@@ -15,7 +15,7 @@ from sampan.apiserver.subresources import (
     scale,
     token,
 )
-from sampan.apiserver.write.parts import CUSTOM, Handler
+from sampan.apiserver.write.request_scope import CUSTOM, Handler
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 

@@ -1,4 +1,4 @@
-"""What may be changed of a pod that runs: pods/NAME/ephemeralcontainers and pods/NAME/resize.
+"""pods/NAME/ephemeralcontainers and pods/NAME/resize.
 
 Job: take the whole pod, by PUT or PATCH, and keep only what the subresource is for.
 Invariant: nothing else of the pod changes, neither spec nor metadata nor status.
@@ -11,19 +11,22 @@ from sampan.api.resources import Resource
 from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import bump_generation
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import modify_by_body
 
+_EPHEMERAL = "ephemeralContainers"
 _OF_THIS_WRITE = ("resourceVersion", "managedFields")
 
 
-async def set_ephemeral_containers(parts: Parts, user: User, call: Call) -> Answer:
+async def set_ephemeral_containers(scope: RequestScope, user: User, call: Call) -> Answer:
     """`kubectl debug`: containers are added to a pod that runs."""
 
     def prepare(new: Obj, old: Obj) -> None:
-        added = (new.get("spec") or {}).get("ephemeralContainers") or []
+        added = (new.get("spec") or {}).get("ephemeralContainers")
         _keep(new, old)
-        new["spec"] = {**old["spec"], "ephemeralContainers": added}
+        new["spec"] = {key: item for key, item in old["spec"].items() if key != _EPHEMERAL}
+        if added:  # an empty list is none: kept, it would be a change that nobody may make
+            new["spec"][_EPHEMERAL] = added
         bump_generation(new, old)
 
     def validate(_resource: Resource, new: Obj, old: Obj, _warnings: list[str]) -> list[FieldError]:
@@ -31,10 +34,10 @@ async def set_ephemeral_containers(parts: Parts, user: User, call: Call) -> Answ
         validate_ephemeral_containers(new, old, errors)
         return errors
 
-    return await modify_by_body(parts, user, call, prepare, validate)
+    return await modify_by_body(scope, user, call, prepare, validate)
 
 
-async def resize(parts: Parts, user: User, call: Call) -> Answer:
+async def resize(scope: RequestScope, user: User, call: Call) -> Answer:
     """What containers ask for and may use; the node makes it so, or says why not."""
 
     def prepare(new: Obj, old: Obj) -> None:
@@ -47,7 +50,7 @@ async def resize(parts: Parts, user: User, call: Call) -> Answer:
         validate_resize(new, old, errors)
         return errors
 
-    return await modify_by_body(parts, user, call, prepare, validate)
+    return await modify_by_body(scope, user, call, prepare, validate)
 
 
 def apply_resize(new: Obj, old: Obj) -> None:

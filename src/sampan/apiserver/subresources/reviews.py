@@ -1,4 +1,4 @@
-"""Reviews: questions about who I am and what is allowed. Nothing is stored.
+"""Access, token and self-subject reviews: answered, never stored.
 
 Job: SelfSubjectReview, TokenReview, and the access reviews, answered by the chain's own parts.
 """
@@ -12,26 +12,26 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_namespace
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 
 _OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
-async def self_subject_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = decode_body(parts.schema, call, [])
-    review["metadata"]["creationTimestamp"] = time_text(parts.clock.now())
+async def self_subject_review(scope: RequestScope, user: User, call: Call) -> Answer:
+    review = decode_body(scope.schema, call, [])
+    review["metadata"]["creationTimestamp"] = time_text(scope.clock.now())
     review["status"] = {"userInfo": user_info(user)}
     return Answer(review, code=201)
 
 
-async def token_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = decode_body(parts.schema, call, [])
+async def token_review(scope: RequestScope, user: User, call: Call) -> Answer:
+    review = decode_body(scope.schema, call, [])
     spec = review.get("spec") or {}
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
     audiences = tuple(spec.get("audiences") or ())
     try:
-        found, good = await parts.authentication.reviewed_token(spec["token"], audiences)
+        found, good = await scope.authentication.reviewed_token(spec["token"], audiences)
     except BadToken as error:
         review["status"] = {"user": {}, "error": f"[invalid bearer token, {error}]"}
         return Answer(review, code=201)
@@ -39,27 +39,27 @@ async def token_review(parts: Parts, user: User, call: Call) -> Answer:
     return Answer(review, code=201)
 
 
-async def self_access_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = _question(parts, call)
-    return await _review(parts, review, user)
+async def self_access_review(scope: RequestScope, user: User, call: Call) -> Answer:
+    review = _question(scope, call)
+    return await _review(scope, review, user)
 
 
-async def access_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = _question(parts, call)
+async def access_review(scope: RequestScope, user: User, call: Call) -> Answer:
+    review = _question(scope, call)
     spec = review.get("spec") or {}
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
     asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
-    return await _review(parts, review, asked)
+    return await _review(scope, review, asked)
 
 
-async def self_rules_review(parts: Parts, user: User, call: Call) -> Answer:
+async def self_rules_review(scope: RequestScope, user: User, call: Call) -> Answer:
     """kubectl auth can-i --list."""
-    review = decode_body(parts.schema, call, [])
+    review = decode_body(scope.schema, call, [])
     namespace = (review.get("spec") or {}).get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
-    known = parts.authorization.rules(user, namespace)
+    known = scope.authorization.rules(user, namespace)
     status: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": known.incomplete}
     for rule in known.rules:
         if rule.get("resources"):
@@ -76,14 +76,14 @@ def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
     return {name: rule[name] for name in names if rule.get(name)}
 
 
-async def local_access_review(parts: Parts, user: User, call: Call) -> Answer:
+async def local_access_review(scope: RequestScope, user: User, call: Call) -> Answer:
     """Like a SubjectAccessReview, but about the request's own namespace."""
-    return await access_review(parts, user, call)
+    return await access_review(scope, user, call)
 
 
-def _question(parts: Parts, call: Call) -> Obj:
+def _question(scope: RequestScope, call: Call) -> Obj:
     """Raises BadRequest or Invalid."""
-    review = decode_body(parts.schema, call, [])
+    review = decode_body(scope.schema, call, [])
     check_namespace(call, review["metadata"])
     wrong = validate_create(call.resource, review)
     if wrong:
@@ -91,10 +91,10 @@ def _question(parts: Parts, call: Call) -> Obj:
     return review
 
 
-async def _review(parts: Parts, review: Obj, user: User) -> Answer:
+async def _review(scope: RequestScope, review: Obj, user: User) -> Answer:
     spec = review.get("spec") or {}
     asked = _access(user, spec.get("resourceAttributes"), spec.get("nonResourceAttributes"))
-    allowed, denied, reason = await parts.authorization.review(asked)
+    allowed, denied, reason = await scope.authorization.review(asked)
     status: Obj = {"allowed": allowed}
     if denied:
         status["denied"] = True

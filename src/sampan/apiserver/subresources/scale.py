@@ -14,63 +14,63 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_names, in_version_of
 from sampan.apiserver.write.ownership import check_options
-from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.patching import apply_patch
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import Modification, modify
 
 
-async def get_scale(parts: Parts, user: User, call: Call) -> Answer:
-    item = await parts.registry.current(call.resource, call.namespace, call.name)
+async def get_scale(scope: RequestScope, user: User, call: Call) -> Answer:
+    item = await scope.registry.current(call.resource, call.namespace, call.name)
     return Answer(scale_of(item.obj))
 
 
-async def set_scale(parts: Parts, user: User, call: Call) -> Answer:
+async def set_scale(scope: RequestScope, user: User, call: Call) -> Answer:
     warnings: list[str] = []
-    given = decode_body(parts.schema, call, warnings) if call.verb == "update" else None
+    given = decode_body(scope.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
 
     def change(current: Obj) -> Obj:
         if call.options.patch_type == "apply":
-            now = parts.clock.now()
-            scale, owned = parts.ownership.applied_scale(user, call, current, warnings, now)
+            now = scope.clock.now()
+            scale, owned = scope.ownership.applied_scale(user, call, current, warnings, now)
             new = _scale(call, current, scale)
-            parts.ownership.own(new, owned, current)
+            scope.ownership.own(new, owned, current)
             return new
         if given is not None:
             return _scale(call, current, given)
-        return _scale(call, current, apply_patch(parts.schema, call, scale_of(current), warnings))
+        return _scale(call, current, apply_patch(scope.schema, call, scale_of(current), warnings))
 
     def keep_generation(new: Obj, old: Obj) -> None:
         if (new.get("spec") or {}) != (old.get("spec") or {}):
             new["metadata"]["generation"] = int(meta_of(old).get("generation") or 0) + 1
 
-    answer = await modify(parts, user, call, Modification(change, keep_generation))
+    answer = await modify(scope, user, call, Modification(change, keep_generation))
     return Answer(scale_of(answer.obj), warnings=[*warnings, *answer.warnings])
 
 
-async def get_custom_scale(parts: Parts, user: User, call: Call) -> Answer:
-    item = await parts.registry.current(call.resource, call.namespace, call.name)
-    await parts.conversions.prepare(call.resource, (item,))
+async def get_custom_scale(scope: RequestScope, user: User, call: Call) -> Answer:
+    item = await scope.registry.current(call.resource, call.namespace, call.name)
+    await scope.conversions.prepare(call.resource, (item,))
     return Answer(custom_scale_of(in_version_of(call.resource, item), _paths(call)))
 
 
-async def set_custom_scale(parts: Parts, user: User, call: Call) -> Answer:
+async def set_custom_scale(scope: RequestScope, user: User, call: Call) -> Answer:
     """Where a definition says that the number is; its schema has a say in it."""
     warnings: list[str] = []
     paths = _paths(call)
-    given = decode_body(parts.schema, call, warnings) if call.verb == "update" else None
+    given = decode_body(scope.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
 
     def change(current: Obj) -> Obj:
         if call.options.patch_type == "apply":
-            now = parts.clock.now()
-            scale, owned = parts.ownership.applied_scale(user, call, current, warnings, now)
+            now = scope.clock.now()
+            scale, owned = scope.ownership.applied_scale(user, call, current, warnings, now)
             new = _custom_scaled(call, current, scale, paths)
-            parts.ownership.own(new, owned, current)
+            scope.ownership.own(new, owned, current)
             return new
-        scale = given or apply_patch(parts.schema, call, custom_scale_of(current, paths), warnings)
+        scale = given or apply_patch(scope.schema, call, custom_scale_of(current, paths), warnings)
         return _custom_scaled(call, current, scale, paths)
 
     def validate(resource: Resource, new: Obj, old: Obj, said: list[str]) -> list[FieldError]:
@@ -81,7 +81,7 @@ async def set_custom_scale(parts: Parts, user: User, call: Call) -> Answer:
             errors.append(invalid_value("." + ".".join(paths.spec), replicas, why))
         return errors
 
-    answer = await modify(parts, user, call, Modification(change, _bump, validate))
+    answer = await modify(scope, user, call, Modification(change, _bump, validate))
     scale = custom_scale_of(answer.obj, paths)
     return Answer(scale, warnings=[*warnings, *answer.warnings])
 

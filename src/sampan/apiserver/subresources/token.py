@@ -13,7 +13,7 @@ from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.write.decoding import decode_body
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 
 MIN_TOKEN_SECONDS = 600
 EXTENDED_SECONDS = 365 * 24 * 3600  # of a pod's own token, which its node replaces every hour
@@ -25,34 +25,34 @@ class TokenRequests:
     def __init__(self, signer: TokenSigner | None) -> None:
         self._signer = signer
 
-    async def create(self, parts: Parts, user: User, call: Call) -> Answer:
+    async def create(self, scope: RequestScope, user: User, call: Call) -> Answer:
         if self._signer is None:
             raise not_found("serviceaccounts/token", "", call.name)
-        request = decode_body(parts.schema, call, [])
-        await parts.admission.validate(attributes_of(user, CREATE, call, request, None))
-        account = (await parts.registry.current(call.resource, call.namespace, call.name)).obj
+        request = decode_body(scope.schema, call, [])
+        await scope.admission.validate(attributes_of(user, CREATE, call, request, None))
+        account = (await scope.registry.current(call.resource, call.namespace, call.name)).obj
         spec = request.setdefault("spec", {})
         seconds = int(spec.get("expirationSeconds") or 3600)
         if seconds < MIN_TOKEN_SECONDS:
             why = "may not specify a duration less than 10 minutes"
             wrong = invalid_value("spec.expirationSeconds", seconds, why)
             raise invalid("TokenRequest", "authentication.k8s.io", "", [wrong])
-        seconds = min(seconds, parts.settings.token_max_seconds)
+        seconds = min(seconds, scope.settings.token_max_seconds)
         spec["expirationSeconds"] = seconds
-        spec["audiences"] = spec.get("audiences") or list(parts.settings.token_audiences)
-        now = parts.clock.now()
-        bound = self._bound_object(parts, call, spec.get("boundObjectRef"))
+        spec["audiences"] = spec.get("audiences") or list(scope.settings.token_audiences)
+        now = scope.clock.now()
+        bound = self._bound_object(scope, call, spec.get("boundObjectRef"))
         kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
         lasts, warn_after = seconds, 0
-        own = set(spec["audiences"]) <= set(parts.settings.token_audiences)
-        if parts.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
+        own = set(spec["audiences"]) <= set(scope.settings.token_audiences)
+        if scope.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
             # As upstream: clients that read their token once go on; they are noted as stale.
             lasts, warn_after = EXTENDED_SECONDS, int(now) + seconds
         claims = Claims(
             tuple(spec["audiences"]), int(now) + lasts, call.namespace, call.name,
             uid_of(account), kind, name, uid, node, node_uid, warn_after=warn_after,
         )  # fmt: skip
-        token = self._signer.token(claims, now, new_uid(parts.rng))
+        token = self._signer.token(claims, now, new_uid(scope.rng))
         request["metadata"] = {
             "name": call.name,
             "namespace": call.namespace,
@@ -61,7 +61,9 @@ class TokenRequests:
         request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
         return Answer(request, code=201)
 
-    def _bound_object(self, parts: Parts, call: Call, reference: Obj | None) -> tuple[str, ...]:
+    def _bound_object(
+        self, scope: RequestScope, call: Call, reference: Obj | None
+    ) -> tuple[str, ...]:
         """What the token says of the object that it is good for; of a pod, its node as well."""
         if not reference:
             return ()
@@ -74,7 +76,7 @@ class TokenRequests:
             )
         name = reference.get("name") or ""
         namespace = call.namespace if resource.namespaced else ""
-        found = parts.registry.find(resource, namespace, name)
+        found = scope.registry.find(resource, namespace, name)
         if found is None:
             raise not_found(resource.plural, "", name)
         if reference.get("uid") and reference["uid"] != uid_of(found):
@@ -85,5 +87,5 @@ class TokenRequests:
             raise conflict(resource.kind, "", name, why)
         said = (resource.kind.lower(), name, uid_of(found))
         node_name = str((found.get("spec") or {}).get("nodeName") or "") if resource is PODS else ""
-        node = parts.registry.find(NODES, "", node_name) if node_name else None
+        node = scope.registry.find(NODES, "", node_name) if node_name else None
         return said if node is None else (*said, node_name, uid_of(node))

@@ -14,16 +14,17 @@ import heapq
 import sys
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from itertools import count
 
-from sampan.api.calls import Event, Item
+from sampan.api.calls import Item
 from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
-from sampan.apiserver.storage.first_read import FirstRead
+from sampan.apiserver.storage.initial_load import InitialLoad
 from sampan.apiserver.storage.packing import Patterns
 from sampan.apiserver.storage.sharing import SharedValues
-from sampan.apiserver.storage.stored_form import at_revision, item_from, share_parts
+from sampan.apiserver.storage.stored_form import item_from, share_parts
+from sampan.apiserver.watch.cache_watcher import Matches, Record, Trigger, Watcher, wake_in_parts
 from sampan.core.clock import Clock
 from sampan.core.holding import Hold, Outcome
 from sampan.core.log import get_logger
@@ -36,132 +37,13 @@ ROOT = "/registry/"
 WINDOW_LEAST = 128  # records kept however old they are
 WINDOW_MOST = 8192
 LOAD_PAGE = 2000
-WOKEN_AT_ONCE = 128  # watchers; each takes some 30 µs to encrypt and send an event
-STATE_PAGE = 1000  # of the initial state, that a watcher's reader takes in one go
 LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
 LOOK_SECONDS = 1.0  # between looks at kinds that nobody writes to, while others are written
 FORGOTTEN_AT_ONCE = 512  # records; the states of before that each keeps take some 10 µs to go
 
-Told = Callable[[int, int], None]
-Matches = Callable[[Item], bool]
+LoadProgress = Callable[[int, int], None]  # objects read, of how many
 Waiter = tuple[int, int, "asyncio.Future[None]"]  # (revision, ticket, told when it is reached)
-Trigger = tuple[str, str]  # (field, value): only changes of objects that have it wake the watcher
-
-
-class Record:
-    """One change of one object, as all watchers of its kind share it."""
-
-    __slots__ = ("_added", "_deleted", "_modified", "at_seconds", "before", "now", "revision")
-
-    def __init__(
-        self, revision: int, now: Item | None, before: Item | None, at_seconds: float
-    ) -> None:
-        self.revision = revision
-        self.now = now  # None: deleted
-        self.before = before
-        self.at_seconds = at_seconds
-        # Made for the first who sees it as such; a dict would be the largest part of a record.
-        self._added: Event | None = None
-        self._modified: Event | None = None
-        self._deleted: Event | None = None
-
-    def event(self, matches: Matches | None) -> Event | None:
-        """What a watcher sees of it: entering a selection is ADDED, leaving it is DELETED."""
-        now, before = self.now, self.before
-        inside = now is not None and (matches is None or matches(now))
-        was_inside = before is not None and (matches is None or matches(before))
-        if inside:
-            assert now is not None
-            if was_inside:
-                if self._modified is None:
-                    self._modified = Event("MODIFIED", now)
-                return self._modified
-            if self._added is None:
-                self._added = Event("ADDED", now)
-            return self._added
-        if was_inside:
-            assert before is not None
-            if self._deleted is None:
-                self._deleted = Event("DELETED", at_revision(before, self.revision))
-            return self._deleted
-        return None
-
-    def forget_lines(self) -> None:
-        for event in (self._added, self._modified, self._deleted):
-            if event is not None:
-                event.forget_line()
-
-
-class Watcher:
-    """A bounded queue of events between the feed and one reader."""
-
-    def __init__(self, namespace: str, matches: Matches | None, after: int, bound: int) -> None:
-        self.namespace = namespace
-        self.trigger: Trigger | None = None
-        self.closed = False
-        self.cut = False  # closed because it was too slow
-        self.matches = matches
-        self._after = after
-        self._bound = bound
-        self._state: list[Item] = []  # what there was in the beginning, the first item last
-        self._events: list[Event] = []
-        self._initial = 0  # of these, that were put before anything live
-        self._waiter: asyncio.Future[None] | None = None
-
-    def offer(self, record: Record) -> bool:
-        """Whether its reader has to be woken."""
-        if record.revision <= self._after or self.closed:
-            return False
-        event = record.event(self.matches)
-        if event is None:
-            return False
-        if len(self._events) - self._initial >= self._bound:
-            self.cut = True
-            self.end()
-            return False
-        self._events.append(event)
-        return True
-
-    def put(self, events: Iterable[Event]) -> None:
-        """What was before anything live (initial state, replay); it does not count against the
-        bound: its reader could not take it earlier."""
-        self._events.extend(events)
-        self._initial = len(self._events)
-        self.wake()
-
-    def begin_with(self, items: Iterable[Item]) -> None:
-        """The initial state, before everything that is put or offered. Its events, with the bytes
-        that are sent, are made as they are taken: all at once would be as much as the kind again.
-        """
-        self._state = list(items)[::-1]
-        self.wake()
-
-    def take(self) -> list[Event]:
-        """A part of the initial state, or all that has come since."""
-        if self._state:
-            some = range(min(STATE_PAGE, len(self._state)))
-            return [Event("ADDED", self._state.pop()) for _ in some]
-        events, self._events, self._initial = self._events, [], 0
-        return events
-
-    async def wait(self) -> None:
-        """Until there is something to look at: an event, a wake-up, the end."""
-        if self._events or self._state or self.closed:
-            return
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def end(self) -> None:
-        self.closed = True
-        self.wake()
 
 
 class KindCache:
@@ -311,16 +193,6 @@ class KindCache:
         return [match_ for match_ in found if not match_.namespace or match_.namespace == namespace]
 
 
-def wake_in_parts(watchers: Sequence[Watcher], start: int = 0) -> None:
-    """Thousands of watchers that all write at once would hold up everybody else: others have a turn
-    between each part and the next. Their events wait for them in order."""
-    end = start + WOKEN_AT_ONCE
-    for watcher in watchers[start:end]:
-        watcher.wake()
-    if end < len(watchers):
-        asyncio.get_running_loop().call_soon(wake_in_parts, watchers, end)
-
-
 class HandedOver:
     """What a writer has lent to the cache, until it is done."""
 
@@ -349,9 +221,9 @@ class WatchCache:
         self._tasks = Tasks("watch-cache")
         self.stopped = False
 
-    async def start(self, told: Told | None = None) -> None:
-        """`told` hears how many objects of how many were read."""
-        await self._load(told)
+    async def start(self, progress: LoadProgress | None = None) -> None:
+        """`progress` hears how many objects of how many were read."""
+        await self._load(progress)
         self._tasks.supervise("feed", self._follow)
 
     async def stop(self) -> None:
@@ -413,19 +285,19 @@ class WatchCache:
         except StoreError as error:
             raise Timeout(f"the server's store does not answer: {error}") from error
 
-    async def _load(self, told: Told | None = None) -> None:
+    async def _load(self, progress: LoadProgress | None = None) -> None:
         while True:
             try:
-                await self._read_everything(told)
+                await self._read_everything(progress)
                 return
             except Compacted as error:
                 log.info("store was compacted while it was read, reading again", error=error)
 
-    async def _read_everything(self, told: Told | None) -> None:
+    async def _read_everything(self, progress: LoadProgress | None) -> None:
         """By pages: as bytes and parsed, all there is would take twice the memory."""
         found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
         revision, start, read = 0, "", 0
-        reading = FirstRead(self._sharing, self._patterns)
+        reading = InitialLoad(self._sharing, self._patterns)
         while True:
             page = await self._store.range(ROOT, start=start, limit=LOAD_PAGE, revision=revision)
             for entry in page.entries:
@@ -434,8 +306,8 @@ class WatchCache:
                 neighbour = others[-1] if others else None
                 others.append(reading.item(key, entry.value, entry.revision, neighbour))
             revision, read = page.revision, read + len(page.entries)
-            if told is not None:
-                told(read, read + page.remaining)
+            if progress is not None:
+                progress(read, read + page.remaining)
             if not page.remaining:
                 break
             start = page.entries[-1].key + "\0"

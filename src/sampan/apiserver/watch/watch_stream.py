@@ -11,7 +11,8 @@ import orjson
 
 from sampan.api.calls import Call, Event, Item
 from sampan.api.objects import Obj
-from sampan.apiserver.watch.watch_cache import KindCache, WatchCache, Watcher
+from sampan.apiserver.watch.cache_watcher import Watcher
+from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
 from sampan.core.fast_dataclass import dataclass
 
 # Events as the version that is watched has them.

@@ -1,4 +1,4 @@
-"""Which memory of the process is the API server's.
+"""Memory of the API server, for the memory report.
 
 Job: say to the table of memory what the server keeps, kind by kind.
 """

@@ -13,8 +13,8 @@ from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.object_rules import check_names
 from sampan.apiserver.write.ownership import check_options
-from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.request_scope import RequestScope, weight_of
 from sampan.apiserver.write.update import update
 
 
@@ -29,22 +29,22 @@ def _check_uid(call: Call) -> None:
         raise conflict(call.resource.plural, call.resource.group, call.name, why)
 
 
-async def apply(parts: Parts, user: User, call: Call) -> Answer:
+async def apply(scope: RequestScope, user: User, call: Call) -> Answer:
     check_options(call)
     for _ in range(ATTEMPTS):
         try:
-            return await update(parts, user, call)
+            return await update(scope, user, call)
         except NotFound:
             _check_uid(call)
             warnings: list[str] = []
-            now = parts.clock.now()
-            applied = partial(parts.ownership.applied, user, call, {}, warnings, now)
-            new = await parts.beside(weight_of(call), applied)
+            now = scope.clock.now()
+            applied = partial(scope.ownership.applied, user, call, {}, warnings, now)
+            new = await scope.beside(weight_of(call), applied)
             check_names(call, new)
         try:
             new_call = replace(call, verb="create", name="", body=new, problems=())
-            await authorize(parts.authorization, user, new_call)
-            answer = await create(parts, user, new_call)
+            await authorize(scope.authorization, user, new_call)
+            answer = await create(scope, user, new_call)
         except AlreadyExists:
             continue
         answer.warnings = [*warnings, *answer.warnings]

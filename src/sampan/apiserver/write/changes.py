@@ -1,4 +1,4 @@
-"""What a PUT or a PATCH makes of an object.
+"""The change that a PUT or a PATCH makes of an object.
 
 Job: the body of a call as a change: the object sent, patched or applied, named and defaulted.
 Invariant: each attempt gets an object of its own: plugins and allocators change it, and an attempt
@@ -14,34 +14,34 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_names
 from sampan.apiserver.write.ownership import check_options
-from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.patching import apply_patch
+from sampan.apiserver.write.request_scope import RequestScope
 
 _NOT_DEFAULTED = frozenset({"apiVersion", "kind", "metadata", "status"})
 Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
 
 
-def change_of(parts: Parts, user: User, call: Call, warnings: list[str]) -> Change:
+def change_of(scope: RequestScope, user: User, call: Call, warnings: list[str]) -> Change:
     """Raises BadRequest and the like, of a body that no object could make good."""
     if call.verb == "update":
-        return _replacement(parts, call, warnings)
+        return _replacement(scope, call, warnings)
     check_options(call)
 
     def patch(old: Obj) -> Obj:
         if call.options.patch_type == "apply":
-            new = parts.ownership.applied(user, call, old, warnings, parts.clock.now())
+            new = scope.ownership.applied(user, call, old, warnings, scope.clock.now())
         else:
-            new = apply_patch(parts.schema, call, old, warnings)
+            new = apply_patch(scope.schema, call, old, warnings)
         return _complete(call, new, _is_stored(call, new, old))
 
     return patch
 
 
-def _replacement(parts: Parts, call: Call, warnings: list[str]) -> Change:
-    first = [_complete(call, decode_body(parts.schema, call, warnings))]
+def _replacement(scope: RequestScope, call: Call, warnings: list[str]) -> Change:
+    first = [_complete(call, decode_body(scope.schema, call, warnings))]
 
     def replace(_old: Obj) -> Obj:
-        return first.pop() if first else _complete(call, decode_body(parts.schema, call, []))
+        return first.pop() if first else _complete(call, decode_body(scope.schema, call, []))
 
     return replace
 

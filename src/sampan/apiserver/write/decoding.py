@@ -1,4 +1,4 @@
-"""From a body to an object of the kind that is expected.
+"""Decoding of a request body into an object of the expected kind.
 
 Job: kind and version must fit; unknown and duplicate fields by fieldValidation. Pure.
 Invariant: what comes out shares nothing with what came in.
@@ -11,7 +11,7 @@ from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.errors import BadRequest, invalid, invalid_value
 from sampan.api.objects import Obj, copy_of, name_of
 from sampan.api.resources import Resource
-from sampan.api.schema.published import Schema, strict_error
+from sampan.api.schema.published import Checked, Schema, strict_error
 
 _YAML_ERRORS = "yaml: unmarshal errors:"
 
@@ -27,6 +27,8 @@ def expected_kind(resource: Resource, subresource: str) -> tuple[str, str]:
 def decode_body(schema: Schema, call: Call, warnings: list[str]) -> Obj:
     """Raises BadRequest."""
     api_version, kind = expected_kind(call.resource, call.subresource)
+    if call.options.patch_type == "apply":
+        return copy_of(call.body)  # type: ignore[no-any-return]  # an object, as apply has made it
     return check_body(schema, call, api_version, kind, call.body, warnings)
 
 
@@ -66,23 +68,32 @@ def check_body(
     if schema.name_of(api_version, kind) is None:
         return {**copy_of(body), "apiVersion": api_version, "kind": kind}
     found = schema.check(api_version, kind, body)
-    obj = found.obj
-    obj["apiVersion"], obj["kind"] = api_version, kind
-    _judge(call, api_version, kind, [*found.unknown, *call.problems], warnings)
+    obj = typed_object(found, api_version, kind, body)
+    judge(call, api_version, kind, [*found.unknown, *call.problems], warnings)
     return obj
 
 
-def _judge(
+def typed_object(found: Checked, api_version: str, kind: str, given: Obj) -> Obj:
+    """What was read, as an object of its kind. Who sends no entry of managedFields at all, in a
+    list, wants to have none: the one empty list of metadata that says something."""
+    obj = found.obj
+    obj["apiVersion"], obj["kind"] = api_version, kind
+    if (given.get("metadata") or {}).get("managedFields") == []:
+        obj["metadata"]["managedFields"] = []
+    return obj
+
+
+def judge(
     call: Call, api_version: str, kind: str, problems: list[str], warnings: list[str]
 ) -> None:
     """Unknown and duplicate fields, as the caller wants them treated. Raises BadRequest."""
     if problems and call.options.field_validation == "Strict":
         raise strict_error(api_version, kind, problems)
     if problems and call.options.field_validation == "Warn":
-        warnings.extend(line for problem in problems for line in _lines(problem))
+        warnings.extend(line for problem in problems for line in warning_lines(problem))
 
 
-def _lines(problem: str) -> list[str]:
+def warning_lines(problem: str) -> list[str]:
     """YAML's sentence is one warning per line, without its head."""
     if not problem.startswith(_YAML_ERRORS):
         return [problem]
@@ -99,8 +110,13 @@ def _custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -
     if kind != custom.kind:
         why = invalid_value("kind", kind, f"must be {custom.kind}")
         raise invalid(kind, custom.group, name_of(body), [why])
+    return decode_custom(call, custom, body, warnings)
+
+
+def decode_custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -> Obj:
+    """Of what says that it is of the kind. Raises BadRequest."""
     # What came over the wire was read for this call alone, and a create reads it once.
     found = custom.decoded(body, is_ours=call.verb == "create" and call.size > 0)
     unknown = [f'unknown field "{item}"' for item in found.unknown]
-    _judge(call, custom.api_version, kind, [*call.problems, *unknown], warnings)
+    judge(call, custom.api_version, custom.kind, [*call.problems, *unknown], warnings)
     return found.obj

@@ -1,4 +1,4 @@
-"""DELETE, of one object or of a collection.
+"""DELETE: delete and deletecollection.
 
 Job: preconditions, admission, and what the deletion plan says: remove, mark, or nothing.
 """
@@ -15,8 +15,8 @@ from sampan.apiserver.registry.generic import Stale, Terms, answer_of
 from sampan.apiserver.registry.reads import list_of, shown_list
 from sampan.apiserver.registry.strategy import Removed
 from sampan.apiserver.write.object_rules import deleted_status, in_version_of
-from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.holding import Hold, Outcome, run_to_end
 from sampan.core.tasks import all_of
 
@@ -27,35 +27,35 @@ PODS_STAY = (
 AT_ONCE = 32  # deletions of one deletecollection under way: the loop runs them in one go
 
 
-async def delete(parts: Parts, user: User, call: Call) -> Answer:
-    answer = await _delete(parts, user, call)
+async def delete(scope: RequestScope, user: User, call: Call) -> Answer:
+    answer = await _delete(scope, user, call)
     if call.resource.group_resource == "jobs.batch" and not call.options.propagation:
         answer.warnings = [*answer.warnings, PODS_STAY]
     return answer
 
 
-async def _delete(parts: Parts, user: User, call: Call) -> Answer:
+async def _delete(scope: RequestScope, user: User, call: Call) -> Answer:
     resource = call.resource
-    strategy = parts.strategies.of(resource)
+    strategy = scope.strategies.of(resource)
     terms = Terms(strategy.ttl_seconds, call.options.dry_run)
     marked: Item | None = None  # as we wrote it: others may take it away from then on
     for _ in range(ATTEMPTS):
         try:
-            item = await parts.registry.current(resource, call.namespace, call.name)
+            item = await scope.registry.current(resource, call.namespace, call.name)
         except NotFound:
             if marked is None:
                 raise
             return answer_of(resource, marked)
         deletion.check_preconditions(resource, item.obj, call.options)
-        await parts.conversions.prepare(resource, (item,))
+        await scope.conversions.prepare(resource, (item,))
         attributes = attributes_of(user, DELETE, call, None, in_version_of(resource, item))
-        await parts.admission.mutate(attributes)
-        await parts.admission.validate(attributes)
+        await scope.admission.mutate(attributes)
+        await scope.admission.validate(attributes)
         call.marks.at("admission")
         try:
-            match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
+            match deletion.plan(strategy, item.obj, call.options, scope.clock.now()):
                 case deletion.Remove(last):
-                    steps = _Removal(parts, call, item, terms)
+                    steps = _Removal(scope, call, item, terms)
                     try:
                         await run_to_end(steps.perform(last))
                     finally:
@@ -63,14 +63,14 @@ async def _delete(parts: Parts, user: User, call: Call) -> Answer:
                     if not strategy.returns_deleted:
                         return Answer(deleted_status(resource, item.obj))
                 case deletion.Mark(obj):
-                    item = await parts.registry.replace(resource, item, obj, terms)
+                    item = await scope.registry.replace(resource, item, obj, terms)
                 case deletion.Pending():
                     pass
         except Stale:
             call.marks.at("lost race")
             continue
         call.marks.at("store commit")
-        await parts.conversions.prepare(resource, (item,))
+        await scope.conversions.prepare(resource, (item,))
         return answer_of(resource, item)
     raise lost_race(call)
 
@@ -79,48 +79,48 @@ class _Removal:
     """The last write of an object and its removal: begun, both are done, or an object would stay
     that is marked as gone and that nobody removes."""
 
-    def __init__(self, parts: Parts, call: Call, item: Item, terms: Terms) -> None:
-        self._parts, self._call, self._terms = parts, call, terms
+    def __init__(self, scope: RequestScope, call: Call, item: Item, terms: Terms) -> None:
+        self._scope, self._call, self._terms = scope, call, terms
         self.item = item
         self.marked: Item | None = None
 
     async def perform(self, last: Obj | None) -> None:
         """Raises Stale."""
         if last is not None:
-            registry, resource = self._parts.registry, self._call.resource
+            registry, resource = self._scope.registry, self._call.resource
             self.item = await registry.replace(resource, self.item, last, self._terms)
             self.marked = self.item
-        await remove(self._parts, self._call, self.item)
+        await remove(self._scope, self._call, self.item)
 
 
-async def delete_collection(parts: Parts, user: User, call: Call) -> ListAnswer:
-    found = await list_of(parts.registry, call, parts.strategies.selection(call))
+async def delete_collection(scope: RequestScope, user: User, call: Call) -> ListAnswer:
+    found = await list_of(scope.registry, call, scope.strategies.selection(call))
     for start in range(0, len(found.items), AT_ONCE):
         await all_of(
-            _delete_item(parts, user, call, item) for item in found.items[start : start + AT_ONCE]
+            _delete_item(scope, user, call, item) for item in found.items[start : start + AT_ONCE]
         )
-    await parts.conversions.prepare(call.resource, found.items)
+    await scope.conversions.prepare(call.resource, found.items)
     return shown_list(found)
 
 
-async def _delete_item(parts: Parts, user: User, call: Call, item: Item) -> None:
+async def _delete_item(scope: RequestScope, user: User, call: Call, item: Item) -> None:
     namespace, _, name = item.key.rpartition("/")
     try:
         await delete(
-            parts, user, Call("delete", call.resource, namespace, name, options=call.options)
+            scope, user, Call("delete", call.resource, namespace, name, options=call.options)
         )
     except NotFound:
         return  # somebody else was faster
 
 
-async def remove(parts: Parts, call: Call, item: Item) -> None:
+async def remove(scope: RequestScope, call: Call, item: Item) -> None:
     """Raises Stale."""
-    removed = parts.strategies.of(call.resource).removed
+    removed = scope.strategies.of(call.resource).removed
     async with Hold() as hold:
         if removed is not None and not call.options.dry_run:
             hold.add(partial(_give_back, removed, item.obj))
         terms = Terms(dry_run=call.options.dry_run, hold=hold)
-        await parts.registry.remove(call.resource, item, terms)
+        await scope.registry.remove(call.resource, item, terms)
 
 
 async def _give_back(removed: Removed, obj: Obj, outcome: Outcome) -> None:

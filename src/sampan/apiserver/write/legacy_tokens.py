@@ -1,4 +1,4 @@
-"""Tokens that lie in secrets: since when their use is followed, and when each was last used.
+"""Legacy token tracking: the ConfigMap since when, and the last-used labels.
 
 Job: keep the ConfigMap that says since when; label the secret of a token that is used with the day.
 Invariant: a secret is written at most once a day, however often its token is shown.
@@ -13,9 +13,9 @@ from sampan.api.objects import Obj, copy_of, labels_of, meta_of, name_of, namesp
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.apiserver.authn.user import MASTERS, User, with_authenticated_group
 from sampan.apiserver.registry.generic import Stale
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.write.ensure import ensure, overwrite
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import Modification, modify
 from sampan.core.backoff import Backoff
 from sampan.core.log import get_logger
@@ -32,12 +32,12 @@ _SERVER = with_authenticated_group(User("system:apiserver", (MASTERS,)))
 
 
 class LegacyTokens:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, scope: RequestScope) -> None:
+        self._scope = scope
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(Backoff(1.0, 60.0))
         self._tasks = Tasks("legacy-tokens")
-        parts.authentication.when_legacy_used(self._used)
-        follow(parts.registry.kind(CONFIG_MAPS), self._changed, lambda: None)
+        scope.authentication.when_legacy_used(self._used)
+        follow(scope.registry.kind(CONFIG_MAPS), self._changed, lambda: None)
 
     async def start(self) -> None:
         await self._sync_tracking()
@@ -48,7 +48,7 @@ class LegacyTokens:
         await self._tasks.stop()
 
     def _used(self, namespace: str, name: str) -> None:
-        secret = self._parts.registry.find(SECRETS, namespace, name)
+        secret = self._scope.registry.find(SECRETS, namespace, name)
         if secret is not None and labels_of(secret).get(LAST_USED) != self._today():
             self._queue.add((namespace, name))
 
@@ -73,12 +73,12 @@ class LegacyTokens:
                 self._queue.done(key)
 
     async def _sync_tracking(self) -> None:
-        found = self._parts.registry.find(CONFIG_MAPS, NAMESPACE, NAME)
+        found = self._scope.registry.find(CONFIG_MAPS, NAMESPACE, NAME)
         if found is None:
-            await ensure(self._parts, CONFIG_MAPS, _tracking(self._today()))
+            await ensure(self._scope, CONFIG_MAPS, _tracking(self._today()))
         elif not _is_day((found.get("data") or {}).get("since")):
             data = {**(found.get("data") or {}), "since": self._today()}
-            await overwrite(self._parts, CONFIG_MAPS, {**found, "data": data})
+            await overwrite(self._scope, CONFIG_MAPS, {**found, "data": data})
 
     async def _label(self, namespace: str, name: str) -> None:
         today = self._today()
@@ -89,10 +89,10 @@ class LegacyTokens:
             return new
 
         call = Call("update", SECRETS, namespace, name)
-        await modify(self._parts, _SERVER, call, Modification(change))
+        await modify(self._scope, _SERVER, call, Modification(change))
 
     def _today(self) -> str:
-        return datetime.fromtimestamp(self._parts.clock.now(), UTC).strftime("%Y-%m-%d")
+        return datetime.fromtimestamp(self._scope.clock.now(), UTC).strftime("%Y-%m-%d")
 
 
 def _tracking(today: str) -> Obj:

@@ -1,4 +1,4 @@
-"""What the steps of a call do to an object that is not theirs to decide. Pure.
+"""Write-path rules: names from the URL, kept status, storage version. Pure.
 
 Job: names and namespace as the URL has them; what a write leaves as it was; the version that a call
     speaks; the Status that tells of a deletion.
@@ -81,15 +81,20 @@ def check_namespace(call: Call, meta: Obj) -> None:
 
 
 def check_names(call: Call, obj: Obj) -> None:
+    """Of an object that is put, patched or applied: it must say which one it is, lest half an
+    object overwrites a whole one. Raises BadRequest."""
     meta = obj.setdefault("metadata", {})
+    check_namespace(call, meta)
     if not meta.get("name"):
-        meta["name"] = call.name
-    elif meta["name"] != call.name:
+        raise BadRequest(
+            f"the name of the object ({call.name} based on URL) was undeterminable: name must be "
+            "provided"
+        )
+    if meta["name"] != call.name:
         raise BadRequest(
             f"the name of the object ({meta['name']}) does not match the name on the URL "
             f"({call.name})"
         )
-    check_namespace(call, meta)
 
 
 def go_form(schema: Schema, resource: Resource, obj: Obj) -> Obj:

@@ -1,9 +1,9 @@
-"""Who owns which field, on the way of a write.
+"""Field manager: managedFields on the way of a write.
 
 Job: know who writes through which door, and keep metadata.managedFields; server-side apply. Pure,
     given the time.
-Invariant: managedFields is the server's: what a caller sends there is read by api.managed_fields
-    and never stored as it came.
+Invariant: managedFields is the server's: what a caller sends there is read by
+    api/apply/managed_fields.py and never stored as it came.
 """
 
 from collections.abc import Hashable
@@ -25,7 +25,7 @@ from sampan.api.apply.managed_fields import (
     new_entry,
     same_but_times,
 )
-from sampan.api.apply.merge import apply, not_mergeable
+from sampan.api.apply.merge import apply, which
 from sampan.api.apply.scale import (
     REPLICAS,
     SCALE_VERSION,
@@ -37,16 +37,18 @@ from sampan.api.apply.scale import (
 )
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
-from sampan.api.errors import BadRequest, field_forbidden, invalid, required_value
+from sampan.api.decode_scalars import json_word
+from sampan.api.errors import BadRequest, Failure, field_forbidden, invalid, required_value
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.resources import Resource
-from sampan.api.schema.published import Schema, not_handled, strict_error
+from sampan.api.schema.published import NotHandled, Schema
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.storage.sharing import Remembered, SharedValues
 from sampan.apiserver.storage.stored_form import WITH_EQUAL_PARTS
-from sampan.apiserver.write.decoding import expected_kind
+from sampan.apiserver.write.decoding import expected_kind, typed_object, warning_lines
 from sampan.apiserver.write.object_rules import NOT_BY_STATUS
+from sampan.core.bounded import Bounded
 
 # Written by the server on behalf of somebody: nobody comes to own these changes.
 _UNOWNED = frozenset({"binding", "eviction"})
@@ -71,7 +73,7 @@ class Ownership:
         self._ignored: dict[tuple[str, str, str], FieldSet] = {}
         self._sets = SharedValues()
         self._created = Remembered()
-        self._by_skeleton: dict[Hashable, FieldSet] = {}
+        self._by_skeleton: Bounded[Hashable, FieldSet] = Bounded(_MOST_SKELETONS)
 
     def created(
         self, user: User, call: Call, obj: Obj, now: float, of_spec: FieldSet | None = None
@@ -109,8 +111,6 @@ class Ownership:
         found = self._by_skeleton.get(kind)
         if found is None:
             found = self._first_fields(obj, writer)
-            if len(self._by_skeleton) >= _MOST_SKELETONS:
-                self._by_skeleton.clear()
             self._by_skeleton[kind] = found
         return found
 
@@ -144,24 +144,49 @@ class Ownership:
             return entries_of(old)  # of a custom kind, and refused when it is validated
 
     def applied(self, user: User, call: Call, live: Obj, warnings: list[str], now: float) -> Obj:
-        """A new object; `live` is {} where there is none. Raises BadRequest, Conflict."""
-        config = self._configuration(call, warnings)
+        """A new object; `live` is {} where there is none. Raises BadRequest, Conflict, Failure."""
+        config = self._configuration(call)
         writer = self._writer(user, call, now)
         result = apply(self._fields, live, config, writer, call.options.force)
-        new: Obj = copy_of({key: item for key, item in result.obj.items() if key != "metadata"})
-        new["metadata"] = copy_of({**result.obj["metadata"], "managedFields": None})
-        custom = custom_of(call.resource)
-        if custom is not None:
-            new = custom.defaulted(new)
+        new = self._as_object(call.resource, result.obj)
+        _judge_repeated(call, warnings)
         self.own(new, result.entries, live)
         return new
+
+    def _as_object(self, resource: Resource, merged: Obj) -> Obj:
+        """What a configuration and an object have become together, as an object of its kind: it
+        shares nothing with them."""
+        custom = custom_of(resource)
+        bare = {**merged, "metadata": {**(merged.get("metadata") or {}), "managedFields": None}}
+        if custom is not None:
+            new = custom.filled({key: item for key, item in bare.items() if key != "metadata"})
+            try:
+                new["metadata"] = self._schema.check_metadata(bare["metadata"])[0]
+            except ValueError as error:
+                raise self._not_converted(merged, str(error)) from error
+            return new
+        if self._schema.name_of(resource.api_version, resource.kind) is None:
+            return copy_of(bare)  # type: ignore[no-any-return]  # an object
+        try:
+            found = self._schema.check_unstructured(resource.api_version, resource.kind, bare)
+        except NotHandled as error:
+            raise self._not_converted(merged, error.why) from error
+        return typed_object(found, resource.api_version, resource.kind, {})
+
+    def _not_converted(self, merged: Obj, why: str) -> Failure:
+        named = which(merged)
+        return Failure(
+            f"failed to convert new object ({named}) to proper version: unable to convert "
+            f"unstructured object to {named.partition('; ')[2]}: {why}"
+        )
 
     def applied_scale(
         self, user: User, call: Call, live: Obj, warnings: list[str], now: float
     ) -> tuple[Obj, list[Obj]]:
         """The Scale that `live` shall have, and the entries of `live` then. A Scale is merged as
         one, among those who own the number. Raises BadRequest, Conflict."""
-        config = self._configuration(call, warnings)
+        config = self._configuration(call)
+        _judge_repeated(call, warnings)
         writer = replace(
             self._writer(user, call, now), api_version=SCALE_VERSION, included=_SCALE_FIELDS
         )
@@ -193,51 +218,30 @@ class Ownership:
                 entry["fieldsV1"] = self._sets.shared(entry["fieldsV1"])
         meta["managedFields"] = entries
 
-    def _configuration(self, call: Call, warnings: list[str]) -> Obj:
+    def _configuration(self, call: Call) -> Obj:
+        """What the caller applies, as it was sent. Raises BadRequest."""
         api_version, kind = expected_kind(call.resource, call.subresource)
-        body = call.body
+        body = {} if call.body is None else call.body
         if not isinstance(body, dict):
-            raise BadRequest("error decoding YAML: the configuration must be an object")
-        given = body.get("apiVersion") or ""
-        if given != api_version:
+            raise BadRequest(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
+                f"unmarshal {json_word(body)} into Go value of type map[string]interface {{}}"
+            )
+        given, given_kind = _text_of(body.get("apiVersion")), _text_of(body.get("kind"))
+        if call.resource.custom is None or not given_kind:
+            if (given, given_kind) != (api_version, kind):
+                group, _, version = given.rpartition("/")
+                raise BadRequest(f"invalid object type: {group}/{version}, Kind={given_kind}")
+        elif given != api_version:
             raise BadRequest(
                 "Incorrect version specified in apply patch. Specified patch version: "
                 f"{given}, expected: {api_version}"
             )
-        if call.resource.custom is not None and not body.get("kind"):
-            raise BadRequest(f"invalid object type: {given}, Kind=")
-        if body.get("kind") != kind:
+        elif given_kind != kind:
             raise BadRequest(
-                f"Incorrect kind specified in apply patch: {body.get('kind')}, expected: {kind}"
+                f"Incorrect kind specified in apply patch: {given_kind}, expected: {kind}"
             )
-        if call.problems and call.options.field_validation == "Strict":
-            raise strict_error(api_version, kind, list(call.problems))
-        if call.options.field_validation == "Warn":
-            warnings.extend(call.problems)
-        custom = custom_of(call.resource)
-        if custom is not None and kind == custom.kind:
-            return self._custom_configuration(call, custom, warnings)
-        found = self._schema.check_as_sent(api_version, kind, body)
-        config = {**found.obj, "apiVersion": api_version, "kind": kind}
-        config.setdefault("metadata", {})
-        if found.unknown:
-            names = [item.partition('"')[2].rstrip('"') for item in found.unknown]
-            raise not_mergeable(
-                config, [f".{name}: field not declared in schema" for name in names]
-            )
-        return config
-
-    def _custom_configuration(self, call: Call, custom: CustomVersion, warnings: list[str]) -> Obj:
-        """What is not declared is refused when it is merged, whatever fieldValidation says."""
-        config = dict(call.body)
-        try:
-            config["metadata"], unknown = self._schema.check_metadata(config.get("metadata") or {})
-        except ValueError as error:
-            raise not_handled(custom.api_version, custom.kind, str(error)) from error
-        if unknown:
-            listed = [f".metadata.{item}: field not declared in schema" for item in unknown]
-            raise not_mergeable(config, listed)
-        return config
+        return body
 
     def _writer(self, user: User, call: Call, now: float) -> Writer:
         options, resource = call.options, call.resource
@@ -332,6 +336,19 @@ def settle(new: Obj, old: Obj) -> None:
 def _rest_of_metadata(obj: Obj) -> Obj:
     apart = ("managedFields", "resourceVersion")
     return {key: value for key, value in obj["metadata"].items() if key not in apart}
+
+
+def _judge_repeated(call: Call, warnings: list[str]) -> None:
+    """Fields that the configuration has twice. Raises BadRequest."""
+    if call.problems and call.options.field_validation == "Strict":
+        why = "; ".join(call.problems)
+        raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+    if call.options.field_validation == "Warn":
+        warnings.extend(line for problem in call.problems for line in warning_lines(problem))
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _manager_of(user: User) -> str:

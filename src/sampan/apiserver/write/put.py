@@ -1,4 +1,4 @@
-"""PUT: an object instead of what is there, or from nothing where its kind lets it.
+"""PUT: update, or create where the kind allows it.
 
 Job: update the object, or create it where there is none; again when it comes or goes meanwhile.
 Invariant: who names a uid means an object that is there.
@@ -14,24 +14,24 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.object_rules import check_names
-from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.request_scope import RequestScope, weight_of
 from sampan.apiserver.write.update import update
 from sampan.core.fast_dataclass import replace
 
 
-async def put(parts: Parts, user: User, call: Call) -> Answer:
-    if call.subresource or not parts.strategies.of(call.resource).creates_on_update:
-        return await update(parts, user, call)
+async def put(scope: RequestScope, user: User, call: Call) -> Answer:
+    if call.subresource or not scope.strategies.of(call.resource).creates_on_update:
+        return await update(scope, user, call)
     for _ in range(ATTEMPTS):
         try:
-            return await update(parts, user, call)
+            return await update(scope, user, call)
         except NotFound:
-            body = await parts.beside(weight_of(call), partial(_new_body, call))
+            body = await scope.beside(weight_of(call), partial(_new_body, call))
             new_call = replace(call, verb="create", name="", body=body)
         try:
-            await authorize(parts.authorization, user, new_call)
-            return await create(parts, user, new_call)
+            await authorize(scope.authorization, user, new_call)
+            return await create(scope, user, new_call)
         except AlreadyExists:
             continue
     raise lost_race(call)

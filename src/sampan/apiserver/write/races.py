@@ -1,4 +1,4 @@
-"""A write that lost a race: how often it is tried again, and what is said in the end.
+"""Retries of a write that lost a compare-and-swap, and the Conflict in the end.
 
 Job: the bound of attempts, and the Conflict after it.
 """

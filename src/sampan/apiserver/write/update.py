@@ -1,4 +1,4 @@
-"""PUT and PATCH, of an object or of its status; and every other change of an object.
+"""Update: PUT and PATCH of an object or its status, and every other change of an object.
 
 Job: read, change, admit, validate, compare-and-swap; again when somebody else was faster.
 Invariant: a write that names a resourceVersion is stored over that version or not at all.
@@ -29,8 +29,9 @@ from sampan.apiserver.write.object_rules import (
     refuse,
 )
 from sampan.apiserver.write.ownership import settle
-from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.request_scope import RequestScope, weight_of
+from sampan.core.digits import all_digits
 from sampan.core.fast_dataclass import dataclass
 
 
@@ -57,9 +58,9 @@ class Modification:
     is_admitted: bool = False  # admission has had its say, of what was sent
 
 
-async def update(parts: Parts, user: User, call: Call) -> Answer:
+async def update(scope: RequestScope, user: User, call: Call) -> Answer:
     """PUT and PATCH, of an object or of its status."""
-    strategy = parts.strategies.of(call.resource)
+    strategy = scope.strategies.of(call.resource)
     status = call.subresource == "status"
 
     def prepare(new: Obj, old: Obj) -> None:
@@ -75,42 +76,42 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
         strategy.prepare_update(new, old)
 
     validate = validate_status_update if status else validate_update
-    return await modify_by_body(parts, user, call, prepare, validate)
+    return await modify_by_body(scope, user, call, prepare, validate)
 
 
 async def modify_by_body(
-    parts: Parts, user: User, call: Call, prepare: Prepare, validate: Validate
+    scope: RequestScope, user: User, call: Call, prepare: Prepare, validate: Validate
 ) -> Answer:
     """PUT and PATCH, by what the call sends."""
     warnings: list[str] = []
     with WarningsCarried(warnings):
-        change = await parts.beside(
-            weight_of(call), partial(change_of, parts, user, call, warnings)
+        change = await scope.beside(
+            weight_of(call), partial(change_of, scope, user, call, warnings)
         )
-        answer = await modify(parts, user, call, Modification(change, prepare, validate))
+        answer = await modify(scope, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer
 
 
-async def modify(parts: Parts, user: User, call: Call, what: Modification) -> Answer:
+async def modify(scope: RequestScope, user: User, call: Call, what: Modification) -> Answer:
     """Read, change, check, compare-and-swap; again when somebody else was faster."""
     resource, dry_run = call.resource, call.options.dry_run
-    strategy = parts.strategies.of(resource)
-    admission = NO_ADMISSION if what.is_admitted else parts.admission
+    strategy = scope.strategies.of(resource)
+    admission = NO_ADMISSION if what.is_admitted else scope.admission
     is_custom = resource.custom is not None  # has other forms
     for _ in range(ATTEMPTS):
-        item = await parts.registry.current(resource, call.namespace, call.name)
+        item = await scope.registry.current(resource, call.namespace, call.name)
         if is_custom:
-            await parts.conversions.prepare(resource, (item,))
+            await scope.conversions.prepare(resource, (item,))
         old = in_version_of(resource, item)
         size = max(weight_of(call), item.size)
-        step = partial(parts.beside, size, partial(_change, parts, user, call, what, old))
-        new = await (parts.conversions.with_forms(step) if is_custom else step())
+        step = partial(scope.beside, size, partial(_change, scope, user, call, what, old))
+        new = await (scope.conversions.with_forms(step) if is_custom else step())
         call.marks.at("change")
         attributes = attributes_of(user, UPDATE, call, new, old)
         await admission.mutate(attributes)
         call.marks.at("mutating admission")
-        warnings = await parts.beside(size, partial(_check, parts, call, what, new, old))
+        warnings = await scope.beside(size, partial(_check, scope, call, what, new, old))
         warnings += () if call.subresource else strategy.warn(new, old)
         call.marks.at("validation")
         try:
@@ -121,18 +122,18 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
                 call.marks.at("validating admission")
                 stored = as_stored(resource, new)
                 if is_custom:
-                    stored = await parts.conversions.stored(resource, stored)
+                    stored = await scope.conversions.stored(resource, stored)
                 if strategy.vanishes(stored):
-                    await remove(parts, call, item)
+                    await remove(scope, call, item)
                     return Answer(new, warnings=[*warnings, *attributes.warnings])
                 terms = Terms(strategy.ttl_seconds, dry_run, hold)
-                item = await parts.registry.replace(resource, item, stored, terms)
+                item = await scope.registry.replace(resource, item, stored, terms)
         except Stale:
             call.marks.at("lost race")
             continue
         call.marks.at("store commit")
         if is_custom:
-            await parts.conversions.prepare(resource, (item,))
+            await scope.conversions.prepare(resource, (item,))
         answer = answer_of(resource, item)
         answer.warnings = [*warnings, *attributes.warnings]
         return answer
@@ -152,39 +153,41 @@ def _storage_error(call: Call) -> str:
     )
 
 
-def _change(parts: Parts, user: User, call: Call, what: Modification, old: Obj) -> Obj:
+def _change(scope: RequestScope, user: User, call: Call, what: Modification, old: Obj) -> Obj:
     new = what.change(old)
-    _check_based_on(parts, call, new, old)
-    parts.ownership.updated(user, call, new, old, parts.clock.now())
+    _check_based_on(scope, call, new, old)
+    scope.ownership.updated(user, call, new, old, scope.clock.now())
     return new
 
 
-def _check(parts: Parts, call: Call, what: Modification, new: Obj, old: Obj) -> list[str]:
+def _check(scope: RequestScope, call: Call, what: Modification, new: Obj, old: Obj) -> list[str]:
     """The warnings; raises Invalid."""
     resource = call.resource
     prepare_updated(new, old)
     what.prepare(new, old)
-    if not call.subresource and parts.strategies.of(resource).has_generation:
-        bump_generation(new, old)
+    if not call.subresource and scope.strategies.of(resource).has_generation:
+        own_status = resource.custom is not None and resource.subresource("status") is None
+        bump_generation(new, old, counts_status=own_status)
     settle(new, old)
     warnings: list[str] = []
     refuse(resource, new, what.validate(resource, new, old, warnings), warnings)
     return warnings + ([] if call.subresource else warnings_of(resource, new, old))
 
 
-def _check_based_on(parts: Parts, call: Call, new: Obj, old: Obj) -> None:
+def _check_based_on(scope: RequestScope, call: Call, new: Obj, old: Obj) -> None:
     """The caller's resourceVersion and uid, where it gave them, must be the object's."""
     resource, meta = call.resource, new["metadata"]
     given = str(meta.get("resourceVersion") or "")
     if given in ("", "0"):
-        if not parts.strategies.of(resource).unconditional_update:
+        if not scope.strategies.of(resource).unconditional_update:
             why = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid(resource.plural, resource.group, call.name, [why])
     elif given != old["metadata"]["resourceVersion"]:
-        if not given.isdigit():
+        if not all_digits(given):
             raise Failure(f'strconv.ParseUint: parsing "{given}": invalid syntax')
         raise lost_race(call)
-    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+    # A patch has no preconditions, as upstream: there another uid is a change like any other.
+    if call.verb != "patch" and meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         why_not = _storage_error(call) + (
             f"Precondition failed: UID in precondition: {meta['uid']}, "
             f"UID in object meta: {uid_of(old)}"

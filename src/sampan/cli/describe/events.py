@@ -7,7 +7,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, seconds_of, uid_of
 from sampan.api.rules.durations import human_duration
 from sampan.cli.describe.writer import Writer
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 
@@ -35,6 +35,8 @@ def event_lines(session: Session, writer: Writer, info: Info, now: float) -> Non
             (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
         )
         message = (event.get("message") or "").strip()
+        field = (event.get("involvedObject") or {}).get("fieldPath")
+        message = f"{field}: {message}" if field else message
         kind, reason = event.get("type") or "", event.get("reason") or ""
         writer.line(1, kind, reason, interval(event, now), source, message)
 

@@ -5,6 +5,7 @@ Job: what a node is, what it has, and what its pods take of it.
 
 from sampan.api import quantity
 from sampan.api.objects import Obj, labels_of
+from sampan.api.rules.pods import is_terminal
 from sampan.cli.describe.writer import Writer, long_time
 
 _Totals = dict[tuple[str, str], quantity.Quantity]
@@ -116,9 +117,7 @@ def _lease(writer: Writer, lease: Obj | str) -> None:
 
 def _node_pods(writer: Writer, status: Obj, pods: list[Obj], now: float) -> None:
     allocatable = status.get("allocatable") or status.get("capacity") or {}
-    running = [
-        pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-    ]
+    running = [pod for pod in pods if not is_terminal(pod)]
     running.sort(key=lambda pod: (pod["metadata"]["namespace"], pod["metadata"]["name"]))
     writer.line(0, "Non-terminated Pods:", f"({len(running)} in total)")
     writer.line(
@@ -155,9 +154,9 @@ def _write_node_pod(
     """The pod's line; its amounts are added to the totals."""
     from sampan.api.objects import seconds_of
     from sampan.api.rules.durations import human_duration
-    from sampan.cli.describe.pod_amounts import pod_amounts
+    from sampan.api.rules.pod_resources import described_amounts
 
-    requests, own_limits = pod_amounts(pod)
+    requests, own_limits = described_amounts(pod)
     cells = []
     for name in ("cpu", "memory"):
         for amounts in (requests, own_limits):

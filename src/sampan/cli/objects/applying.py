@@ -10,7 +10,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError
 from sampan.cli.objects import three_way, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 TRIES = 5

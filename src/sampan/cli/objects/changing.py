@@ -13,7 +13,8 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Values
 from sampan.cli.objects import selection, three_way, writing
-from sampan.cli.objects.selection import Found, Info
+from sampan.cli.objects.builder import NOTHING_GIVEN, Builder
+from sampan.cli.objects.infos import Found, Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
@@ -34,7 +35,7 @@ def go_type(info: Info) -> str:
 
 
 def select(
-    session: Session, values: Values, words: list[str], *, nothing: str = selection.NOTHING_GIVEN
+    session: Session, values: Values, words: list[str], *, nothing: str = NOTHING_GIVEN
 ) -> Iterator[Found]:
     """The live objects; with --local those of the files, as they are there."""
     if values.get("local"):
@@ -45,16 +46,10 @@ def select(
     )
 
 
-def local(session: Session, values: Values) -> Iterator[Info]:
-    from sampan.cli.objects import documents, manifests
-    from sampan.cli.objects.discovery import ApiResource
-
-    for manifest in manifests.read(session, values):
-        version, kind = documents.kind_of(manifest.obj)
-        group, _, number = version.rpartition("/")
-        resource = ApiResource(group, number, kind, kind.lower() + "s", kind.lower(), True)
-        name = str((manifest.obj.get("metadata") or {}).get("name") or "")
-        yield Info(resource, "", name, manifest.obj, manifest.source)
+def local(session: Session, values: Values) -> Iterator[Found]:
+    builder = Builder(session, continue_on_error=True).files(values)
+    builder.is_local, builder.requires_namespace = True, False
+    yield from builder.do().visit()
 
 
 def pod_spec(obj: Obj) -> Obj | None:

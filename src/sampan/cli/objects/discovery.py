@@ -133,41 +133,50 @@ class Discovery:
         return list(seen.values())
 
     def _lookup(self, word: str) -> ApiResource | None:
-        name, _, rest = word.partition(".")
-        if not rest:
-            group = "" if word.endswith(".") else None
-            return self._match(name, group, None)
-        version, _, group = rest.partition(".")
-        if group and re.fullmatch(r"v[0-9]+((alpha|beta)[0-9]+)?", version):
-            return self._match(name, group, version)
-        if re.fullmatch(r"v[0-9]+((alpha|beta)[0-9]+)?", rest) and rest == "v1":
-            core = self._match(name, "", rest)
-            if core is not None:
-                return core
-        return self._match(name, rest, None)
+        """`RESOURCE`, `RESOURCE.GROUP` or `RESOURCE.VERSION.GROUP`, as kubectl takes it apart: what
+        could be both is tried as the longer one first, then as a kind."""
+        parts = word.split(".", 2)
+        if len(parts) == 3:
+            found = self._match(parts[0], parts[2], parts[1])
+            if found is not None:
+                return found
+        name, _, group = word.partition(".")
+        return self._match(name, group, "") or self._of_kind_word(name, group)
 
-    def _match(self, name: str, group: str | None, version: str | None) -> ApiResource | None:
-        word = name.lower()
-        group_resources = [
-            resource for resource in self.resources if group is None or resource.group == group
+    def _match(self, name: str, group: str, version: str) -> ApiResource | None:
+        """Empty: any. A group may be given by its beginning."""
+        long_name, group = self._long_form(name.lower(), group)
+        if long_name != name.lower():
+            version = ""  # as kubectl: a short name stands for the preferred one
+        name = long_name
+        named = [
+            resource
+            for resource in self.resources
+            if name in (resource.plural, resource.singular)
+            and (not version or resource.version == version)
         ]
-        for resource in group_resources:
-            is_candidate = version is None or resource.version == version
-            if is_candidate and word in _plain_names(resource):
-                return resource
-        for resource in group_resources:
-            # As kubectl: a short name stands for the preferred version, whatever else was said.
-            if word in resource.short_names:
-                return resource
-        if group and version is None:
-            return self._match_group_prefix(word, group)
-        return None
+        if not group:
+            return named[0] if named else None
+        exact = [resource for resource in named if resource.group == group]
+        if version:
+            return exact[0] if exact else None
+        begun = [resource for resource in named if resource.group.startswith(group)]
+        return next(iter(exact or begun), None)
 
-    def _match_group_prefix(self, word: str, prefix: str) -> ApiResource | None:
-        """A group may be given by its beginning: deployments.a."""
+    def _long_form(self, name: str, group: str) -> tuple[str, str]:
+        """What a short name stands for; names that are no short ones stay."""
+        near = [one for one in self.resources if not group or one.group == group]
+        if any(name in (one.plural, one.singular) for one in near):
+            return name, group
+        begun = [one for one in self.resources if group and one.group.startswith(group)]
+        for one in (*near, *begun):
+            if name in one.short_names:
+                return one.plural, one.group
+        return name, group
+
+    def _of_kind_word(self, name: str, group: str) -> ApiResource | None:
         for resource in self.resources:
-            names = (*_plain_names(resource), *resource.short_names)
-            if resource.group.startswith(prefix) and word in names:
+            if resource.kind == name and (not group or resource.group == group):
                 return resource
         return None
 
@@ -205,10 +214,6 @@ def _from_row(row: list[Any]) -> ApiResource:
     for name in ("short_names", "categories", "verbs", "subresources"):
         values[name] = tuple(values[name])
     return ApiResource(**values)
-
-
-def _plain_names(resource: ApiResource) -> tuple[str, ...]:
-    return (resource.plural, resource.singular, resource.kind.lower())
 
 
 Group = tuple[str, list[list[ApiResource]]]

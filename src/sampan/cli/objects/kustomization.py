@@ -49,7 +49,7 @@ def build(folder: str) -> list[Obj]:
             f"in directory '{folder}'"
         )
     path = Path(folder) / found[0]
-    found_documents = documents.documents(path.read_bytes(), str(path))
+    found_documents = list(documents.documents(path.read_bytes(), str(path)))
     config: Obj = found_documents[0] if found_documents else {}
     unknown = sorted(set(config) - KNOWN)
     if unknown:

@@ -13,7 +13,7 @@ from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
 from sampan.cli.objects import applying, selection, server_side
 from sampan.cli.objects.discovery import ApiResource
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info, info_of
 from sampan.cli.session import Session
 
 # As kubectl's own list, core first.
@@ -96,4 +96,4 @@ class Pruning:
             if applying.last_applied_of(obj) is not None or (
                 self._applier and server_side.is_applied(obj, self._applier)
             ):
-                yield selection.info_of(resource, obj, namespace)
+                yield info_of(resource, obj, namespace)

@@ -13,7 +13,7 @@ from sampan.cli.common_flags import DryRun
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
 from sampan.cli.objects import applying, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 MANAGER = "kubectl"  # the server keeps the annotation true for this one only

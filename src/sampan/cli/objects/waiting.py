@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 PAUSE_SECONDS = 0.05

@@ -3,6 +3,7 @@
 Job: choose the columns, add namespace, kind and labels, keep one header per kind.
 """
 
+import re
 from typing import Any
 
 from sampan.api.objects import Obj
@@ -23,6 +24,12 @@ class TableStyle:
     namespaces: bool = False
     labels: bool = False
     label_columns: tuple[str, ...] = ()
+
+    def of(self, namespaced: bool) -> "TableStyle":
+        """For objects of one kind: without namespaces where they have none."""
+        if namespaced or not self.namespaces:
+            return self
+        return TableStyle(self.wide, self.headers, False, self.labels, self.label_columns)
 
 
 def columns_of(table: Obj, style: TableStyle) -> list[int]:
@@ -69,10 +76,8 @@ def cell_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
-    if "\n" in text or "\r" in text:
-        first = text.replace("\r", "\n").split("\n", 1)[0]
-        return first + "..."
-    return text.replace("\t", " ")
+    first = re.split(r"[\f\n\r]", text, maxsplit=1)[0]
+    return first.replace("\t", " ").replace("\x1b", "^[") + ("..." if first != text else "")
 
 
 def table_text(table: Obj, style: TableStyle, kind: str = "", *, header: bool = True) -> str:

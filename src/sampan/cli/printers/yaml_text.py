@@ -7,6 +7,8 @@ Invariant: what a YAML 1.1 reader would take for another type is quoted.
 import re
 from typing import Any
 
+from sampan.core.digits import all_digits, is_digits, whole_number
+
 WIDTH = 80
 _NOT_STRINGS = {
     "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE",
@@ -38,8 +40,8 @@ def natural_key(text: str) -> list[tuple[int, Any]]:
     """go-yaml's order of keys: runs of digits compare as numbers, letters come after the rest."""
     key: list[tuple[int, Any]] = []
     for part in re.findall(r"[0-9]+|.", text, re.S):
-        if part.isdigit() and part.isascii():
-            key.append((1, (int(part), len(part))))
+        if all_digits(part):
+            key.append((1, (whole_number(part), len(part))))
         elif part.isalpha():
             key.append((2, part))
         else:
@@ -148,7 +150,7 @@ def _must_be_told_a_string(text: str) -> bool:
     if text in _NOT_STRINGS:
         return True
     first = text[0]
-    if first.isdigit() or first in "+-.":
+    if is_digits(first) or first in "+-.":
         bare = text.replace("_", "")
         if _SIXTY.match(text) or _TIME.match(text):
             return True

@@ -5,6 +5,7 @@ Job: wait until it runs, connect its streams (or show its log where it is over),
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
+from sampan.api.rules import pods
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
 from sampan.cli.objects import waiting
@@ -23,7 +24,7 @@ def run_attached(session: Session, values: Values, pod: Obj, *, restart: str) ->
         if obj is None:
             raise CliError(f'pods "{meta["name"]}" not found')
         latest["pod"] = obj
-        return (obj.get("status") or {}).get("phase") in ("Running", "Succeeded", "Failed")
+        return pods.phase(obj) == "Running" or pods.is_terminal(obj)
 
     if not waiting.until(session, path, is_started, values["pod-running-timeout"]):
         raise CliError("timed out waiting for the condition")

@@ -10,7 +10,7 @@ from sampan.cli.create.keys import ENV_RULE
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
 from sampan.cli.objects import changing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")

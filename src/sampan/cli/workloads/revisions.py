@@ -7,7 +7,7 @@ import json
 
 from sampan.api.objects import Obj, annotations_of, controller_of, uid_of
 from sampan.cli.errors import CliError
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass

@@ -6,9 +6,10 @@ Job: one sentence and whether it is done, from a workload's spec and status; fol
 import time
 
 from sampan.api.objects import Obj
+from sampan.api.rules.conditions import condition_of
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 PAUSE_SECONDS = 0.2
@@ -45,13 +46,10 @@ def _check_revision(obj: Obj, wanted_revision: int) -> None:
 
 
 def _check_progress(obj: Obj) -> None:
-    for condition in (obj.get("status") or {}).get("conditions") or []:
-        if (
-            condition.get("type") == "Progressing"
-            and condition.get("reason") == "ProgressDeadlineExceeded"
-        ):
-            name = obj["metadata"]["name"]
-            raise CliError(f'deployment "{name}" exceeded its progress deadline')
+    condition = condition_of(obj, "Progressing")
+    if condition is not None and condition.get("reason") == "ProgressDeadlineExceeded":
+        name = obj["metadata"]["name"]
+        raise CliError(f'deployment "{name}" exceeded its progress deadline')
 
 
 def _deployment(obj: Obj, wanted_revision: int) -> tuple[str, bool]:

@@ -24,16 +24,23 @@ from sampan.client.inprocess import Backend, InProcessClient
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
-from sampan.cmd.cluster.control_plane.duties import Duties, check_controllers
+from sampan.cmd.cluster.control_plane.control_loops import ControlLoops, check_controllers
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node_accounts import NETWORK_USER
-from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, Together, own_identity
+from sampan.cmd.cluster.nodes import (
+    ClientMaker,
+    NodeIdentity,
+    Nodes,
+    NodeSetup,
+    Together,
+    own_identity,
+)
 from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi, Surroundings
-from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http.server import bound_socket
@@ -72,7 +79,7 @@ class AllInOne:
         self._scheduler_configuration: Configuration | None = None  # where a file was given
         self._scheduler: Scheduler | None = None
         self._scheduler_there = asyncio.Event()
-        self._duties: Duties | None = None  # once they are done
+        self._duties: ControlLoops | None = None  # once they are done
         self._nodes_started = False
         self.waits: Waits = "for all"
         self._outside: Outside | None = None
@@ -93,9 +100,8 @@ class AllInOne:
 
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
-        nodes = self.nodes = choose_nodes(
-            settings, self._data, identity, self._progress, self._clock, self._rng
-        )
+        setup = NodeSetup(settings, self._data, identity, self._progress, self._clock)
+        nodes = self.nodes = choose_nodes(setup, self._rng)
         gateways = await nodes.gateways()
         bind = self._outside.bound_socket if self._outside is not None else bound_socket
         around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of, bind)
@@ -189,7 +195,7 @@ class AllInOne:
     def _start_duties(self) -> None:
         assert self._server is not None
         assert self._cluster_api is not None
-        duties = self._duties = Duties(
+        duties = self._duties = ControlLoops(
             self._settings, self._client_maker(self._server), self._clock, self._metrics,
             self._rng, self._cluster_api.shared,
         )  # fmt: skip
@@ -202,7 +208,7 @@ class AllInOne:
         work = duties.controlling(pki.Pki(self._data.pki), sign, gives_ranges=not simulated)
         self._tasks.supervise("kube-controller-manager", work)
 
-    def _start_scheduler(self, duties: Duties) -> None:
+    def _start_scheduler(self, duties: ControlLoops) -> None:
         from sampan.cmd.cluster.schedulers import configuration_in
 
         configuration = self._scheduler_configuration or configuration_in("")

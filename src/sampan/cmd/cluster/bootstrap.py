@@ -1,4 +1,4 @@
-"""How a node elsewhere gets a certificate of its own: it asks the cluster for one.
+"""TLS bootstrap: a joining node requests its certificates from the cluster (CSRs).
 
 Job: keys and certificates of `system:node:NAME`, signed through CertificateSigningRequests: as a
     client the first time with the credentials of a bootstrap kubeconfig, later with the certificate
@@ -115,7 +115,7 @@ async def keep_serving(
             try:
                 await obtain(client, root, node, clock, wanted)
             except CannotStart as error:
-                log.error("the node's own server stays untrusted", error=error)
+                log.error("serving certificate of the node not issued", error=error)
         if (fresh or not loaded) and pki.certificate(wanted.file).exists():
             context.load_cert_chain(pki.certificate(wanted.file), pki.key(wanted.file))
             loaded = True

@@ -1,4 +1,4 @@
-"""How a machine that knows only a fingerprint comes to trust a cluster.
+"""Discovery by CA pin: a machine that knows only a fingerprint comes to trust a cluster.
 
 Job: the fingerprint of an authority, as kubeadm's; the authority's certificate from the server's
     handshake, if it has that fingerprint.
@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from sampan.cmd.errors import CannotStart, reason_of
+from sampan.core.tls import shown_chain
 
 PREFIX = "sha256:"
 CONNECT_SECONDS = 10.0
@@ -57,9 +58,4 @@ def _chain(host: str, port: int) -> list[bytes]:
         socket.create_connection((host, port), CONNECT_SECONDS) as connection,
         context.wrap_socket(connection, server_hostname=host) as wrapped,
     ):
-        if hasattr(wrapped, "get_unverified_chain"):  # Python 3.13
-            return [
-                ssl.DER_cert_to_PEM_cert(der).encode() for der in wrapped.get_unverified_chain()
-            ]
-        inner = getattr(wrapped, "_sslobj")  # noqa: B009  # not public before
-        return [each.public_bytes().encode() for each in inner.get_unverified_chain()]
+        return [ssl.DER_cert_to_PEM_cert(der).encode() for der in shown_chain(wrapped)]

@@ -9,46 +9,38 @@ import random
 import sys
 from pathlib import Path
 
-from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.machine import OLDEST_KERNEL, is_new_enough, missing_rights
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node.runtime import nobody_at
-from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes
+from sampan.cmd.cluster.nodes import Nodes, NodeSetup, NoNodes
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import NODES_FLAG, scenario_in
 from sampan.cmd.settings import UpSettings
-from sampan.core.clock import Clock
 
 SIMULATED_ONLY = "--runtime simulated only"
 
 
-def choose_nodes(
-    settings: UpSettings,
-    data: DataDir,
-    identity: NodeIdentity,
-    progress: Progress,
-    clock: Clock,
-    rng: random.Random,
-) -> Nodes:
+def choose_nodes(setup: NodeSetup, rng: random.Random) -> Nodes:
+    settings, progress = setup.settings, setup.progress
     _refuse_misplaced(settings)
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
-        return SimulatedNodes(settings, identity, progress, clock, rng)
+        return _simulated(setup, rng)
     if settings.runtime == "none":
         return NoNodes()
     _say_what_has_no_effect(settings, progress)
     if settings.cri_socket:
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
-        return RealNode(settings, data, identity, progress, clock)
+        return RealNode(setup)
     look = _missing_for_native if settings.runtime == "native" else missing_parts
     missing = look(settings)
     if not missing:
-        return RealNode(settings, data, identity, progress, clock)
+        return RealNode(setup)
     if settings.runtime in ("cri", "native"):
         raise CannotStart(
             f"a real node needs {', '.join(missing)}: `sampan doctor` says what to do, and "
@@ -56,7 +48,11 @@ def choose_nodes(
         )
     progress.warn(f"no real node: it needs {', '.join(missing)}")
     progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
-    return SimulatedNodes(settings, identity, progress, clock, rng)
+    return _simulated(setup, rng)
+
+
+def _simulated(setup: NodeSetup, rng: random.Random) -> SimulatedNodes:
+    return SimulatedNodes(setup.settings, setup.identity, setup.progress, setup.clock, rng)
 
 
 def _refuse_misplaced(settings: UpSettings) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sampan.client import kubeconfig
 from sampan.client.delegated_access import DelegatedAccess
-from sampan.client.leader_election import Elector, LeaseSettings
+from sampan.client.leader_election import LeaderElector, LeaseSettings
 from sampan.client.rest import RestClient, connect
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster.component_server import ComponentServer
@@ -64,7 +64,7 @@ class ComponentProcess:
         self._tasks = Tasks(duty.name)
         self._clients: list[RestClient] = []
         self._server: ComponentServer | None = None
-        self._elector: Elector | None = None
+        self._elector: LeaderElector | None = None
         self.elects = False
 
     async def start(self) -> None:
@@ -76,7 +76,7 @@ class ComponentProcess:
         lease = lease_of(self._duty.election())
         if lease is not None:
             self.elects = True
-            self._elector = Elector(client, lease, clock=self._clock, rng=random.Random())
+            self._elector = LeaderElector(client, lease, clock=self._clock, rng=random.Random())
             self._show_leadership(self._elector, lease.name)
         checks = {"leaderElection": self._elector.trouble} if self._elector is not None else {}
         access = self._access(client)
@@ -122,7 +122,7 @@ class ComponentProcess:
         while self._elector is not None:
             await self._elector.run(work)
 
-    def _show_leadership(self, elector: Elector, lease: str) -> None:
+    def _show_leadership(self, elector: LeaderElector, lease: str) -> None:
         self._metrics.gauge(
             "leader_election_master_status",
             "Whether this process leads (1) or waits (0), by the lease's name.",

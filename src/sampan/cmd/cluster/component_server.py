@@ -76,14 +76,14 @@ class ComponentServer:
             try:
                 found = await client.get(CONFIG_MAPS, *CLIENT_CA)
             except ApiError as error:
-                log.info("it is not known yet who signs certificates of callers", error=error)
+                log.info("client CA not known yet", error=error)
                 await self._clock.sleep(LOOK_SECONDS)
                 continue
             if pem := (found.get("data") or {}).get("client-ca-file"):
                 try:
                     self._tls.load_verify_locations(cadata=pem)
                 except ssl.SSLError as error:
-                    log.error("who signs certificates of callers is of no use", error=error)
+                    log.error("client CA unusable", error=error)
                     return
                 self._tls.verify_mode = ssl.CERT_OPTIONAL
             return

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 FORMAT = 1
@@ -227,7 +228,7 @@ def _check_format(data: DataDir) -> None:
             ) from None
         write_private(data.format_file, f"{FORMAT}\n".encode())
         return
-    if not text.strip().isdigit():
+    if not is_digits(text.strip()):
         raise DataDirError(
             f"{data.format_file} is damaged (it says {text.strip()[:40]!r}): put it back from a "
             f"backup, or remove the cluster with `sampan reset --data-dir {data.root}`"

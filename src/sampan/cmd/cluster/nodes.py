@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.node_flags import shutdown_steps
 from sampan.cmd.settings import NodeChoices, UpSettings
+from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.flag import Flag
 from sampan.core.http.origin import Origin
@@ -59,6 +62,17 @@ class NodeIdentity:
     @property
     def address(self) -> str:
         return self.addresses[0]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSetup:
+    """What every sort of node of this process is made with."""
+
+    settings: UpSettings
+    data: DataDir
+    identity: NodeIdentity
+    progress: Progress
+    clock: Clock
 
 
 def own_identity(settings: UpSettings) -> NodeIdentity:

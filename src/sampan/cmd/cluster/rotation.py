@@ -66,7 +66,7 @@ async def keep_loaded(context: ssl.SSLContext, pair: tuple[Path, Path], clock: C
         try:
             context.load_cert_chain(*pair)
         except (ssl.SSLError, OSError) as error:
-            log.error("the certificate's files are of no use", file=pair[0], error=error)
+            log.error("certificate files unusable", file=pair[0], error=error)
         else:
             log.info("the certificate was loaded again", file=pair[0])
 

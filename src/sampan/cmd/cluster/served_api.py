@@ -19,7 +19,7 @@ from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.apiserver.watch.watch_cache import Told
+from sampan.apiserver.watch.watch_cache import LoadProgress
 from sampan.client.inprocess import Backend
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
@@ -55,7 +55,7 @@ class Surroundings(Protocol):
 
     @property
     def bookmark_seconds(self) -> float:
-        """How often watches that hear of nothing are told so."""
+        """How often watches that hear of nothing are progress so."""
 
     def offer(self, server: ApiServer, store: Store) -> None:
         """Called once, before the first request."""
@@ -132,9 +132,9 @@ class ServedApi:
         settings: ApiServerSettings,
         sockets: Sequence[socket.socket],
         tls: ssl.SSLContext,
-        told: Told | None = None,
+        progress: LoadProgress | None = None,
     ) -> ApiServer:
-        """`told` hears how much of the store was read. Raises CannotStart."""
+        """`progress` hears how much of the store was read. Raises CannotStart."""
         try:
             server = ApiServer(
                 store, Schema.load(), settings, self._clock, self._metrics, self._rng
@@ -143,7 +143,7 @@ class ServedApi:
             raise CannotStart(str(error)) from error
         server.add_document(LESSON_PATH, _lesson)
         server.add_document(MEMORY_PATH, self._memory)
-        await server.start(told)
+        await server.start(progress)
         self._server = server
         self._undo.push_async_callback(server.stop)
         watch = LoopWatch(self._metrics)
@@ -156,7 +156,10 @@ class ServedApi:
             self._surroundings.offer(server, store)
             handler, limits = self._surroundings.around(handler), self._surroundings.limits
         for listening in sockets:
-            http = Server(handler, ssl_context=tls, limits=limits, wants_body=server.wants_body)
+            http = Server(
+                handler, ssl_context=tls, limits=limits, wants_body=server.wants_body,
+                knows_callers=True,
+            )  # fmt: skip
             await http.start_on(listening)
             self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
         self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))

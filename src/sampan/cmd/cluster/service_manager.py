@@ -23,4 +23,4 @@ def notify(state: str, environment: Mapping[str, str]) -> None:
         try:
             sender.sendto(state.encode(), socket.MSG_DONTWAIT, place)
         except OSError as error:
-            log.warning("the service manager cannot be told", state=state, error=error)
+            log.warning("service manager not notified", state=state, error=error)

@@ -18,6 +18,7 @@ from sampan.cli import catalog, flags
 from sampan.cli.errors import CliError
 from sampan.cli.main import main as client_command
 from sampan.cli.objects import manifests
+from sampan.cli.objects.infos import items_of_list
 from sampan.cli.session import Io, Session
 from sampan.cli.workloads import rollout_status
 from sampan.client import rest
@@ -45,7 +46,13 @@ def read_manifests(paths: Sequence[str]) -> list[Obj]:
             raise CannotStart(f"--with takes files and directories: download {path} first")
         values = flags.parse(command.flags, ["-f", path, "-R"])
         try:
-            read = list(manifests.read(Session("sampan", "sampan up", Io()), values))
+            sources = manifests.sources(Session("sampan", "sampan up", Io()), values)
+            read = [
+                manifests.Manifest(item, manifest.source)
+                for source in sources
+                for manifest in source.manifests()
+                for item in items_of_list(manifest.obj)
+            ]
         except CliError as error:
             raise CannotStart(f"--with: {error}") from error
         if not read:

@@ -39,16 +39,16 @@ def way_down(title: str, down: Journey, *, everything: bool = False) -> list[str
 def chart(
     steps: Sequence[Step], whole: Journey, critical: Sequence[Step], *, everything: bool
 ) -> list[str]:
-    shown = [
+    steps_shown = [
         step for step in steps if everything or not step.depth or step.seconds >= SHORT_SECONDS
     ]
-    width = max((len(_label(step)) for step in shown), default=0)
-    lanes = max((len(step.lane) for step in shown), default=0)
+    width = max((len(_label(step)) for step in steps_shown), default=0)
+    lanes = max((len(step.lane) for step in steps_shown), default=0)
     marked = {(step.lane, step.name) for step in critical}
     axis = f"0{milliseconds(whole.seconds):>{BAR_CELLS - 1}}"
     lines = [f"{'':{lanes}}  {'':{width}}  {'':>10}  {axis}"]
     before = ""
-    for step in shown:
+    for step in steps_shown:
         lane, before = ("" if step.lane == before else step.lane), step.lane
         mark = _MARK if (step.lane, step.name) in marked else _PLAIN
         bar = _bar(step, whole, mark)
@@ -79,14 +79,16 @@ def _head(title: str, journey: Journey) -> str:
 
 def _label(step: Step) -> str:
     facts = dict(step.facts)
-    said = [facts[key] for key in ("node", "phase", "refused by", "result") if facts.get(key)][:1]
+    details = [facts[key] for key in ("node", "phase", "refused by", "result") if facts.get(key)][
+        :1
+    ]
     if "bytes" in facts:
-        said.append(f"pulled {facts['bytes']} bytes")
-    said += [f"{word} {facts[word]}" for word in ("exit code", "restart") if word in facts]
+        details.append(f"pulled {facts['bytes']} bytes")
+    details += [f"{word} {facts[word]}" for word in ("exit code", "restart") if word in facts]
     if "error" in facts:
-        said.append(facts["error"][:MOST_ERROR])
+        details.append(facts["error"][:MOST_ERROR])
     name = "  " * step.depth + step.name
-    return f"{name} ({', '.join(said)})" if said else name
+    return f"{name} ({', '.join(details)})" if details else name
 
 
 def _bar(step: Step, journey: Journey, mark: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of, spec_of, status_of
 from sampan.api.rules import conditions, pods
-from sampan.cmd.diagnosis.causes import Advice, advice_for
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
+from sampan.cmd.diagnosis.pod_remedies import Advice, advice_for
 from sampan.core.fast_dataclass import dataclass
 
 MOST_PODS = 3
@@ -51,6 +51,8 @@ BAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 ADVICE: Advice = (
+    ("FailedSync", (), "the controller fails at this object, and goes on with the others: its log"
+     " has the traceback, which is worth a bug report"),
     ("ProgressDeadlineExceeded", (), "its new pods do not become ready: see the pods below, or go"
      " back with `kubectl rollout undo`"),
     ("MinimumReplicasUnavailable", (), "too few of its pods are available: see the pods below"),

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
 from sampan.api.rules import conditions
-from sampan.cmd.diagnosis.causes import FAILED, PULL, advice_for, ended_why
+from sampan.api.rules.pods import init_containers, is_sidecar
+from sampan.cmd.diagnosis.pod_remedies import FAILED, PULL, advice_for, ended_why
 from sampan.core.fast_dataclass import dataclass
 
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -29,23 +30,23 @@ class Finding:
 
 def diagnosis(pod: Obj, events: Iterable[Obj] = (), node: Obj | None = None) -> list[Finding]:
     """`events`: those about the pod, the oldest first; `node`: the one it is on, if it is there."""
-    told = _Told(list(events))
+    noted = _Events(list(events))
     over = _over(pod)
     if over is not None:
         return [over]
     found = [*_going(pod), *_node(pod, node)]
-    found += _volumes(told) if not _all_started(pod) else []
-    found += _sandbox(pod, told)
-    waiting = _initializing(pod, told)
+    found += _volumes(noted) if not _all_started(pod) else []
+    found += _sandbox(pod, noted)
+    waiting = _initializing(pod, noted)
     found += waiting
     if not waiting:
         for status in _statuses(pod, "containerStatuses"):
-            found += _container(pod, status, told, "container")
+            found += _container(pod, status, noted, "container")
         found += _gates(pod)
     return found
 
 
-class _Told:
+class _Events:
     """What events say; the last of each reason counts."""
 
     def __init__(self, events: Sequence[Obj]) -> None:
@@ -111,27 +112,25 @@ def _node(pod: Obj, node: Obj | None) -> list[Finding]:
     return []
 
 
-def _volumes(told: _Told) -> list[Finding]:
+def _volumes(events: _Events) -> list[Finding]:
     for reason in ("FailedAttachVolume", "FailedMount"):
-        if message := told.last(reason):
+        if message := events.last(reason):
             return [Finding("volumes", reason, message, advice_for(FAILED, reason, message))]
     return []
 
 
-def _sandbox(pod: Obj, told: _Told) -> list[Finding]:
-    message = told.last("FailedCreatePodSandBox")
+def _sandbox(pod: Obj, events: _Events) -> list[Finding]:
+    message = events.last("FailedCreatePodSandBox")
     if not message or _all_started(pod) or conditions.is_true(pod, "PodReadyToStartContainers"):
         return []
     advice = advice_for(FAILED, "FailedCreatePodSandBox", message)
     return [Finding("pod", "no sandbox", message, advice)]
 
 
-def _initializing(pod: Obj, told: _Told) -> list[Finding]:
+def _initializing(pod: Obj, events: _Events) -> list[Finding]:
     """The first init container that is not through: those after it have not begun."""
     sidecars = {
-        container.get("name")
-        for container in (pod.get("spec") or {}).get("initContainers") or ()
-        if container.get("restartPolicy") == "Always"
+        container.get("name") for container in init_containers(pod) if is_sidecar(container)
     }
     for status in _statuses(pod, "initContainerStatuses"):
         state = status.get("state") or {}
@@ -140,8 +139,8 @@ def _initializing(pod: Obj, told: _Told) -> list[Finding]:
         if status.get("name") in sidecars:
             if status.get("started") or conditions.is_true(pod, "Initialized"):
                 continue
-            return _container(pod, status, told, "sidecar")
-        found = _container(pod, status, told, "init container")
+            return _container(pod, status, events, "sidecar")
+        found = _container(pod, status, events, "init container")
         if found or "running" not in state:
             return found
         since = (state["running"] or {}).get("startedAt")
@@ -153,11 +152,11 @@ def _initializing(pod: Obj, told: _Told) -> list[Finding]:
     return []
 
 
-def _container(pod: Obj, status: Obj, told: _Told, kind: str) -> list[Finding]:
+def _container(pod: Obj, status: Obj, events: _Events, kind: str) -> list[Finding]:
     name, state = status.get("name") or "", status.get("state") or {}
     where, restarts = f"{kind} {name}", int(status.get("restartCount") or 0)
     if "waiting" in state:
-        return _waiting(pod, where, name, status, told)
+        return _waiting(pod, where, name, status, events)
     if ended := state.get("terminated"):
         if kind == "container" and not ended.get("exitCode"):
             return []
@@ -165,43 +164,43 @@ def _container(pod: Obj, status: Obj, told: _Told, kind: str) -> list[Finding]:
         return [Finding(where, "ended", ended_why(ended), f"read {logs}")]
     found = []
     if not status.get("started", True):
-        found += _unproven(pod, where, name, told, "startup")
+        found += _unproven(pod, where, name, events, "startup")
     elif not status.get("ready"):
-        found += _unproven(pod, where, name, told, "readiness")
+        found += _unproven(pod, where, name, events, "readiness")
     if restarts:
-        found.append(_restarts(pod, where, name, status, told))
+        found.append(_restarts(pod, where, name, status, events))
     return found
 
 
-def _waiting(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> list[Finding]:
+def _waiting(pod: Obj, where: str, name: str, status: Obj, events: _Events) -> list[Finding]:
     waiting = (status.get("state") or {}).get("waiting") or {}
     reason, message = waiting.get("reason") or "", str(waiting.get("message") or "")
     if reason in _PULL_REASONS:
         # Not the "Error: ImagePullBackOff" that follows it, and says nothing.
-        why = told.last("Failed", name, "Failed to pull") or message
+        why = events.last("Failed", name, "Failed to pull") or message
         advice = advice_for(PULL, reason, f"{why} {message}")
         if _container_spec(pod, name).get("imagePullPolicy") == "Always":
             advice += f"; {ALWAYS}"
         return [Finding(where, reason, why, advice)]
     if reason == "CrashLoopBackOff":
-        return [_restarts(pod, where, name, status, told)]
+        return [_restarts(pod, where, name, status, events)]
     if reason in ("", "ContainerCreating", "PodInitializing"):
-        if (pulling := told.last("Pulling", name)) and not told.last("Pulled", name):
+        if (pulling := events.last("Pulling", name)) and not events.last("Pulled", name):
             return [Finding(where, "starting", pulling, "wait: the image is on its way")]
         return []
     return [Finding(where, reason, message, advice_for(FAILED, reason, message))]
 
 
-def _restarts(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> Finding:
+def _restarts(pod: Obj, where: str, name: str, status: Obj, events: _Events) -> Finding:
     last = (status.get("lastState") or {}).get("terminated") or {}
     times = int(status.get("restartCount") or 0)
     loops = "waiting" in (status.get("state") or {})
     why = f"{times} restart(s); the last run ended: {ended_why(last)}"
-    killed = told.last("Killing", name, "liveness") or told.last("Killing", name, "startup")
+    killed = events.last("Killing", name, "liveness") or events.last("Killing", name, "startup")
     if killed and last.get("reason") != "OOMKilled":
         probe = "liveness" if "liveness" in killed else "startup"
-        said = told.last("Unhealthy", name, _PROBES[probe])
-        why = f"{times} restart(s); its {probe} probe fails: {said or killed}"
+        message = events.last("Unhealthy", name, _PROBES[probe])
+        why = f"{times} restart(s); its {probe} probe fails: {message or killed}"
         advice = _about_probe(pod, name, probe)
     else:
         advice = advice_for(FAILED, str(last.get("reason") or ""), f"exit {last.get('exitCode')}")
@@ -212,11 +211,11 @@ def _restarts(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> Find
     return Finding(where, "CrashLoopBackOff" if loops else "restarted", why, advice)
 
 
-def _unproven(pod: Obj, where: str, name: str, told: _Told, probe: str) -> list[Finding]:
-    said = told.last("Unhealthy", name, _PROBES[probe])
-    if not said and not _probe(pod, name, probe):
+def _unproven(pod: Obj, where: str, name: str, events: _Events, probe: str) -> list[Finding]:
+    message = events.last("Unhealthy", name, _PROBES[probe])
+    if not message and not _probe(pod, name, probe):
         return []
-    why = said or f"its {probe} probe has not succeeded yet"
+    why = message or f"its {probe} probe has not succeeded yet"
     return [Finding(where, "not Ready", why, _about_probe(pod, name, probe))]
 
 

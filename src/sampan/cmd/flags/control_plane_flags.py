@@ -8,7 +8,7 @@ import argparse
 
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import common, security, tracing, values
+from sampan.cmd.flags import api_server_flags, common, tracing, values
 from sampan.cmd.settings import (
     DEFAULT_PORT,
     SERVICE_CIDR,
@@ -77,7 +77,7 @@ def _add_apiserver(verbs: common.Verbs) -> None:
         "it")  # fmt: skip
     add("--proxy-client-key-file", metavar="FILE", default="", help="its key")
     add(tracing.FLAG, metavar="FILE", default="", help=tracing.HELP)
-    security.add_flags(parser)
+    api_server_flags.add_flags(parser)
     _end(parser)
 
 
@@ -176,7 +176,7 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
         advertise_address=given.advertise_address,
         service_cidrs=given.service_cluster_ip_range,
         node_ports=given.service_node_port_range,
-        security=security.choices(given),
+        security=api_server_flags.choices(given),
         tracing_config_file=given.tracing_config_file,
         ready_file=given.ready_file,
         log_level=given.log_level,

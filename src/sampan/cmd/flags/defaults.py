@@ -1,6 +1,6 @@
 """Where flags get their values when they are not given: a file, and the environment.
 
-Job: `--config FILE` (a ClusterConfiguration) and SAMPAN_* variables as words of the command line.
+Job: `--config FILE` (a ClusterConfiguration) and SAMPAN_* variables as arguments.
 Invariant: what is given on the command line wins, then the environment, then the file.
 """
 
@@ -15,10 +15,10 @@ PREFIX = "SAMPAN_"
 API_VERSION, KIND = "sampan.dev/v1", "ClusterConfiguration"
 
 
-def words(
+def arguments(
     parser: argparse.ArgumentParser, given: list[str], environment: Mapping[str, str]
 ) -> list[str]:
-    """The words of the file and the environment, to stand before those that were given."""
+    """Arguments of the file and the environment, to stand before those that were given."""
     flags = settings_of(parser)
     found: list[str] = []
     path = _config_path(given) or environment.get(f"{PREFIX}CONFIG", "")
@@ -28,11 +28,11 @@ def words(
             name = f"--{_dash(key)}"
             if name not in flags:
                 raise CannotStart(f"{path}: {key} is no setting: {_known(name, list(flags))}")
-            found += _words(name, flags[name], value, path)
+            found += _arguments_of(name, flags[name], value, path)
     for name, action in flags.items():
         variable = PREFIX + name.removeprefix("--").replace("-", "_").upper()
         if variable in environment and name != "--config":
-            found += _words(name, action, environment[variable], variable)
+            found += _arguments_of(name, action, environment[variable], variable)
     return found
 
 
@@ -91,7 +91,7 @@ def _read(path: str) -> dict[str, Any]:
     return document
 
 
-def _words(name: str, action: argparse.Action, value: Any, where: str) -> list[str]:
+def _arguments_of(name: str, action: argparse.Action, value: Any, where: str) -> list[str]:
     if action.nargs == 0:  # a switch
         text = str(value).lower()
         if text not in ("true", "false", "1", "0", ""):

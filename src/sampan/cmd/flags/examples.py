@@ -114,4 +114,8 @@ EXAMPLES = {
     "controllers": """\
   sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
 """,
+    "driver": """\
+  sampan driver csi --endpoint /run/csi.sock --node-id one --root /srv/volumes
+  sampan driver device-plugin --directory DATA/kubelet/device-plugins --resource example.com/gpu
+""",
 }

@@ -2,8 +2,9 @@
 
 import argparse
 
-from sampan.api.rules.durations import DurationError, long_seconds
+from sampan.api.rules.durations import long_seconds
 from sampan.cmd.flags import common, scenario
+from sampan.core.durations import DurationError
 
 FORMATS = ("table", "json", "html")
 

@@ -40,7 +40,7 @@ def problems_of(parser: argparse.ArgumentParser, path: str) -> list[str]:
     if not path:
         return []
     try:
-        words = defaults.words(parser_of_up(parser), [f"--config={path}"], {})
+        words = defaults.arguments(parser_of_up(parser), [f"--config={path}"], {})
         parser.parse_args(["up", *words])
     except CannotStart as error:
         return [str(error)]
@@ -52,4 +52,4 @@ def problems_of(parser: argparse.ArgumentParser, path: str) -> list[str]:
 def check_up_flags(parser: argparse.ArgumentParser, flags: list[str]) -> None:
     """A mistake is said when the service is installed, not at the next boot."""
     up = parser_of_up(parser)
-    parser.parse_args(["up", *defaults.words(up, flags, os.environ), *flags])
+    parser.parse_args(["up", *defaults.arguments(up, flags, os.environ), *flags])

@@ -31,6 +31,12 @@ def _add_control_plane(verbs: common.Verbs) -> None:
     control_plane_flags.add_verbs(verbs)
 
 
+def _add_driver(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import driver_flags
+
+    driver_flags.add_verb(verbs)
+
+
 def _add_lab(verbs: common.Verbs) -> None:
     from sampan.cmd.flags import lab_flags
 
@@ -53,6 +59,7 @@ _VERBS = (
     (("image",), few_flags.add_image),
     (("snapshot", "fork"), few_flags.add_snapshot),
     (("lab",), _add_lab),
+    (("driver",), _add_driver),
     (("testserver",), few_flags.add_testserver),
     (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),
     (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),

@@ -26,7 +26,7 @@ from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client import kubeconfig
 from sampan.cmd.errors import CannotStart, reason_of
-from sampan.cmd.flags.security import SecurityChoices
+from sampan.cmd.flags.api_server_flags import SecurityChoices
 from sampan.core.tls import client_context
 
 T = TypeVar("T")
@@ -251,7 +251,7 @@ def _oidc(chosen: SecurityChoices) -> tuple[OidcSettings, ...]:
         return ()
     tls: Callable[[], ssl.SSLContext] | None = None
     if chosen.oidc_ca_file:
-        tls = lambda: client_context(ca_path=chosen.oidc_ca_file)  # noqa: E731
+        tls = lambda: client_context(ca_path=chosen.oidc_ca_file)  # noqa: E731  # asked later
     required = tuple(item.partition("=")[::2] for item in chosen.oidc_required)
     made = OidcSettings(
         chosen.oidc_issuer, (chosen.oidc_client_id,), tls, chosen.oidc_username_claim,

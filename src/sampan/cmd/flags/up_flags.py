@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import common, node_flags, scenario, security, tracing, values
+from sampan.cmd.flags import api_server_flags, common, node_flags, scenario, tracing, values
 from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, RuntimeChoice, UpSettings
 
 
@@ -38,7 +38,7 @@ def add_verb(verbs: common.Verbs) -> None:
     _add_runtime(up.add_argument_group("what pods run on").add_argument)
     node_flags.add_flags(up)
     _add_control_plane(up)
-    security.add_flags(up)
+    api_server_flags.add_flags(up)
 
 
 def _add_runtime(add: common.Add) -> None:
@@ -124,7 +124,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         tracing_config_file=given.tracing_config_file,
         scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
-        security=security.choices(given),
+        security=api_server_flags.choices(given),
         clock=given.clock,
         processes=_processes_of(given),
         manifests_to_apply=tuple(given.manifests_to_apply),

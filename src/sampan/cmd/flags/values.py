@@ -6,6 +6,8 @@ Job: the types that the flags of several verbs share. Pure.
 import argparse
 import ipaddress
 
+from sampan.core.digits import is_digits
+
 FAMILIES = ("ipv4", "ipv6")
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -24,13 +26,13 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
+    if not is_digits(text) or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
     return int(text)
 
 
 def count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not is_digits(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes (1 or more)")
     return int(text)
 

@@ -115,8 +115,8 @@ def _lasted(pod: Obj) -> float | None:
 
 
 def _class(item: Obj) -> Obj:
-    words = ("apiVersion", "kind", "value", "globalDefault", "preemptionPolicy")
-    return {**{word: item[word] for word in words if word in item},
+    fields = ("apiVersion", "kind", "value", "globalDefault", "preemptionPolicy")
+    return {**{word: item[word] for word in fields if word in item},
             "metadata": {"name": name_of(item)}}  # fmt: skip
 
 

@@ -173,9 +173,9 @@ class _Trial:
             await self._client.create(NAMESPACES, obj)
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     log.set_up("error")
-    given: dict[str, Any] = orjson.loads(words[0])
+    given: dict[str, Any] = orjson.loads(arguments[0])
     try:
         record = run_trial(TrialSettings(**given))
     except CannotStart as error:

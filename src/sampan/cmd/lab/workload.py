@@ -30,8 +30,9 @@ from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
 from sampan.api.resources import Resource, by_kind
-from sampan.api.rules.durations import DurationError, long_seconds
+from sampan.api.rules.durations import long_seconds
 from sampan.api.rules.names import Complaints, dns_label, dns_subdomain
+from sampan.core.durations import DurationError
 from sampan.core.fast_dataclass import dataclass
 
 API_VERSION, KIND = "simulated.sampan.dev/v1", "Workload"

@@ -26,9 +26,9 @@ Answer = tuple[dict[str, Any], list[int]]
 
 
 def give_ids(pid: int, users: list[str], groups: list[str]) -> Answer:
-    for program, words in (("newuidmap", users), ("newgidmap", groups)):
+    for program, arguments in (("newuidmap", users), ("newgidmap", groups)):
         done = subprocess.run(
-            [program, str(pid), *words],
+            [program, str(pid), *arguments],
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -39,42 +39,42 @@ def give_ids(pid: int, users: list[str], groups: list[str]) -> Answer:
     return {}, []
 
 
-def connect(words: list[str]) -> Answer:
+def connect(arguments: list[str]) -> Answer:
     """Starts what moves packets between the namespace and the machine; it outlives us."""
-    if any(PID_FILE in word for word in words):
-        return _connect_in_background(words)
-    told, tell = os.pipe()
-    words = [word.replace(READY, str(tell)) for word in words]
+    if any(PID_FILE in word for word in arguments):
+        return _connect_in_background(arguments)
+    ready, ready_write = os.pipe()
+    arguments = [word.replace(READY, str(ready_write)) for word in arguments]
     try:
         process = subprocess.Popen(
-            words, pass_fds=(tell,), start_new_session=True, stdin=subprocess.DEVNULL,
+            arguments, pass_fds=(ready_write,), start_new_session=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
-        os.close(tell)
-        tell = -1
-        if not os.read(told, 1):
+        os.close(ready_write)
+        ready_write = -1
+        if not os.read(ready, 1):
             assert process.stderr is not None
-            said = process.stderr.read(MOST_BYTES // 4).decode(errors="replace").strip()
-            return {"error": f"{words[0]}: {said or 'it ended without a word'}"}, []
+            output = process.stderr.read(MOST_BYTES // 4).decode(errors="replace").strip()
+            return {"error": f"{arguments[0]}: {output or 'it ended without a word'}"}, []
         return {"pid": process.pid}, []
     finally:
-        os.close(told)
-        if tell >= 0:
-            os.close(tell)
+        os.close(ready)
+        if ready_write >= 0:
+            os.close(ready_write)
 
 
-def _connect_in_background(words: list[str]) -> Answer:
+def _connect_in_background(arguments: list[str]) -> Answer:
     # Files, not pipes: what goes to the background keeps them open.
     with tempfile.NamedTemporaryFile() as file, tempfile.TemporaryFile() as complaint:
         done = subprocess.run(
-            [word.replace(PID_FILE, file.name) for word in words], start_new_session=True,
+            [word.replace(PID_FILE, file.name) for word in arguments], start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaint, timeout=SECONDS,
             check=False,
         )  # fmt: skip
         if done.returncode != 0:
             complaint.seek(0)
-            said = complaint.read(MOST_BYTES // 4).decode(errors="replace").strip()
-            return {"error": f"{words[0]}: {said or 'it ended without a word'}"}, []
+            output = complaint.read(MOST_BYTES // 4).decode(errors="replace").strip()
+            return {"error": f"{arguments[0]}: {output or 'it ended without a word'}"}, []
         with open(file.name) as written:
             return {"pid": int(written.read())}, []
 
@@ -107,8 +107,8 @@ def answer(question: dict[str, Any]) -> Answer:
 def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     while question := channel.recv(MOST_BYTES):
-        said, opened = answer(json.loads(question))
-        socket.send_fds(channel, [json.dumps(said).encode()], opened)
+        output, opened = answer(json.loads(question))
+        socket.send_fds(channel, [json.dumps(output).encode()], opened)
         for descriptor in opened:
             os.close(descriptor)
 

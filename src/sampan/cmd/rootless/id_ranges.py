@@ -7,6 +7,8 @@ Invariant: root inside is the user; a single id is the least, and always possibl
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sampan.core.digits import is_digits
+
 
 class IdRange(NamedTuple):
     inside: int
@@ -42,5 +44,5 @@ def _ranges_of(granted: str, owners: set[str]) -> Iterator[tuple[int, int]]:
     for line in granted.splitlines():
         owner, _, numbers = line.strip().partition(":")
         first, _, count = numbers.partition(":")
-        if owner in owners and first.isdecimal() and count.isdecimal() and int(count) > 0:
+        if owner in owners and is_digits(first) and is_digits(count) and int(count) > 0:
             yield int(first), int(count)

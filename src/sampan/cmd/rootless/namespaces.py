@@ -21,8 +21,9 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.rootless.id_ranges import IdRange, as_lines, is_single
 from sampan.cmd.rootless.outside import Outside, OutsideError
 from sampan.cmd.rootless.uplink import INTERFACE
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.volumes.mounts import MS_BIND, mount
+from sampan.core.mounts import MS_BIND, mount
 
 _NEW_USERS, _NEW_MOUNTS, _NEW_NETWORK = 0x10000000, 0x00020000, 0x40000000
 _UNIFIED = Path("/sys/fs/cgroup/unified")
@@ -91,7 +92,7 @@ def _container_in(data_dir: Path) -> Kept | None:
     """Somebody killed the process that keeps them, but a container is still there."""
     part, own = os.fsencode(home(data_dir)) + b"/", os.geteuid()
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
+        if not is_digits(entry.name):
             continue
         with contextlib.suppress(OSError):
             if entry.stat().st_uid == own and part in (entry / "cmdline").read_bytes():

@@ -44,10 +44,10 @@ class Outside:
         """Raises OutsideError."""
         self._ask(do="give_ids", pid=pid, users=as_words(users), groups=as_words(groups))
 
-    def connect(self, words: Sequence[str]) -> int:
+    def connect(self, arguments: Sequence[str]) -> int:
         """The pid of the program that moves packets. Raises OutsideError."""
-        said, _ = self._ask(do="connect", words=list(words))
-        return int(said["pid"])
+        data, _ = self._ask(do="connect", arguments=list(arguments))
+        return int(data["pid"])
 
     def bound_socket(self, address: str, port: int, kind: str = "tcp") -> socket.socket:
         """On the machine's own network. Raises OSError, as binding does."""
@@ -62,14 +62,14 @@ class Outside:
     def _ask(self, **question: Any) -> tuple[dict[str, Any], list[int]]:
         try:
             self._channel.send(json.dumps(question).encode())
-            said, opened, _, _ = socket.recv_fds(self._channel, host_side.MOST_BYTES, 1)
+            data, opened, _, _ = socket.recv_fds(self._channel, host_side.MOST_BYTES, 1)
             for descriptor in opened:
                 os.set_inheritable(descriptor, False)
         except OSError as error:
             raise OutsideError(f"the program outside of the namespace is gone: {error}") from error
-        if not said:
+        if not data:
             raise OutsideError("the program outside of the namespace has ended")
-        answer: dict[str, Any] = json.loads(said)
+        answer: dict[str, Any] = json.loads(data)
         if "errno" in answer:
             raise OutsideError(answer["errno"], answer["error"])
         if "error" in answer:

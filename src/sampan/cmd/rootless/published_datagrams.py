@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import functools
 import socket
-from collections import OrderedDict
 
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 
 MOST_CLIENTS = 512
@@ -31,7 +31,8 @@ class PublishedDatagrams:
     def __init__(self, listening: socket.socket, target: Address, clock: Clock) -> None:
         """`listening` is closed with it."""
         self._listening, self._target, self._clock = listening, target, clock
-        self._clients: OrderedDict[Address, _Inside] = OrderedDict()  # the most silent first
+        # The most silent first.
+        self._clients: Recent[Address, _Inside] = Recent(MOST_CLIENTS, self._close)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(listening.fileno(), self._come)
 
@@ -67,15 +68,14 @@ class PublishedDatagrams:
         """Raises OSError."""
         known = self._clients.get(client)
         if known is None:
-            if len(self._clients) >= MOST_CLIENTS:
-                self._forget(next(iter(self._clients)))
             family = socket.AF_INET6 if ":" in self._target[0] else socket.AF_INET
             opened = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-            known = self._clients[client] = _Inside(opened, 0.0)
+            known = _Inside(opened, 0.0)
+            self._clients[client] = known
             opened.connect(self._target)
             self._loop.add_reader(opened.fileno(), functools.partial(self._answer, client))
         known.heard_at = self._clock.monotonic()
-        self._clients.move_to_end(client)
+        self._clients[client] = known
         return known.socket
 
     def _answer(self, client: Address) -> None:
@@ -87,6 +87,8 @@ class PublishedDatagrams:
                 return
 
     def _forget(self, client: Address) -> None:
-        inside = self._clients.pop(client)
+        self._close(client, self._clients.pop(client))
+
+    def _close(self, _client: Address, inside: _Inside) -> None:
         self._loop.remove_reader(inside.socket.fileno())
         inside.socket.close()

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from sampan.api.objects import Obj
 from sampan.api.resources import PODS, SERVICES
+from sampan.api.rules.pods import is_terminal
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.cmd.rootless.outside import Outside
@@ -51,7 +52,7 @@ def _ports_of_service(service: Obj) -> Iterator[Port]:
 
 def _host_ports(pod: Obj) -> Iterator[Port]:
     """Also those of the node's own network: its address inside is not the machine's."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if is_terminal(pod):
         return
     for container in pod["spec"].get("containers") or ():
         for port in container.get("ports") or ():
@@ -103,7 +104,7 @@ class PublishedPorts:
                 )
             except OSError as error:
                 self._refused.add((protocol, port))
-                log.warning("a port of the cluster is not on the machine", port=port, error=error)
+                log.warning("port not published on the machine", port=port, error=error)
                 continue
             self._servers[protocol, port] = await self._server(protocol, port, listening)
 

@@ -109,7 +109,7 @@ class Rootless:
             warn(f"pods have no way out of this machine: install {' or '.join(PROGRAMS)}")
             return kept
         try:
-            pid = self.outside.connect(uplink.words(kept.keeper.pid))
+            pid = self.outside.connect(uplink.arguments(kept.keeper.pid))
         except OutsideError as error:
             warn(f"pods have no way out of this machine: {error}")
             return kept

@@ -26,7 +26,7 @@ class Uplink:
     own_words: Sequence[str]
     name_servers: Sequence[str] = (_NAMES,)
 
-    def words(self, pid: int) -> list[str]:
+    def arguments(self, pid: int) -> list[str]:
         """`pid`: a process in the namespace."""
         return [self.program, *(word.replace("{target}", str(pid)) for word in self.own_words)]
 
@@ -44,8 +44,8 @@ _PASTA = (
 
 
 def find_uplink() -> Uplink | None:
-    for name, words in zip(PROGRAMS, (_SLIRP, _PASTA), strict=True):
+    for name, arguments in zip(PROGRAMS, (_SLIRP, _PASTA), strict=True):
         program = shutil.which(name)
         if program is not None:
-            return Uplink(program, words)
+            return Uplink(program, arguments)
     return None

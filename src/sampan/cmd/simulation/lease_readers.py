@@ -1,4 +1,4 @@
-"""Who reads leases from outside of a cluster whose time is virtual.
+"""Readers of leases outside of a cluster with virtual time.
 
 Job: have the nodes' leases renewed before they are read, and as long as somebody follows them.
 Invariant: a reader cannot tell leases that are renewed on demand from those that always are.

@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj, time_text
-from sampan.api.rules.durations import DurationError, long_seconds
+from sampan.api.rules.durations import long_seconds
 from sampan.apiserver.server import ApiServer
 from sampan.client.inprocess import Backend
 from sampan.cmd.simulation.lease_readers import LeaseReaders
 from sampan.core.clock import Clock
+from sampan.core.durations import DurationError
 from sampan.core.http.messages import Handler, Limits
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop, VirtualClock
 from sampan.core.virtual_time.outside import Outside

@@ -98,8 +98,8 @@ def _complaint(obj: object) -> str:
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         return "an object without metadata"
-    words = [obj.get("apiVersion"), obj.get("kind"), meta.get("name")]
-    if not all(isinstance(word, str) and word for word in words):
+    identity = [obj.get("apiVersion"), obj.get("kind"), meta.get("name")]
+    if not all(isinstance(word, str) and word for word in identity):
         return "an object without apiVersion, kind or name"
     namespace = meta.get("namespace", "")
     if not isinstance(namespace, str) or path_segment(meta["name"]) or path_segment(namespace):

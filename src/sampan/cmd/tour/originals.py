@@ -24,13 +24,14 @@ ORIGINALS = (
         "Go's net/http serves TLS, HTTP/2 beside HTTP/1.1, with a goroutine for each connection.",
     ),
     Original(
-        "The request", "apiserver/http_edge.py:HttpEdge.reply", f"{_APISERVER}/server/config.go",
+        "The request", "apiserver/edge/http_edge.py:HttpEdge.reply",
+        f"{_APISERVER}/server/config.go",
         "DefaultBuildHandlerChain wraps one handler in the next: authentication, audit, "
         "impersonation, priority and fairness, authorization. Each is a filter around the rest.",
         ("authentication", "priority and fairness"),
     ),
     Original(
-        "The call", "apiserver/chain.py:Chain.perform_authorized",
+        "The call", "apiserver/chain.py:Chain.perform",
         f"{_APISERVER}/endpoints/filters/authorization.go",
         "The authorization filter asks Node and RBAC authorizers in turn; routes that the API "
         "installer made then lead to the handler of the verb.",
@@ -78,7 +79,7 @@ ORIGINALS = (
         "informer keeps the indexer and calls the handlers. Every component has its own.",
     ),
     Original(
-        "The queue", "scheduler/loop.py:Scheduler.pod_changed",
+        "The queue", "scheduler/event_handlers.py:EventHandlers.pod_changed",
         "pkg/scheduler/backend/queue/scheduling_queue.go",
         "PriorityQueue: activeQ, backoffQ and the unschedulable pods; PreEnqueue plugins hold back "
         "pods with scheduling gates; queueing hints say which event is worth another try.",
@@ -129,7 +130,7 @@ ORIGINALS = (
         "StartContainer. CNI plugins are started by the runtime.",
     ),
     Original(
-        "The status", "kubelet/status/status_manager.py:StatusReporter.set",
+        "The status", "kubelet/status/status_manager.py:StatusManager.set",
         "pkg/kubelet/status/status_manager.go",
         "PLEG relists once a second, or takes the runtime's events; generateAPIPodStatus computes, "
         "the status manager patches the status subresource.",

@@ -20,7 +20,7 @@ from sampan.api.rules.account_token import NETWORK_ACCOUNT, VOLUMES_ACCOUNT
 from sampan.client import kubeconfig
 from sampan.client.account_identity import AccountIdentity
 from sampan.client.contract import Client
-from sampan.client.no_api_client import AbsentClient
+from sampan.client.no_api_client import NoApiClient
 from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
@@ -40,7 +40,7 @@ from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import scenario_in
-from sampan.cmd.settings import NodeProcessSettings, UpSettings
+from sampan.cmd.settings import NodeProcessSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
@@ -117,7 +117,7 @@ class NodeProcess:
             addresses=machine.own_addresses(settings.up.node_ips),
         )
         self._node: _Node | None = None
-        self._client: AbsentClient | RestClient | None = None
+        self._client: NoApiClient | RestClient | None = None
         self._provisioner: RestClient | None = None  # for volumes of the default StorageClass
         self._network: RestClient | None = None  # for Services, names and policies
         self._tasks = Tasks("node certificates")
@@ -141,7 +141,7 @@ class NodeProcess:
         if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
             await self._keep_serving(client, tls)
 
-    def _traces(self, client: AbsentClient | RestClient) -> Traces:
+    def _traces(self, client: NoApiClient | RestClient) -> Traces:
         """The API server keeps them; a node without one has nobody to tell."""
         if not isinstance(client, RestClient):
             return NO_TRACES
@@ -216,14 +216,14 @@ class NodeProcess:
     def _take_ranges(self, known: ClusterConfiguration | None) -> None:
         """From now on; where the cluster cannot be asked, as it said last time."""
         up = self._settings.up
-        said: Obj = known.record() if known is not None else {}
-        if said:
-            self._data.remember(**said)
-        said = {**self._data.record(), **said}
+        known_facts: Obj = known.record() if known is not None else {}
+        if known_facts:
+            self._data.remember(**known_facts)
+        known_facts = {**self._data.record(), **known_facts}
         given = {"cluster_cidr": up.ranges.cluster, "service_cidr": up.ranges.service}
-        others = {name: said.get(name) for name, flag in given.items() if not flag}
+        others = {name: known_facts.get(name) for name, flag in given.items() if not flag}
         ranges = chosen_ranges(up.ranges, others)
-        network = self._settings.network or said.get("network") or up.network
+        network = self._settings.network or known_facts.get("network") or up.network
         self._settings = replace(self._settings, up=replace(up, ranges=ranges, network=network))
 
     async def stop(self) -> None:
@@ -239,9 +239,11 @@ class NodeProcess:
             self._node.hurry()
 
     def _chosen_node(self, connection: kubeconfig.Connection | None) -> _Node:
-        words = self._settings.up, self._data, self._identity, self._progress, self._clock
+        setup = nodes.NodeSetup(
+            self._settings.up, self._data, self._identity, self._progress, self._clock
+        )
         if self._settings.up.runtime == "simulated":
-            return SimulatedNode(*words)
+            return SimulatedNode(setup)
         if self._settings.up.node.scenario:
             raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
         missing = (
@@ -249,11 +251,11 @@ class NodeProcess:
         )
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
-        return RealNode(*words, in_cluster=False, provisions=connection is not None)
+        return RealNode(setup, in_cluster=False, provisions=connection is not None)
 
-    def _made_client(self, connection: kubeconfig.Connection | None) -> AbsentClient | RestClient:
+    def _made_client(self, connection: kubeconfig.Connection | None) -> NoApiClient | RestClient:
         if connection is None:
-            return AbsentClient()
+            return NoApiClient()
         context = context_of(connection)
         client = connect(
             connection, clock=self._clock, user_agent="sampan-kubelet", context=context
@@ -346,16 +348,9 @@ def _read(path: str) -> kubeconfig.Connection:
 class SimulatedNode:
     """A node that only pretends, alone in its process."""
 
-    def __init__(
-        self,
-        settings: UpSettings,
-        data: DataDir,
-        identity: NodeIdentity,
-        progress: Progress,
-        clock: Clock,
-    ) -> None:
-        self._settings, self._data, self._identity = settings, data, identity
-        self._progress, self._clock = progress, clock
+    def __init__(self, setup: nodes.NodeSetup) -> None:
+        self._settings, self._data, self._identity = setup.settings, setup.data, setup.identity
+        self._progress, self._clock = setup.progress, setup.clock
         self._tasks = Tasks("node")
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None

@@ -90,7 +90,7 @@ def remove(data: DataDir) -> None:
         if given := data.record().get("cgroup_place"):
             remove_root(data.root, str(given), kill=True)
     if data.kubelet.exists():
-        from sampan.kubelet.volumes.mounts import unmount_below
+        from sampan.core.mounts import unmount_below
 
         # What is mounted there may be a directory of the user's: it must not be emptied.
         unmount_below(str(data.kubelet))

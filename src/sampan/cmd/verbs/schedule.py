@@ -19,7 +19,13 @@ from sampan.cmd.cluster.table import table
 from sampan.cmd.errors import sentence_of
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.why.what_if import Placed, dry_run, fetch_objects, pods_in
+from sampan.scheduler.why.what_if import (
+    Placed,
+    TooManyPods,
+    dry_run,
+    fetch_objects,
+    pods_in,
+)
 
 
 class BadFile(Exception):
@@ -36,7 +42,7 @@ def run(files: list[str], *, dry: bool, cluster: str, namespace: str, kubeconfig
             raise BadFile("there are no pods in the given files")
         there = _flat(objects_in(cluster)) if cluster else asyncio.run(_live(kubeconfig_path))
         found = dry_run(pods, there, random.Random(0))
-    except (BadFile, ApiError, kubeconfig.KubeconfigError, OSError) as error:
+    except (BadFile, TooManyPods, ApiError, kubeconfig.KubeconfigError, OSError) as error:
         print(f"sampan: {sentence_of(error)}", file=sys.stderr)
         return 1
     print("\n".join(answer(found)))

@@ -26,7 +26,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
-    from sampan.cmd.cluster.node.proxy_doors import ProxyDoors
+    from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
 
 TABLE = "sampan-proxy"
 
@@ -49,11 +49,11 @@ class ProxyProcess:
         self._tasks = Tasks("proxy")
         self._client: RestClient | None = None
         self._informers: Informers | None = None
-        self._doors: ProxyDoors | None = None
+        self._doors: ProxyHealthz | None = None
 
     async def start(self) -> None:
         """Returns when every Service that there is can be reached. Raises CannotStart."""
-        from sampan.cmd.cluster.node.proxy_doors import ProxyDoors
+        from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
         from sampan.network.nftables import nft
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
         from sampan.network.services.ruleset import ProxyPlace
@@ -74,7 +74,7 @@ class ProxyProcess:
         proxy = ServiceProxy(
             ProxySettings(place, name, place.families), self._informers, self._clock, metrics
         )
-        self._doors = ProxyDoors(proxy, metrics, self._clock)
+        self._doors = ProxyHealthz(proxy, metrics, self._clock)
         await self._doors.open(settings.healthz_address, settings.metrics_address)
         self._informers.start()
         self._tasks.supervise("service proxy", proxy.run)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sampan.api.rules.conditions import is_true
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
@@ -152,7 +153,7 @@ def _cluster(data: DataDir, warnings: list[str]) -> dict[str, Any]:
     except (KubeconfigError, NoAnswer) as error:
         warnings.append(f"the API does not answer: {error}")
         return {}
-    ready = [node for node in nodes if _is_ready(node)]
+    ready = [node for node in nodes if is_true(node, "Ready")]
     for node in nodes:
         if node not in ready:
             warnings.append(f"node {node['metadata']['name']} is not ready")
@@ -183,13 +184,6 @@ def _pods(api: BlockingClient) -> str:
     return ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items())) or "none"
 
 
-def _is_ready(node: dict[str, Any]) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
-    )
-
-
 def _certificates(data: DataDir, warnings: list[str]) -> str:
     import ssl
 
@@ -197,7 +191,7 @@ def _certificates(data: DataDir, warnings: list[str]) -> str:
     for path in sorted(data.pki.glob("*.crt")):
         try:
             # The standard library reads certificates of files only by this door.
-            text = ssl._ssl._test_decode_cert(str(path))["notAfter"]  # type: ignore[attr-defined]
+            text = ssl._ssl._test_decode_cert(str(path))["notAfter"]  # type: ignore[attr-defined]  # private, and all that Python has
             ends[path.stem] = ssl.cert_time_to_seconds(text)
         except (OSError, ValueError, KeyError):
             warnings.append(f"{path} is no certificate")

@@ -70,18 +70,18 @@ def write_assets(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     source = Path(__file__).parents[3]
     for program in PROGRAMS:
-        words = [sys.executable, "-m", "sampan.cmd.verbs.testserver", program]
+        arguments = [sys.executable, "-m", "sampan.cmd.verbs.testserver", program]
         path = f"{shlex.quote(str(source))}${{PYTHONPATH:+:$PYTHONPATH}}"
-        script = f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.join(words)} "$@"\n'
+        script = f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.join(arguments)} "$@"\n'
         (directory / program).write_text(script)
         (directory / program).chmod(0o755)
 
 
-def kube_apiserver(words: Sequence[str]) -> int:
-    if "--help" in words or "-h" in words:
+def kube_apiserver(arguments: Sequence[str]) -> int:
+    if "--help" in arguments or "-h" in arguments:
         parser_of_verbs("apiserver").parse_args(["apiserver", "--help"])
     given, unknown = parser_of_verbs("apiserver").parse_known_args(
-        ["apiserver", *_translated(words)]
+        ["apiserver", *_translated(arguments)]
     )
     for word in unknown:
         print(f"kube-apiserver: {word} has no effect here", file=sys.stderr, flush=True)
@@ -134,9 +134,9 @@ class TestServer:
             await informers.stop()
 
 
-def _translated(words: Sequence[str]) -> list[str]:
+def _translated(arguments: Sequence[str]) -> list[str]:
     """Objects stay in memory; the files of envtest's directory under the names that we know."""
-    kept, flags = [], _flags(words)
+    kept, flags = [], _flags(arguments)
     for name, value in flags:
         if name in ("--etcd-servers", "--cert-dir"):
             continue
@@ -159,10 +159,10 @@ def _translated(words: Sequence[str]) -> list[str]:
     return [*kept, *(f"{name}={value}" for name, value in defaults.items() if name not in given)]
 
 
-def _flags(words: Sequence[str]) -> list[tuple[str, str]]:
+def _flags(arguments: Sequence[str]) -> list[tuple[str, str]]:
     """`--name=value` and `--name value`; a flag without a value is true."""
     found: list[tuple[str, str]] = []
-    rest = list(words)
+    rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if not equals and rest and not rest[0].startswith("-"):
@@ -171,12 +171,12 @@ def _flags(words: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def etcd(words: Sequence[str]) -> int:
+def etcd(arguments: Sequence[str]) -> int:
     """Nobody keeps anything in it: it says that it is well, as long as it lives."""
-    if "--help" in words or "-h" in words:
+    if "--help" in arguments or "-h" in arguments:
         print(ETCD_HELP)
         return 0
-    url = urlsplit(dict(_flags(words)).get("--listen-client-urls", "http://127.0.0.1:2379"))
+    url = urlsplit(dict(_flags(arguments)).get("--listen-client-urls", "http://127.0.0.1:2379"))
     server = ThreadingHTTPServer((url.hostname or "127.0.0.1", url.port or 2379), _Health)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     server.serve_forever()
@@ -196,16 +196,16 @@ class _Health(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
-def main(words: Sequence[str]) -> int:
-    match words[0]:
+def main(arguments: Sequence[str]) -> int:
+    match arguments[0]:
         case "kube-apiserver":
-            return kube_apiserver(words[1:])
+            return kube_apiserver(arguments[1:])
         case "etcd":
-            return etcd(words[1:])
+            return etcd(arguments[1:])
         case _:
             from sampan.cli.main import main as client
 
-            return client([*words[1:]], program="kubectl", more_verbs=())
+            return client([*arguments[1:]], program="kubectl", more_verbs=())
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from sampan.cmd.diagnosis.connection_diagnosis import (
 )
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN
+from sampan.core.digits import is_digits
 from sampan.network.policies.compiled import compile_policy
 from sampan.network.policies.elements_of_pod import PodView
 from sampan.network.policies.judgement import Connection
@@ -119,12 +120,12 @@ async def _node_of(client: Client, pod: Obj) -> Obj | None:
 def parsed_target(target: str) -> tuple[str, str, int, str]:
     """(pod, service or address; [namespace/]name or address; port; protocol)"""
     kind = "service" if target.startswith(("service/", "svc/")) else "pod"
-    words = target.removeprefix("pod/").removeprefix("service/").removeprefix("svc/")
-    place, _, rest = words.rpartition(":")
+    text = target.removeprefix("pod/").removeprefix("service/").removeprefix("svc/")
+    place, _, rest = text.rpartition(":")
     number, _, protocol = rest.partition("/")
     if kind == "pod" and _is_address(place.strip("[]")):
         kind, place = "address", place.strip("[]")
-    if not place or not number.isdigit():
+    if not place or not is_digits(number):
         raise CannotStart(
             f"{target!r} is no target: write --to [service/][NAMESPACE/]NAME:PORT[/UDP], or "
             "ADDRESS:PORT"

@@ -19,9 +19,9 @@ from sampan.cmd.diagnosis.pod_diagnosis import Finding
 def about(what: str, namespace: str, kubeconfig_path: str) -> tuple[str, list[Finding]]:
     """A sentence on its state, and what was found; raises what the client's verbs raise."""
     session = Session("sampan", "sampan why", Io())
-    words = [f"--namespace={namespace}"]
-    words += [f"--kubeconfig={kubeconfig_path}"] if kubeconfig_path else []
-    session.values = parse(GLOBAL_FLAGS, words)
+    arguments = [f"--namespace={namespace}"]
+    arguments += [f"--kubeconfig={kubeconfig_path}"] if kubeconfig_path else []
+    session.values = parse(GLOBAL_FLAGS, arguments)
     try:
         [target] = selection.targets(session, [what])
         obj = session.api.json("GET", target.resource.path(namespace, target.name))

@@ -1,7 +1,13 @@
 """Certificate requests are forgotten when nobody waits for them any more.
 
-Job: delete those that are settled for an hour, or waited for in vain for a day. As upstream.
+Job: delete those that are settled for an hour, waited for in vain for a day, or whose certificate
+    has expired. As upstream.
 """
+
+import base64
+import math
+
+from cryptography import x509
 
 from sampan.api.objects import Obj, meta_of, seconds_of
 from sampan.api.rules.conditions import condition_of
@@ -26,21 +32,43 @@ def csr_cleaner_controller() -> Controller:
 
 def plan(csr: Obj, now: float) -> Plan:
     left = _ends(csr) - now
+    if left == math.inf:
+        return NOTHING
     if left > 0:
         return Plan(again_seconds=left)
     return Plan([deletion(requests.REQUESTS, csr)])
 
 
 def _ends(csr: Obj) -> float:
-    for kind in ("Denied", "Failed", "Approved"):
+    ends: list[float] = []
+    for kind in ("Denied", "Failed"):
         found = condition_of(csr, kind)
         if found is not None:
-            return _time(found.get("lastUpdateTime"), csr) + SETTLED_SECONDS
-    return _time(None, csr) + PENDING_SECONDS
+            ends.append(_updated_at(found) + SETTLED_SECONDS)
+    approved, expires = condition_of(csr, "Approved"), _certificate_ends(csr)
+    if approved is not None:
+        # One whose signer takes its time is waited for as if it were pending.
+        issued = bool(requests.certificate_of(csr))
+        ends.append(_updated_at(approved) + (SETTLED_SECONDS if issued else PENDING_SECONDS))
+        ends += [expires] if expires is not None else []
+    if not (csr.get("status") or {}).get("conditions"):
+        ends.append(seconds_of(meta_of(csr)["creationTimestamp"]) + PENDING_SECONDS)
+    return min(ends, default=math.inf)
 
 
-def _time(text: str | None, csr: Obj) -> float:
-    return seconds_of(text or meta_of(csr)["creationTimestamp"])
+def _updated_at(condition: Obj) -> float:
+    text = condition.get("lastUpdateTime")
+    return seconds_of(text) if text else math.inf
+
+
+def _certificate_ends(csr: Obj) -> float | None:
+    """When the certificate is of no use any more; None where there is none that can be read."""
+    text = requests.certificate_of(csr)
+    try:
+        found = x509.load_pem_x509_certificate(base64.b64decode(text)) if text else None
+    except ValueError:
+        return None
+    return None if found is None else found.not_valid_after_utc.timestamp()
 
 
 async def _plan_key(view: View, key: str) -> Plan:

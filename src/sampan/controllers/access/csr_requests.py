@@ -6,6 +6,7 @@ Invariant: an answer of None means that upstream's rules for that signer hold.
 
 from base64 import b64decode
 from binascii import Error as NotBase64
+from collections.abc import Sequence
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
@@ -20,6 +21,7 @@ CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 KUBELET_SERVING = "kubernetes.io/kubelet-serving"
 LEGACY = "kubernetes.io/legacy-unknown"
+MASTERS = "system:masters"
 SIGNERS = (CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY)
 _NODE_CLIENT = frozenset({"key encipherment", "digital signature", "client auth"})
 _NODE_SERVING = frozenset({"key encipherment", "digital signature", "server auth"})
@@ -58,6 +60,15 @@ def alternatives_of(request: x509.CertificateSigningRequest) -> x509.SubjectAlte
     return found.value
 
 
+# In the order in which they are looked for.
+_EVERY_NAME: tuple[tuple[type[x509.GeneralName], str], ...] = (
+    (x509.DNSName, "DNS"),
+    (x509.RFC822Name, "Email"),
+    (x509.IPAddress, "IP"),
+    (x509.UniformResourceIdentifier, "URI"),
+)
+
+
 def refusal(
     signer: str, request: x509.CertificateSigningRequest, usages: frozenset[str]
 ) -> str | None:
@@ -66,47 +77,72 @@ def refusal(
         return "the subject has more than one common name"  # who would it be?
     name, organizations = subject_of(request)
     alternatives = alternatives_of(request)
+    names = list(alternatives) if alternatives is not None else []
+    if MASTERS in organizations:
+        # Whatever signer it is: the API trusts all that its authority signs.
+        return f"use of {signer} signer with {MASTERS} group is not allowed"
     match signer:
         case "kubernetes.io/legacy-unknown":
             return None
         case "kubernetes.io/kube-apiserver-client":
-            if "client auth" not in usages or not usages <= _NODE_CLIENT:
-                return "usages did not match"
-            return None
+            return _client_usages(usages)
         case "kubernetes.io/kube-apiserver-client-kubelet":
-            return _of_node(name, organizations) or (
-                "DNS, IP, email and URI names are not allowed"
-                if alternatives is not None and len(list(alternatives))
-                else _usages(usages, _NODE_CLIENT)
+            return (
+                _organization(organizations)
+                or _unwanted_name(names, _EVERY_NAME)
+                or _node_name(name)
+                or _usages(usages, _NODE_CLIENT)
             )
         case "kubernetes.io/kubelet-serving":
             return (
-                _of_node(name, organizations)
-                or _serving_names(alternatives)
+                _organization(organizations)
+                or _serving_names(names)
                 or _usages(usages, _NODE_SERVING)
+                or _node_name(name)
             )
     return f"unrecognized signer {signer}"
 
 
-def _of_node(name: str, organizations: list[str]) -> str | None:
-    if organizations != ["system:nodes"]:
-        return "organization in CSR is not 'system:nodes'"
-    if not name.startswith("system:node:"):
-        return "common name does not have the prefix 'system:node:'"
+def _organization(organizations: list[str]) -> str | None:
+    if organizations == ["system:nodes"]:
+        return None
+    return "subject organization is not system:nodes"
+
+
+def _node_name(name: str) -> str | None:
+    if name.startswith("system:node:"):
+        return None
+    return "subject common name does not begin with system:node:"
+
+
+def _serving_names(names: Sequence[x509.GeneralName]) -> str | None:
+    if not any(isinstance(name, x509.DNSName | x509.IPAddress) for name in names):
+        return "DNS or IP subjectAltName is required"
+    return _unwanted_name(names, _EVERY_NAME[1::2])
+
+
+def _unwanted_name(
+    names: Sequence[x509.GeneralName], kinds: Sequence[tuple[type[x509.GeneralName], str]]
+) -> str | None:
+    for kind, word in kinds:
+        if any(isinstance(name, kind) for name in names):
+            return f"{word} subjectAltNames are not allowed"
     return None
 
 
-def _serving_names(alternatives: x509.SubjectAlternativeName | None) -> str | None:
-    names = list(alternatives) if alternatives is not None else []
-    if any(not isinstance(name, x509.DNSName | x509.IPAddress) for name in names):
-        return "email and URI names are not allowed"
-    return None if names else "at least one DNS or IP name is required"
+def _client_usages(usages: frozenset[str]) -> str | None:
+    others = sorted(usages - _NODE_CLIENT)
+    if others:
+        return f"invalid usage for client certificate: {others[0]}"
+    if "client auth" not in usages:
+        return "missing required usage for client certificate: client auth"
+    return None
 
 
 def _usages(usages: frozenset[str], wanted: frozenset[str]) -> str | None:
     if usages in (wanted, wanted - {"key encipherment"}):
         return None
-    return "usages did not match"
+    return f"usages did not match [{' '.join(sorted(wanted))}]"
 
 
 def certificate_of(csr: Obj) -> str:

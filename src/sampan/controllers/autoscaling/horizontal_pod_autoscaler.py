@@ -5,20 +5,13 @@ Job: every 15 s read the target's scale and its pods' metrics, decide, write the
 Invariant: without a valid metric the size stays; with some of them invalid it never shrinks.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, key_of, labels_of, meta_of, name_of, namespace_of, time_text
-from sampan.api.quantity import from_milli, value_of
-from sampan.api.resources import (
-    CUSTOM_RESOURCE_DEFINITIONS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    POD_METRICS,
-    PODS,
-    Resource,
-    by_kind,
-)
+from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, time_text
+from sampan.api.quantity import value_of
+from sampan.api.resources import HORIZONTAL_POD_AUTOSCALERS, PODS, Resource
 from sampan.api.rules.conditions import with_condition
 from sampan.api.rules.selectors import SelectorError, parse_label_selector
 from sampan.client.events import reference as reference_to
@@ -32,25 +25,20 @@ from sampan.controllers.actions import (
     Record,
     status_patch,
 )
-from sampan.controllers.autoscaling.replica_calculator import (
-    CannotCompute,
-    Sample,
-    Tolerances,
-    Usage,
-    Wanted,
-    for_average,
-    for_utilization,
-    samples_of,
-)
+from sampan.controllers.autoscaling.metric_readings import Reading, readings_of
+from sampan.controllers.autoscaling.metric_replicas import MetricFailed, Target, proposal
+from sampan.controllers.autoscaling.replica_calculator import Tolerances
 from sampan.controllers.autoscaling.scaling_behavior import (
     Bounds,
     Memory,
     Moment,
     apply_behavior,
     longest_window,
+    with_first_recommendation,
     with_recommendation,
 )
 from sampan.controllers.controller import Caches, Controller, View
+from sampan.controllers.scale_targets import NoScale, scaled_resource
 from sampan.core.fast_dataclass import dataclass
 
 SYNC_SECONDS = 15.0
@@ -78,7 +66,7 @@ class Situation:
     target: Resource
     scale: Obj
     pods: Sequence[Obj]  # those that the scale selects
-    metrics: Sequence[Obj] | ApiError  # PodMetrics, or why there are none
+    readings: Sequence[Reading]  # of spec.metrics, in their order
     memory: Memory = _NOTHING_YET
     rivals: Sequence[str] = ()  # keys of other autoscalers of the same pods
 
@@ -88,7 +76,6 @@ class Failure:
     reason: str
     event: str  # what is told
     condition: str  # what the condition ScalingActive says
-    source: str = ""  # "failed to get cpu resource metric value: …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +84,9 @@ class Computed:
 
     replicas: int | None
     name: str
-    statuses: tuple[Obj, ...]
-    failure: Failure | None  # of the first metric that failed
+    statuses: tuple[Obj, ...] | None  # None: no metric was looked at
+    failures: tuple[Failure, ...] = ()
+    told: str = ""  # of all that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +94,10 @@ class Decision:
     replicas: int
     why: str
     conditions: tuple[Obj, ...]
-    statuses: tuple[Obj, ...] = ()
+    statuses: tuple[Obj, ...] | None = None
     events: tuple[Record, ...] = ()
     memory: Memory = _NOTHING_YET
+    failed: bool = False  # what was desired before stays
 
 
 def horizontal_pod_autoscaler_controller() -> Controller:
@@ -135,8 +124,7 @@ def horizontal_pod_autoscaler_controller() -> Controller:
         aliases=("horizontalpodautoscaling",),
         wakes={HORIZONTAL_POD_AUTOSCALERS: _spec_changed},
         planned=planned,
-        indices={PODS: {LABELS: by_labels}, CUSTOM_RESOURCE_DEFINITIONS: {}},
-        optional={CUSTOM_RESOURCE_DEFINITIONS},
+        indices={PODS: {LABELS: by_labels}},
     )
 
 
@@ -159,7 +147,8 @@ def rivals_of(key: str, pods: Sequence[Obj], selectors: Mapping[str, str]) -> li
 def plan_autoscaler(situation: Situation, now: float) -> tuple[Plan, Memory]:
     autoscaler, scale = situation.autoscaler, situation.scale
     current = int((scale.get("spec") or {}).get("replicas") or 0)
-    decision = decide(situation, current, now)
+    memory = with_first_recommendation(situation.memory, current, now)
+    decision = decide(replace(situation, memory=memory), current, now)
     memory = decision.memory
     if decision.replicas == current:
         status = _status(autoscaler, decision, current, now, rescaled=False)
@@ -209,14 +198,14 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
     computed = compute(situation, current, now)
     events = _complaints(situation.autoscaler, computed)
     if computed.replicas is None:
-        failure = computed.failure or _UNMEASURED
-        broken = _condition("ScalingActive", "False", failure.reason, failure.condition)
+        first = computed.failures[0] if computed.failures else _UNMEASURED
+        broken = _condition("ScalingActive", "False", first.reason, first.condition)
         return Decision(
-            current, "", (able, broken), computed.statuses, events, memory=situation.memory
+            current, "", (able, broken), computed.statuses, events, situation.memory, failed=True
         )
     behavior = spec.get("behavior")
     wanted = computed.replicas
-    memory = with_recommendation(situation.memory, wanted, current, longest_window(behavior), now)
+    memory = with_recommendation(situation.memory, wanted, longest_window(behavior), now)
     pace = apply_behavior(behavior, memory, wanted, current, Bounds(least, most), now)
     words = f"the HPA was able to successfully calculate a replica count from {computed.name}"
     limited = "False" if pace.limited == "DesiredWithinRange" else "True"
@@ -231,114 +220,54 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
 
 
 def compute(situation: Situation, current: int, now: float) -> Computed:
-    metrics = situation.autoscaler["spec"].get("metrics") or []
     selector = (situation.scale.get("status") or {}).get("selector")
     if not selector:
-        why = "the HPA target's scale is missing a selector"
-        required = Failure("InvalidSelector", "selector is required", why)
-        return Computed(None, "", (), required)
+        why = "selector is required"
+        missing = "the HPA target's scale is missing a selector"
+        return Computed(None, "", None, (Failure("InvalidSelector", why, missing),), why)
     if situation.rivals:
-        return Computed(None, "", (), _ambiguous(situation, selector))
-    best, name = None, ""
+        keys = " ".join(sorted((key_of(situation.autoscaler), *situation.rivals)))
+        why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
+        return Computed(None, "", None, (Failure("AmbiguousSelector", why, why),), why)
+    return _proposed(situation, current, now)
+
+
+def _proposed(situation: Situation, current: int, now: float) -> Computed:
+    metrics = situation.autoscaler["spec"].get("metrics") or []
+    target = Target(
+        namespace_of(situation.autoscaler),
+        current,
+        int((situation.scale.get("status") or {}).get("replicas") or 0),
+        situation.pods,
+        _tolerances(situation.autoscaler),
+        now,
+    )
+    best, name, first_told = 0, "", ""
     statuses: list[Obj] = []
     failures: list[Failure] = []
-    for metric in metrics:
+    for metric, reading in zip(metrics, situation.readings, strict=True):
         try:
-            wanted, called, status = _for_metric(metric, situation, current, now)
-        except CannotCompute as error:
-            failures.append(_failure(metric, str(error)))
+            found = proposal(metric, reading, target)
+        except MetricFailed as error:
+            first_told = first_told or str(error)
+            why = f"the HPA was unable to compute the replica count: {error.why}"
+            failures.append(Failure(error.reason, error.why, why))
+            statuses.append({"type": ""})  # as upstream: a place that nothing was written into
             continue
-        statuses.append(status)
-        if best is None or wanted.replicas > best:
-            best, name = wanted.replicas, called
-    if failures and (best is None or best < current):
-        best = None
-    return Computed(best, name, tuple(statuses), failures[0] if failures else None)
+        statuses.append(found.status)
+        if best == 0 or found.replicas > best:
+            best, name = found.replicas, found.name
+    told = f"invalid metrics ({len(failures)} invalid out of {len(metrics)}), first error is: "
+    told = f"{told}{first_told}" if failures else ""
+    invalid = len(failures) >= len(metrics) or (bool(failures) and best < current)
+    return Computed(None if invalid else best, name, tuple(statuses), tuple(failures), told)
 
 
-_UNABLE = "the HPA was unable to compute the replica count: "
 _UNMEASURED = Failure(
-    "InvalidMetricSourceType", "there is no metric", f"{_UNABLE}there is no metric"
+    "InvalidMetricSourceType",
+    "there is no metric",
+    "the HPA was unable to compute the replica count: there is no metric",
 )
-_FAILURES = {
-    "Resource": "FailedGetResourceMetric",
-    "ContainerResource": "FailedGetContainerResourceMetric",
-    "Pods": "FailedGetPodsMetric",
-    "Object": "FailedGetObjectMetric",
-    "External": "FailedGetExternalMetric",
-}
-
-
-def _failure(metric: Obj, why: str) -> Failure:
-    """In upstream's three wordings of the same thing."""
-    kind = metric.get("type", "")
-    reason = _FAILURES.get(kind, "InvalidMetricSourceType")
-    source = {
-        "Resource": f"{(metric.get('resource') or {}).get('name')} resource",
-        "ContainerResource": f"{(metric.get('containerResource') or {}).get('name')} container",
-    }.get(kind, kind.lower())
-    return Failure(reason, why, f"{_UNABLE}{why}", f"failed to get {source} metric value: {why}")
-
-
-def _ambiguous(situation: Situation, selector: str) -> Failure:
-    keys = " ".join(sorted((key_of(situation.autoscaler), *situation.rivals)))
-    why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
-    return Failure("AmbiguousSelector", why, why, why)
-
-
-def _for_metric(
-    metric: Obj, situation: Situation, current: int, now: float
-) -> tuple[Wanted, str, Obj]:
-    kind = metric.get("type", "")
-    if kind not in ("Resource", "ContainerResource"):
-        raise CannotCompute(
-            f"metrics of type {kind} come from an adapter of custom metrics, and none is served"
-        )
-    field = "resource" if kind == "Resource" else "containerResource"
-    source = metric[field]
-    resource, container = source["name"], source.get("container") or ""
-    percent = (source.get("target") or {}).get("averageUtilization")
-    called = f"{resource} {'container ' if container else ''}resource"
-    try:
-        wanted = _for_resource(source, situation, current, now)
-    except CannotCompute as error:
-        what = "usage" if percent is None else "utilization"
-        raise CannotCompute(f"failed to get {resource} {what}: {error}") from error
-    current_value: Obj = {}
-    if percent is not None:
-        called += " utilization (percentage of request)"
-        current_value["averageUtilization"] = wanted.utilization
-    current_value["averageValue"] = str(from_milli(wanted.average_milli))
-    status: Obj = {"name": resource, "current": current_value}
-    if container:
-        status["container"] = container
-    return wanted, called, {"type": kind, field: status}
-
-
-def _for_resource(source: Obj, situation: Situation, current: int, now: float) -> Wanted:
-    resource, container = source["name"], source.get("container") or ""
-    target = source.get("target") or {}
-    samples = _samples(situation, resource, container)
-    usage = Usage(resource, container, situation.pods, samples)
-    tolerances = _tolerances(situation.autoscaler)
-    percent = target.get("averageUtilization")
-    if percent is not None:
-        return for_utilization(current, int(percent), usage, tolerances, now)
-    goal = value_of(target.get("averageValue") or 0).milli()
-    if goal <= 0:
-        raise CannotCompute("invalid resource metric source: no target is set")
-    return for_average(current, goal, usage, tolerances, now)
-
-
-def _samples(situation: Situation, resource: str, container: str) -> Mapping[str, Sample]:
-    why = f"unable to get metrics for resource {resource}: "
-    if isinstance(situation.metrics, ApiError):
-        fetch = "unable to fetch metrics from resource metrics API"
-        raise CannotCompute(f"{why}{fetch}: {situation.metrics.message}")
-    samples = samples_of(situation.metrics, resource, container)
-    if not samples:
-        raise CannotCompute(f"{why}no metrics returned from resource metrics API")
-    return samples
 
 
 def _tolerances(autoscaler: Obj) -> Tolerances:
@@ -356,19 +285,17 @@ def _tolerances(autoscaler: Obj) -> Tolerances:
 
 
 def _complaints(autoscaler: Obj, computed: Computed) -> tuple[Record, ...]:
-    if computed.failure is None:
-        return ()
-    about, failure = reference_to(autoscaler), computed.failure
-    reason = "SelectorRequired" if failure.reason == "InvalidSelector" else failure.reason
-    first = Record(about, "Warning", reason, failure.event)
-    if computed.replicas is not None or not failure.source:
-        return (first,)
-    total = len(autoscaler["spec"].get("metrics") or ())
-    bad = total - len(computed.statuses)
-    words = f"invalid metrics ({bad} invalid out of {total}), first error is: {failure.source}"
-    if failure.source == failure.event:  # not of one metric: of all
-        words = failure.event
-    return (first, Record(about, "Warning", "FailedComputeMetricsReplicas", words))
+    about = reference_to(autoscaler)
+    events = [
+        Record(about, "Warning", _EVENTS.get(failure.reason, failure.reason), failure.event)
+        for failure in computed.failures
+    ]
+    if computed.replicas is None and computed.told:
+        events.append(Record(about, "Warning", "FailedComputeMetricsReplicas", computed.told))
+    return tuple(events)
+
+
+_EVENTS = {"InvalidSelector": "SelectorRequired"}
 
 
 def _after_rescale(
@@ -379,7 +306,7 @@ def _after_rescale(
     if error is not None:
         words = f"the HPA controller was unable to update the target scale: {error.message}"
         failed = _condition("AbleToScale", "False", "FailedUpdateScale", words)
-        told = replace(decision, conditions=(*decision.conditions, failed), replicas=current)
+        told = replace(decision, conditions=(*decision.conditions, failed), failed=True)
         status = _status(autoscaler, told, current, now, rescaled=False)
         said = f"New size: {decision.replicas}; reason: {decision.why}; error: {error.message}"
         event = Record(about, "Warning", "FailedRescale", said)
@@ -400,17 +327,12 @@ def _status(
     conditions = before.get("conditions") or []
     for condition in decision.conditions:
         conditions = with_condition(conditions, condition, now)
-    status = {
-        **before,
-        "observedGeneration": meta_of(autoscaler).get("generation", 0),
-        "currentReplicas": current,
-        "desiredReplicas": decision.replicas,
-        "conditions": conditions,
-    }
-    if decision.statuses:
+    desired = int(before.get("desiredReplicas") or 0) if decision.failed else decision.replicas
+    status = {"currentReplicas": current, "desiredReplicas": desired, "conditions": conditions}
+    if decision.statuses is not None:
         status["currentMetrics"] = list(decision.statuses)
-    if rescaled:
-        status["lastScaleTime"] = time_text(now)
+    if rescaled or before.get("lastScaleTime"):
+        status["lastScaleTime"] = time_text(now) if rescaled else before["lastScaleTime"]
     return status
 
 
@@ -429,65 +351,28 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Obj:
 async def _situation(view: View, autoscaler: Obj, memory: Memory) -> Situation | Plan:
     reference = autoscaler["spec"]["scaleTargetRef"]
     namespace = namespace_of(autoscaler)
-    target = _resource(view.cache, reference.get("apiVersion", ""), reference["kind"])
-    if target is None:
-        kind, version = reference["kind"], reference.get("apiVersion") or "v1"
-        return _no_scale(autoscaler, f'no matches for kind "{kind}" in version "{version}"', view)
     try:
+        target = await scaled_resource(view, reference.get("apiVersion", ""), reference["kind"])
         scale = await view.client.get(target, namespace, reference["name"], subresource="scale")
+        text = (scale.get("status") or {}).get("selector") or ""
+        pods = selected(view.cache(PODS), LABELS, namespace, parse_label_selector(text))
     except ApiError as error:
         return _no_scale(autoscaler, error.message, view)
-    text = (scale.get("status") or {}).get("selector") or ""
-    try:
-        selector = parse_label_selector(text)
-    except SelectorError as error:
+    except (NoScale, SelectorError) as error:
         return _no_scale(autoscaler, str(error), view)
-    pods = selected(view.cache(PODS), LABELS, namespace, selector)
-    metrics = await _or_error(lambda: _metrics(view, namespace, text))
-    return Situation(autoscaler, target, scale, pods, metrics, memory)
-
-
-async def _metrics(view: View, namespace: str, selector: str) -> Sequence[Obj]:
-    return (await view.client.list(POD_METRICS, namespace, label_selector=selector)).items
-
-
-async def _or_error(
-    read: Callable[[], Awaitable[Sequence[Obj]]],
-) -> Sequence[Obj] | ApiError:
-    try:
-        return await read()
-    except ApiError as error:
-        return error
+    readings = await readings_of(view, autoscaler, text)
+    return Situation(autoscaler, target, scale, pods, readings, memory)
 
 
 def _no_scale(autoscaler: Obj, why: str, view: View) -> Plan:
+    """Nothing else is said: what was known before may still be so."""
     words = f"the HPA controller was unable to get the target's current scale: {why}"
     lost = _condition("AbleToScale", "False", "FailedGetScale", words)
     before = autoscaler.get("status") or {}
-    current = int(before.get("currentReplicas") or 0)
-    status = _status(autoscaler, Decision(current, "", (lost,)), current, view.now, rescaled=False)
+    conditions = with_condition(before.get("conditions") or [], lost, view.now)
+    status = {"currentReplicas": 0, "desiredReplicas": 0, **before, "conditions": conditions}
     event = Record(reference_to(autoscaler), "Warning", "FailedGetScale", why)
     return Plan([event, *_status_patch(autoscaler, status)], None, SYNC_SECONDS)
-
-
-def _resource(caches: Caches, api_version: str, kind: str) -> Resource | None:
-    found = by_kind(api_version or "v1", kind)
-    if found is not None:
-        return (
-            found
-            if any(subresource.name == "scale" for subresource in found.subresources)
-            else None
-        )
-    group, _, version = api_version.rpartition("/")
-    for definition in caches(CUSTOM_RESOURCE_DEFINITIONS).all():
-        spec = definition["spec"]
-        if spec["group"] == group and spec["names"]["kind"] == kind:
-            served = any(
-                item["name"] == version and (item.get("subresources") or {}).get("scale")
-                for item in spec["versions"]
-            )
-            return Resource(group, version, kind, spec["names"]["plural"]) if served else None
-    return None
 
 
 def _spec_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sampan.api.objects import Obj, is_deleted, name_of, seconds_of
 from sampan.api.quantity import value_of
+from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_facts
-from sampan.api.rules.durations import DurationError, parse_seconds
+from sampan.api.rules.durations import parse_seconds
+from sampan.core.durations import DurationError
 from sampan.core.fast_dataclass import dataclass
 
 INITIALIZATION_SECONDS = 300.0  # a starting pod's CPU says little
 READINESS_DELAY_SECONDS = 30.0
 TOLERANCE = 0.1
+MOST_REPLICAS, MOST_MILLI = 2**31 - 1, 2**63 - 1
 
 
 class CannotCompute(Exception):
@@ -138,13 +141,56 @@ def for_average(
     return Wanted(replicas, None, sum(used.values()) // len(used))
 
 
+def for_ratio(current: int, ratio: float, pods: Sequence[Obj], tolerances: Tolerances) -> int:
+    """Of a value that all pods have together, and its target."""
+    if current == 0:
+        return _bounded(ratio)
+    if tolerances.hold(ratio):
+        return current
+    if not pods:
+        why = "no pods returned by selector while calculating replica count"
+        raise CannotCompute(f"unable to calculate ready pods: {why}")
+    return _bounded(ratio * sum(_is_running_and_ready(pod) for pod in pods))
+
+
+def for_share(reported: int, usage_milli: int, target_milli: int, tolerances: Tolerances) -> Wanted:
+    """Of a value of which each pod has its part. `reported`: the replicas of the scale's status."""
+    ratio = usage_milli / (target_milli * reported) if reported else math.inf
+    replicas = reported if tolerances.hold(ratio) else _bounded(usage_milli / target_milli)
+    share = math.ceil(usage_milli / reported) if reported else MOST_MILLI
+    return Wanted(replicas, None, min(share, MOST_MILLI))
+
+
+def _bounded(replicas: float) -> int:
+    return MOST_REPLICAS if replicas > MOST_REPLICAS else math.ceil(replicas)
+
+
+def _is_running_and_ready(pod: Obj) -> bool:
+    return pod_facts.phase(pod) == "Running" and pod_facts.is_ready(pod)
+
+
 def requests_milli(pod: Obj, resource: str, container: str) -> int:
-    """In thousandths. Every container must say what it asks for."""
+    """In thousandths: of the pod as a whole where it says so, else every container must."""
+    whole = ((pod.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    if not container and any(map(pod_resources.can_be_asked_for_as_a_whole, whole)):
+        asked = pod_resources.requests(pod).get(resource)
+        if asked is None:
+            raise CannotCompute(f"missing pod-level request for {resource} in Pod {name_of(pod)}")
+        return asked.milli()
+    return _of_containers(pod, resource, container)
+
+
+def _of_containers(pod: Obj, resource: str, container: str) -> int:
     sidecars = [item for item in pod_facts.init_containers(pod) if pod_facts.is_sidecar(item)]
+    listed = [
+        item
+        for item in (*pod_facts.containers(pod), *sidecars)
+        if not container or item.get("name") == container
+    ]
+    if container and not listed:
+        raise CannotCompute(f"container {container} not found in Pod {name_of(pod)}")
     total = 0
-    for item in (*pod_facts.containers(pod), *sidecars):
-        if container and item.get("name") != container:
-            continue
+    for item in listed:
         written = ((item.get("resources") or {}).get("requests") or {}).get(resource)
         if written is None:
             raise CannotCompute(
@@ -156,8 +202,6 @@ def requests_milli(pod: Obj, resource: str, container: str) -> int:
 
 
 def _measure(usage: Usage, now: float) -> tuple[Grouped, dict[str, int]]:
-    if not usage.samples:
-        raise CannotCompute("no metrics returned from resource metrics API")
     if not usage.pods:
         raise CannotCompute("no pods returned by selector while calculating replica count")
     groups = group_pods(usage.pods, usage.samples, usage.resource, now)

@@ -7,6 +7,7 @@ As upstream's horizontal.go.
 """
 
 import math
+from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
@@ -36,12 +37,14 @@ class Paced:
     limited: str  # reason of ScalingLimited; DesiredWithinRange: it is not
 
 
-def with_recommendation(
-    memory: Memory, wanted: int, current: int, longest: float, now: float
-) -> Memory:
+def with_first_recommendation(memory: Memory, current: int, now: float) -> Memory:
+    """What an autoscaler finds is its first recommendation."""
+    return memory if memory.recommended else replace(memory, recommended=(Moment(now, current),))
+
+
+def with_recommendation(memory: Memory, wanted: int, longest: float, now: float) -> Memory:
     """With the new recommendation, without what nobody asks for any more."""
-    before = memory.recommended or (Moment(now, current),)
-    kept = tuple(item for item in before if item.at > now - longest)
+    kept = tuple(item for item in memory.recommended if item.at >= now - longest)
     return Memory(
         (*kept, Moment(now, wanted)),
         tuple(item for item in memory.added if item.at > now - _LONGEST_PERIOD),
@@ -65,8 +68,10 @@ def apply_behavior(
     behavior: Obj | None, memory: Memory, wanted: int, current: int, bounds: Bounds, now: float
 ) -> Paced:
     """`memory` has the recommendation that led to `wanted` already."""
+    if behavior is None:
+        return _without_behavior(memory, wanted, current, bounds, now)
     steady, why = _stabilize(behavior, memory, wanted, current, now)
-    up, down = (behavior or {}).get("scaleUp"), (behavior or {}).get("scaleDown")
+    up, down = behavior.get("scaleUp"), behavior.get("scaleDown")
     least, most = bounds.least, bounds.most
     if steady > current:
         fastest = max(
@@ -85,6 +90,24 @@ def apply_behavior(
         if result > steady:
             reason = "TooFewReplicas"
     return Paced(result, why, "DesiredWithinRange" if result == steady else reason)
+
+
+def _without_behavior(
+    memory: Memory, wanted: int, current: int, bounds: Bounds, now: float
+) -> Paced:
+    """As normalizeDesiredReplicas: the highest recent recommendation, also when growing."""
+    recent = [item.amount for item in memory.recommended if item.at >= now - DOWN_WINDOW_SECONDS]
+    steady = max(wanted, *recent) if recent else wanted
+    why = "ReadyForNewScale" if steady == wanted else "ScaleDownStabilized"
+    fastest = max(2 * current, 4)
+    most, reason = bounds.most, "TooManyReplicas"
+    if bounds.most > fastest:
+        most, reason = fastest, "ScaleUpLimit"
+    if steady < bounds.least:
+        return Paced(bounds.least, why, "TooFewReplicas")
+    if steady > most:
+        return Paced(most, why, reason)
+    return Paced(steady, why, "DesiredWithinRange")
 
 
 def _stabilize(

@@ -7,12 +7,12 @@ Invariant: an object that needs a look is named by the change that made it so; a
 Owner: one garbage collector.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, uid_of
 from sampan.api.resources import Resource, by_kind
 from sampan.controllers.cluster.custom_kinds import KindOf
+from sampan.core.bounded import Recent
 from sampan.core.fast_dataclass import dataclass
 
 FOREGROUND = "foregroundDeletion"
@@ -64,7 +64,7 @@ class ObjectGraph:
         self._items: dict[str, Item] = {}  # by uid
         self._dependents: dict[str, dict[str, Item]] = {}  # owner's uid → uid → item
         self._waiting: set[str] = set()  # uids of those deleted in the foreground
-        self._absent: OrderedDict[Item, None] = OrderedDict()
+        self._absent: Recent[Item, None] = Recent(ABSENT_REMEMBERED)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -81,8 +81,6 @@ class ObjectGraph:
     def found_absent(self, item: Item) -> None:
         """The server said so. A uid never comes back, so this stays true."""
         self._absent[item] = None
-        if len(self._absent) > ABSENT_REMEMBERED:
-            self._absent.popitem(last=False)
 
     def changed(self, resource: Resource, old: Obj | None, new: Obj | None) -> list[Item]:
         if new is None:

@@ -24,6 +24,7 @@ from sampan.api.resources import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     RESOURCES,
     SECRETS,
@@ -43,6 +44,7 @@ from sampan.core.fast_dataclass import dataclass
 _WATCHED = (
     PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS, SECRETS, CONFIG_MAPS, REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS,
+    RESOURCE_CLAIMS,
 )  # fmt: skip
 # Kinds that we do not watch are counted anew so often.
 RECOUNT_SECONDS = 30.0

@@ -6,23 +6,29 @@ Invariant: a ServiceCIDR that still has addresses in use, and nobody else to hol
 
 import ipaddress
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
 from sampan.api.resources import SERVICE_CIDRS, SERVICES, VALIDATING_ADMISSION_POLICIES
 from sampan.api.rules.conditions import with_condition
 from sampan.controllers.actions import NOTHING, Plan, merge_patch, status_patch
 from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.core.side_thread import SideThread, countdown
 
+CHECK_SECONDS = 1.0  # of one policy; what comes later in it is not checked
 CIDR_FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def validating_admission_policy_status_controller() -> Controller:
-    check = checker()
+    check, side = checker(), SideThread("type checking")
 
     async def planned(view: View, key: str) -> Plan:
         policy = view.cache(VALIDATING_ADMISSION_POLICIES).get(key)
-        return NOTHING if policy is None else plan_policy(policy, check)
+        if policy is None or is_checked(policy):
+            return NOTHING
+        # A policy may have thousands of expressions.
+        return plan_policy(policy, await side.run(partial(check, policy)))
 
     return Controller(
         name="validatingadmissionpolicy-status-controller",
@@ -48,22 +54,24 @@ def checker() -> Check:
             from sampan.api.schema.published import Schema
 
             objects = SchemaObjects(Schema.load())
-            made.append(lambda item: expression_warnings(item, objects))
+            made.append(lambda item: expression_warnings(item, objects, countdown(CHECK_SECONDS)))
         return made[0](policy)
 
     return check
 
 
-def plan_policy(policy: Obj, check: Check) -> Plan:
+def is_checked(policy: Obj) -> bool:
     """Once for each generation: whether its expressions fit the kinds that it is about."""
+    status, generation = policy.get("status") or {}, meta_of(policy).get("generation", 0)
+    return status.get("observedGeneration") == generation and "typeChecking" in status
+
+
+def plan_policy(policy: Obj, warnings: Sequence[Obj]) -> Plan:
     before, generation = policy.get("status") or {}, meta_of(policy).get("generation", 0)
-    if before.get("observedGeneration") == generation and before.get("typeChecking") is not None:
-        return NOTHING
-    warnings = check(policy)
     status = {
         **before,
         "observedGeneration": generation,
-        "typeChecking": {"expressionWarnings": warnings} if warnings else {},
+        "typeChecking": {"expressionWarnings": list(warnings)} if warnings else {},
     }
     patch = status_patch(VALIDATING_ADMISSION_POLICIES, policy, status)
     return NOTHING if patch is None else Plan([patch])

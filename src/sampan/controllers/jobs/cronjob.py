@@ -2,10 +2,11 @@
 
 Job: decide which Job is due, which old ones go, and what the status says.
 Invariant: one stroke makes at most one Job: its name is made of the stroke's time.
-Invariant: with Forbid no two run at once; with Replace the old ones go first.
+Invariant: of those in status.active no two run at once with Forbid, and with Replace the old ones
+    go first; what is not listed is not touched.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,6 +17,7 @@ from sampan.api.objects import (
     controller_of,
     copy_of,
     is_deleted,
+    key_of,
     labels_of,
     meta_of,
     name_of,
@@ -40,7 +42,7 @@ from sampan.controllers.actions import (
     deletion,
     status_patch,
 )
-from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.controllers.controller import Caches, Controller, Later, View, Wake, own_key
 from sampan.controllers.workloads.pod_control import controller_reference
 from sampan.core.fast_dataclass import dataclass
 
@@ -48,42 +50,42 @@ MANY_MISSED = 100
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
-def cronjob_controller() -> Controller:
+def cronjob_controller(now: Callable[[], float]) -> Controller:
+    """`now` for who changes a schedule: the next stroke of the new one is waited for."""
     return Controller(
         name="cronjob-controller",
         component="cronjob-controller",
         aliases=("cronjob",),
-        wakes={CRON_JOBS: own_key, JOBS: _cron_job_of},
+        wakes={CRON_JOBS: _waker(now), JOBS: _cron_job_of},
         planned=_plan_key,
         indices={JOBS: {"controller": by_controller_uid}},
     )
 
 
-def plan(cron_job: Obj, jobs: Sequence[Obj], now: float) -> Plan:
-    if is_deleted(cron_job):
-        return NOTHING
-    active, words = _active(cron_job, jobs)
-    history = _surplus_history(cron_job, jobs)
-    due = _due(cron_job, now)
-    start: list[Action] = []
-    # Made already, though we never heard so: it must not be made again when it is gone one day.
-    known = due.at is not None and any(name_of(job) == job_name(cron_job, due.at) for job in jobs)
-    if due.at is not None and not known:
-        start, refusal = _start_actions(cron_job, active, due, now)
-        words += refusal
-    words += due.words
-    made = [action for action in start if isinstance(action, Create)]
+def plan(
+    cron_job: Obj, jobs: Sequence[Obj], now: float, exists: Callable[[str], bool] | None = None
+) -> Plan:
+    """`jobs`: those that it controls; `exists`: of any Job of its namespace, by name."""
+    old = _surplus_history(cron_job, jobs)
+    active, events = _active(cron_job, jobs, {uid_of(job) for job in old}, exists)
+    due = _Due() if is_deleted(cron_job) else _due(cron_job, now)
+    start = _Start()
+    if due.at is not None:
+        start = _start(cron_job, jobs, active, due, now)
+    removals = [deletion(JOBS, job) for job in (*old, *start.replaced)]
+    made = [Create(JOBS, start.job, settled=(AlreadyExists,))] if start.job is not None else []
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        created = _created_job(made, outcomes)
-        status = _status(cron_job, jobs, active, start, created, due.at)
-        if known and due.at is not None:
-            status["lastScheduleTime"] = time_text(due.at)
+        done = [outcome.action for outcome in outcomes if outcome.error is None]
+        gone = {action.uid for action in done if isinstance(action, Delete)}
+        listed = [item for item in active if item.get("uid") not in gone]
+        created = _created_job(outcomes) or start.known
+        status = _status(cron_job, jobs, listed, created, due.at)
         patch = status_patch(CRON_JOBS, cron_job, status)
-        said = [*words, *_outcome_words(cron_job, outcomes)]
-        return [*said, patch] if patch is not None else said
+        told = [*events, *due.events, *start.events, *_outcome_events(cron_job, outcomes)]
+        return [*told, patch] if patch is not None else told
 
-    return Plan([*history, *start], then, due.next_seconds)
+    return Plan([*removals, *made], then, due.next_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,17 @@ class _Due:
     at: float | None = None  # the latest stroke that has not been answered
     zone: ZoneInfo | None = None
     next_seconds: float | None = None
-    words: Sequence[Action] = ()
+    events: Sequence[Action] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a stroke asks for."""
+
+    job: Obj | None = None  # to be made
+    known: Obj | None = None  # made already, though we never heard so
+    replaced: Sequence[Obj] = ()  # Jobs that go before
+    events: Sequence[Action] = ()
 
 
 def _due(cron_job: Obj, now: float) -> _Due:
@@ -101,25 +113,25 @@ def _due(cron_job: Obj, now: float) -> _Due:
         zone = ZoneInfo(zone_name)
     except (ZoneInfoNotFoundError, ValueError):
         message = f'invalid timeZone: "{zone_name}": unknown time zone {zone_name}'
-        return _Due(words=[Record(about, "Warning", "UnknownTimeZone", message)])
+        return _Due(events=[Record(about, "Warning", "UnknownTimeZone", message)])
     if spec.get("suspend"):
         return _Due()
     try:
         schedule = parse(spec.get("schedule") or "")
     except ScheduleError as error:
-        message = f"unparseable schedule: {spec.get('schedule')} : {error}"
-        return _Due(words=[Record(about, "Warning", "UnparseableSchedule", message)])
+        message = f'unparseable schedule: "{spec.get("schedule")}" : {error}'
+        return _Due(events=[Record(about, "Warning", "UnparseableSchedule", message)])
     latest, missed = _missed_schedules(schedule, _earliest(cron_job, now), now, zone)
-    words: list[Action] = []
+    events: list[Action] = []
     if missed > MANY_MISSED:
         message = (
             "too many missed start times. Set or decrease "
             ".spec.startingDeadlineSeconds or check clock skew"
         )
-        words.append(Record(about, "Warning", "TooManyMissedTimes", message))
+        events.append(Record(about, "Warning", "TooManyMissedTimes", message))
     following = next_after(schedule, now, zone)
     left = None if following is None else max(0.0, following - now) + 0.1  # as upstream: not early
-    return _Due(latest, zone, left, words)
+    return _Due(latest, zone, left, events)
 
 
 def _earliest(cron_job: Obj, now: float) -> float:
@@ -133,16 +145,19 @@ def _earliest(cron_job: Obj, now: float) -> float:
 def _missed_schedules(
     schedule: Schedule, earliest: float, now: float, zone: ZoneInfo
 ) -> tuple[float | None, int]:
-    """The latest stroke after `earliest` up to `now`, and how many there were (at least)."""
-    latest: float | None = None
-    count = 0
-    moment = next_after(schedule, earliest, zone)
-    while moment is not None and moment <= now:
-        latest, count = moment, count + 1
-        if count > MANY_MISSED:
-            # Long asleep: the last stroke matters, not the exact number of those before it.
-            return _latest(schedule, latest, now, zone), count
-        moment = next_after(schedule, moment, zone)
+    """The latest stroke after `earliest` up to `now`, and about how many there were. As upstream:
+    the first two say how far apart they are, and of the others only those of two such spans before
+    now are looked for."""
+    first = next_after(schedule, earliest, zone)
+    if first is None or now < first:
+        return None, 0
+    second = next_after(schedule, first, zone)
+    if second is None or now < second:
+        return first, 1
+    apart = round(second - first)
+    count = int(now - first) // apart + 1
+    known = next_after(schedule, first + (count - 2) * apart, zone)
+    latest = _latest(schedule, known, now, zone) if known is not None and known <= now else None
     return latest, count
 
 
@@ -162,28 +177,32 @@ def _latest(schedule: Schedule, known: float, now: float, zone: ZoneInfo) -> flo
     return known
 
 
-def _start_actions(
-    cron_job: Obj, active: Sequence[Obj], due: _Due, now: float
-) -> tuple[list[Action], list[Action]]:
-    """The deletions and the creation that the stroke asks for, or the words of a refusal."""
+def _start(
+    cron_job: Obj, jobs: Sequence[Obj], active: Sequence[Obj], due: _Due, now: float
+) -> _Start:
     assert due.at is not None
     spec, about = cron_job["spec"], reference_to(cron_job)
     deadline = spec.get("startingDeadlineSeconds")
     if deadline is not None and due.at + float(deadline) < now:
         stamp = datetime.fromtimestamp(due.at, UTC).strftime("%a, %d %b %Y %H:%M:%S %z")
         message = f"Missed scheduled time to start a job: {stamp}"
-        return [], [Record(about, "Warning", "MissSchedule", message)]
+        return _Start(events=[Record(about, "Warning", "MissSchedule", message)])
+    name = job_name(cron_job, due.at)
+    if any(item.get("name") == name for item in active):
+        return _Start()
     policy = spec.get("concurrencyPolicy") or "Allow"
     if policy == "Forbid" and active:
         message = (
             "Not starting job because prior execution is running and concurrency policy is Forbid"
         )
-        return [], [Record(about, "Normal", "JobAlreadyActive", message)]
-    replaced: list[Action] = []
-    if policy == "Replace":
-        replaced = [deletion(JOBS, job) for job in active if not is_deleted(job)]
+        return _Start(events=[Record(about, "Normal", "JobAlreadyActive", message)])
+    listed = {item.get("uid") for item in active} if policy == "Replace" else set()
+    replaced = [job for job in jobs if uid_of(job) in listed]
+    known = [job for job in jobs if name_of(job) == name]
+    if known:
+        return _Start(known=known[0], replaced=replaced)
     job = new_job(cron_job, due.at, due.zone or ZoneInfo("Etc/UTC"))
-    return [*replaced, Create(JOBS, job, settled=(AlreadyExists,))], []
+    return _Start(job=job, replaced=replaced)
 
 
 def job_name(cron_job: Obj, at: float) -> str:
@@ -207,59 +226,69 @@ def new_job(cron_job: Obj, at: float, zone: ZoneInfo) -> Obj:
     }
 
 
-def _active(cron_job: Obj, jobs: Sequence[Obj]) -> tuple[list[Obj], list[Action]]:
-    """The Jobs that run, and what is said about those that came or went since the last look."""
+def _active(
+    cron_job: Obj, jobs: Sequence[Obj], old: Container[str], exists: Callable[[str], bool] | None
+) -> tuple[list[Obj], list[Action]]:
+    """What of status.active still runs, and what is told of those that came or went. A Job that is
+    not listed (somebody made it of the template by hand) runs beside: it neither holds the schedule
+    up nor is it replaced."""
+    status = cron_job.get("status") or {}
+    listed = [item for item in status.get("active") or () if item.get("uid") not in old]
+    children = {uid_of(job): job for job in jobs}
+    events = _seen_jobs(cron_job, children, {item.get("uid") for item in listed})
+    running: list[Obj] = []
+    for item in listed:
+        job, name = children.get(item.get("uid", "")), str(item.get("name"))
+        if job is not None and _is_finished(job):
+            continue
+        if job is not None or (exists is not None and exists(name)):
+            running.append(item)
+        else:
+            message = f"Active job went missing: {name}"
+            events.append(Record(reference_to(cron_job), "Normal", "MissingJob", message))
+    return running, events
+
+
+def _seen_jobs(
+    cron_job: Obj, children: Mapping[str, Obj], listed: Container[object]
+) -> list[Action]:
     about = reference_to(cron_job)
-    listed = {item.get("uid"): item for item in (cron_job.get("status") or {}).get("active") or ()}
-    running = [job for job in jobs if not _is_finished(job)]
-    words: list[Action] = []
-    for job in jobs:
-        name = name_of(job)
-        if _is_finished(job) and uid_of(job) in listed:
+    events: list[Action] = []
+    for uid, job in children.items():
+        finished = _is_finished(job)
+        if finished and uid in listed:
             kind = "Complete" if is_true(job, "Complete") else "Failed"
-            message = f"Saw completed job: {name}, condition: {kind}"
-            words.append(Record(about, "Normal", "SawCompletedJob", message))
-        elif (
-            not _is_finished(job) and uid_of(job) not in listed and not _is_own_name(cron_job, job)
-        ):
-            message = f"Saw a job that the controller did not create or forgot: {name}"
-            words.append(Record(about, "Warning", "UnexpectedJob", message))
-    there = {uid_of(job) for job in jobs}
-    for uid, item in listed.items():
-        if uid not in there:
-            message = f"Active job went missing: {item.get('name')}"
-            words.append(Record(about, "Normal", "MissingJob", message))
-    return running, words
-
-
-def _is_own_name(cron_job: Obj, job: Obj) -> bool:
-    prefix, _, number = name_of(job).rpartition("-")
-    return prefix == name_of(cron_job) and number.isdigit()
+            message = f"Saw completed job: {name_of(job)}, condition: {kind}"
+            events.append(Record(about, "Normal", "SawCompletedJob", message))
+        elif not finished and uid not in listed:
+            message = f"Saw a job that the controller did not create or forgot: {name_of(job)}"
+            events.append(Record(about, "Warning", "UnexpectedJob", message))
+    return events
 
 
 def _is_finished(job: Obj) -> bool:
     return is_true(job, "Complete") or is_true(job, "Failed")
 
 
-def _surplus_history(cron_job: Obj, jobs: Sequence[Obj]) -> list[Action]:
-    surplus: list[Action] = []
-    for kind, field, default in (
-        ("Complete", "successfulJobsHistoryLimit", 3),
-        ("Failed", "failedJobsHistoryLimit", 1),
+def _surplus_history(cron_job: Obj, jobs: Sequence[Obj]) -> list[Obj]:
+    surplus: list[Obj] = []
+    for kind, field in (
+        ("Complete", "successfulJobsHistoryLimit"),
+        ("Failed", "failedJobsHistoryLimit"),
     ):
         limit = cron_job["spec"].get(field)
         finished = [job for job in jobs if is_true(job, kind) and not is_deleted(job)]
         finished.sort(
             key=lambda job: ((job.get("status") or {}).get("startTime") or "", name_of(job))
         )
-        count = len(finished) - (default if limit is None else int(limit))
-        surplus += [deletion(JOBS, job) for job in finished[: max(0, count)]]
+        count = 0 if limit is None else len(finished) - int(limit)
+        surplus += finished[: max(0, count)]
     return surplus
 
 
-def _created_job(made: Sequence[Action], outcomes: Sequence[Outcome]) -> Obj | None:
+def _created_job(outcomes: Sequence[Outcome]) -> Obj | None:
     for outcome in outcomes:
-        if outcome.action in made and outcome.error is None:
+        if isinstance(outcome.action, Create) and outcome.error is None:
             return outcome.result
     return None
 
@@ -277,19 +306,14 @@ def _status(
     cron_job: Obj,
     jobs: Sequence[Obj],
     active: Sequence[Obj],
-    start: Sequence[Action],
     created: Obj | None,
     at: float | None,
 ) -> Obj:
     status: Obj = dict(cron_job.get("status") or {})
-    gone = {
-        action.uid for action in start if not isinstance(action, Create) and hasattr(action, "uid")
-    }
-    running = [job for job in active if uid_of(job) not in gone]
+    references = list(active)
     if created is not None and at is not None:
-        running.append(created)
+        references.append(_job_reference(created))
         status["lastScheduleTime"] = time_text(at)
-    references = [_job_reference(job) for job in running]
     status.pop("active", None)
     if references:
         status["active"] = references
@@ -310,28 +334,49 @@ def _job_reference(job: Obj) -> Obj:
     }
 
 
-def _outcome_words(cron_job: Obj, outcomes: Sequence[Outcome]) -> list[Action]:
+def _outcome_events(cron_job: Obj, outcomes: Sequence[Outcome]) -> list[Action]:
     about = reference_to(cron_job)
-    words: list[Action] = []
+    events: list[Action] = []
     for outcome in outcomes:
         if isinstance(outcome.action, Create):
             if outcome.error is not None:
                 message = f"Error creating job: {outcome.error.message}"
-                words.append(Record(about, "Warning", "FailedCreate", message))
+                events.append(Record(about, "Warning", "FailedCreate", message))
             elif outcome.result is not None:
                 message = f"Created job {name_of(outcome.result)}"
-                words.append(Record(about, "Normal", "SuccessfulCreate", message))
-        elif isinstance(outcome.action, Delete) and outcome.error is None:
+                events.append(Record(about, "Normal", "SuccessfulCreate", message))
+        elif isinstance(outcome.action, Delete) and outcome.error is not None:
+            message = f"Deleted job: {outcome.error.message}"
+            events.append(Record(about, "Warning", "FailedDelete", message))
+        elif isinstance(outcome.action, Delete):
             message = f"Deleted job {outcome.action.name}"
-            words.append(Record(about, "Normal", "SuccessfulDelete", message))
-    return words
+            events.append(Record(about, "Normal", "SuccessfulDelete", message))
+    return events
 
 
 async def _plan_key(view: View, key: str) -> Plan:
     cron_job = view.cache(CRON_JOBS).get(key)
     if cron_job is None:
         return NOTHING
-    return plan(cron_job, view.cache(JOBS).by("controller", uid_of(cron_job)), view.now)
+    jobs, namespace = view.cache(JOBS), namespace_of(cron_job)
+    children = jobs.by("controller", uid_of(cron_job))
+    return plan(cron_job, children, view.now, lambda name: f"{namespace}/{name}" in jobs)
+
+
+def _waker(now: Callable[[], float]) -> Wake:
+    """A new schedule has its first stroke when it is due, not for those that it would have had."""
+
+    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Hashable]:
+        if old is None or new is None or _timetable(old) == _timetable(new):
+            return own_key(caches, old, new)
+        seconds = _due(new, now()).next_seconds
+        return own_key(caches, old, new) if seconds is None else (Later(key_of(new), seconds),)
+
+    return wake
+
+
+def _timetable(cron_job: Obj) -> tuple[object, object]:
+    return cron_job["spec"].get("schedule"), cron_job["spec"].get("timeZone")
 
 
 def _cron_job_of(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -6,25 +6,23 @@ Invariant: no completion is lost or counted twice: see job_tally.
 Invariant: a finished Job makes no more pods and never changes its verdict.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
-from sampan.api.errors import NotFound
+from sampan.api.errors import Conflict, NotFound
 from sampan.api.objects import (
     Obj,
     controller_of,
     is_deleted,
-    meta_of,
+    key_of,
     name_of,
     namespace_of,
     revision_of,
-    seconds_of,
-    time_text,
     uid_of,
 )
 from sampan.api.resources import JOBS, PODS
-from sampan.api.rules.aspects import ANYTHING, OFFERED, OWNERS, looks_at
-from sampan.api.rules.conditions import condition_of, find, is_true, with_condition
-from sampan.client.events import reference as reference_to
+from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.aspects import ANYTHING, DELETION, OFFERED, OWNERS, looks_at
 from sampan.client.label_index import ORPHANS, SELECTOR, by_labels_of_orphan, by_selector
 from sampan.controllers.actions import (
     NOTHING,
@@ -34,36 +32,45 @@ from sampan.controllers.actions import (
     Outcome,
     Patch,
     Plan,
-    Record,
     deletion,
     status_patch,
 )
-from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.jobs.job_indexes import indexes_text
-from sampan.controllers.jobs.job_pods import Wanted, wanted_pods
-from sampan.controllers.jobs.job_policy import success_rule
-from sampan.controllers.jobs.job_tally import (
-    FINALIZER,
-    Tally,
-    completions_of,
-    has_finalizer,
-    is_indexed,
-    tally,
+from sampan.controllers.controller import Caches, Controller, Later, View, own_key
+from sampan.controllers.jobs.job_backoff import NO_FAILURES, BackoffRecord, backoff_record
+from sampan.controllers.jobs.job_ending import (
+    COMPLETED,
+    Ending,
+    ending_of,
+    is_complete,
+    is_finished,
+    seconds_to_deadline,
 )
+from sampan.controllers.jobs.job_pod_facts import FINALIZER, has_finalizer
+from sampan.controllers.jobs.job_pods import Wanted, wanted_pods
+from sampan.controllers.jobs.job_status import (
+    Progress,
+    final_events,
+    final_status,
+    interim_status,
+    suspension_events,
+    with_counters,
+)
+from sampan.controllers.jobs.job_tally import Counted, Tally, Tracking, tally, track
 from sampan.controllers.workloads.adoption import claims, controllers_of, may_adopt
-from sampan.controllers.workloads.pod_control import pod_events
+from sampan.controllers.workloads.pod_control import is_terminating, pod_events
 from sampan.core.fast_dataclass import dataclass
 
 CONTROLLER = "kubernetes.io/job-controller"
+# As upstream gathers changes of pods: one that was told to stop may end by itself in this time, and
+# then counts as what it ended with.
+GATHER_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Why the Job is over; it is so only when its last pod has stopped."""
+class OrphanPod:
+    """The key of a pod that has the tracking finalizer and no controller."""
 
-    failed: bool
-    reason: str
-    message: str
+    key: str
 
 
 def job_controller() -> Controller:
@@ -72,7 +79,7 @@ def job_controller() -> Controller:
         component="job-controller",
         aliases=("job",),
         wakes={JOBS: own_key, PODS: _job_of_pod},
-        planned=_plan_key,
+        planned=_Jobs().plan_key,
         indices={
             PODS: {"job": _by_job, ORPHANS: by_labels_of_orphan},
             JOBS: {SELECTOR: by_selector},
@@ -80,240 +87,172 @@ def job_controller() -> Controller:
     )
 
 
-def plan(job: Obj, pods: Sequence[Obj], now: float) -> Plan:
+def plan(
+    job: Obj, pods: Sequence[Obj], now: float, record: BackoffRecord = NO_FAILURES
+) -> tuple[Plan, BackoffRecord]:
+    """Pods first; then the status lists who ended; then those lose their finalizer; then they are
+    counted for good."""
     if job["spec"].get("managedBy") not in (None, CONTROLLER):
-        return NOTHING
+        return NOTHING, NO_FAILURES
     if is_finished(job):
-        return Plan([finalizer_removal(pod) for pod in pods if has_finalizer(pod)])
-    count = tally(job, pods)
-    ending = ending_of(job, count, now)
-    wanted = _wanted_pods(job, count, pods, ending, now)
-    actions: list[Action] = [
-        *(finalizer_removal(pod) for pod in count.releasable),
-        *(Create(PODS, pod) for pod in wanted.create),
-        *(deletion(PODS, pod, propagation=None) for pod in wanted.delete),
-    ]
+        return Plan([finalizer_removal(pod) for pod in pods if has_finalizer(pod)]), NO_FAILURES
+    found = tally(job, pods)
+    record = backoff_record(record, found)
+    ending = ending_of(job, found, now)
+    if ending is not None:
+        wanted = Wanted(delete=found.active)
+    else:
+        wanted = Wanted() if is_deleted(job) else wanted_pods(job, found, record, now)
+    actions: list[Action] = [Create(PODS, pod) for pod in wanted.create]
+    if ending is None:
+        # What is taken back is counted by nobody.
+        actions += [finalizer_removal(pod) for pod in wanted.delete if has_finalizer(pod)]
+    actions += [deletion(PODS, pod, propagation=None) for pod in wanted.delete]
 
-    def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        status = _status(job, count, ending, outcomes, now)
+    def listed(outcomes: Sequence[Outcome]) -> Plan:
+        return _Accounting(job, found, now).listed(ending, wanted, outcomes)
+
+    return Plan(actions, listed, _again(job, wanted, now)), record
+
+
+@dataclass(frozen=True, slots=True)
+class _Accounting:
+    """What follows when the pods were seen to."""
+
+    job: Obj
+    found: Tally
+    now: float
+
+    def listed(self, ending: Ending | None, wanted: Wanted, outcomes: Sequence[Outcome]) -> Plan:
+        job, found = self.job, self.found
+        progress = _progress(found, wanted, outcomes)
+        if ending is not None and progress.active > 0:
+            ending = None  # not all could be told to stop: there is no verdict yet
+            managed = False
+        else:
+            managed = ending is None and not is_deleted(job)
+        if managed or (ending is None and is_deleted(job)):
+            ending = COMPLETED if is_complete(job, found, progress.active) else None
+        failed = ending is not None and ending.failed
+        tracking = track(job, found, over=ending is not None, failed=failed)
+        bare = interim_status(job, progress, ending, managed=managed, now=self.now)
+        status = self._counted(bare, tracking, tracking.counted)
         patch = status_patch(JOBS, job, status)
-        words: list[Action] = [*pod_events(job, outcomes), *_condition_events(job, status)]
-        return [*words, patch] if patch is not None else words
+        actions: list[Action] = [*pod_events(job, outcomes)]
+        actions += [patch] if patch is not None else []
+        actions += suspension_events(job, status)
 
-    return Plan(actions, then, _again(job, wanted, now))
+        def released(outcomes: Sequence[Outcome]) -> Plan:
+            if any(outcome.error is not None for outcome in outcomes):
+                return NOTHING
+            removals = [finalizer_removal(pod) for pod in tracking.released]
+            return Plan(removals, lambda done: self._finished(bare, status, tracking, ending, done))
+
+        return Plan(actions, released)
+
+    def _finished(
+        self,
+        bare: Obj,
+        status: Obj,
+        tracking: Tracking,
+        ending: Ending | None,
+        outcomes: Sequence[Outcome],
+    ) -> list[Action]:
+        gone = [
+            uid_of(pod)
+            for pod, outcome in zip(tracking.released, outcomes, strict=False)
+            if outcome.error is None
+        ]
+        tracked = {uid_of(pod) for pod in self.found.pods if has_finalizer(pod)}.difference(gone)
+        counted = tracking.counted.without_finalizers_of(tracked.__contains__)
+        final = self._counted(bare, tracking, counted)
+        all_gone = len(gone) == len(tracking.released) and tracking.is_whole
+        events: list[Action] = []
+        if ending is not None and all_gone and not counted.uncounted() and not bare["terminating"]:
+            final = final_status(final, ending, self.now)
+            events = final_events(self.job, final, ending)
+        patch = status_patch(JOBS, {**self.job, "status": status}, final)
+        return [patch, *events] if patch is not None else events
+
+    def _counted(self, bare: Obj, tracking: Tracking, counted: Counted) -> Obj:
+        completed, failed = tracking.completed_indexes, self.found.failed_indexes
+        return with_counters(self.job, bare, counted, completed, failed)
 
 
-def is_finished(job: Obj) -> bool:
-    return is_true(job, "Complete") or is_true(job, "Failed")
-
-
-def ending_of(job: Obj, count: Tally, now: float) -> Ending | None:
-    """The verdict that was given before, or the one that is due now."""
-    for kind, failed in (("FailureTarget", True), ("SuccessCriteriaMet", False)):
-        before = condition_of(job, kind)
-        if before is not None and before.get("status") == "True":
-            return Ending(failed, before.get("reason", ""), before.get("message", ""))
-    return _failure(job, count, now) or _success(job, count)
+def _progress(found: Tally, wanted: Wanted, outcomes: Sequence[Outcome]) -> Progress:
+    done = [outcome.action for outcome in outcomes if outcome.error is None]
+    made = sum(isinstance(action, Create) for action in done)
+    stopped = {action.uid for action in done if isinstance(action, Delete)}
+    ready = sum(pod_facts.is_ready(pod) for pod in wanted.delete if uid_of(pod) in stopped)
+    return Progress(
+        active=len(found.active) + made - len(stopped),
+        ready=found.ready - ready,
+        terminating=found.terminating + len(stopped),
+    )
 
 
 def finalizer_removal(pod: Obj) -> Patch:
-    finalizers = [
-        finalizer for finalizer in meta_of(pod).get("finalizers") or () if finalizer != FINALIZER
-    ]
-    meta = {"uid": uid_of(pod), "resourceVersion": str(revision_of(pod)), "finalizers": finalizers}
-    namespace, name = namespace_of(pod), name_of(pod)
-    return Patch(PODS, namespace, name, {"metadata": meta}, settled=(NotFound,))
-
-
-def _failure(job: Obj, count: Tally, now: float) -> Ending | None:
-    spec = job["spec"]
-    if count.fatal is not None:
-        return Ending(True, "PodFailurePolicy", count.fatal.message)
-    limit = int(spec["backoffLimit"]) if spec.get("backoffLimit") is not None else 6
-    if count.all_failed > limit or _restarted_too_often(job, count, limit):
-        message = "Job has reached the specified backoff limit"
-        return Ending(True, "BackoffLimitExceeded", message)
-    left = _seconds_to_deadline(job, now)
-    if left is not None and left <= 0:
-        message = "Job was active longer than specified deadline"
-        return Ending(True, "DeadlineExceeded", message)
-    most = spec.get("maxFailedIndexes")
-    if most is not None and len(count.failed_indexes) > most:
-        message = "Job has exceeded the specified maximal number of failed indexes"
-        return Ending(True, "MaxFailedIndexesExceeded", message)
-    return None
-
-
-def _success(job: Obj, count: Tally) -> Ending | None:
-    completions = completions_of(job)
-    if is_indexed(job):
-        rule = success_rule(job, count.completed_indexes, completions or 0)
-        if rule is not None:
-            return Ending(False, "SuccessPolicy", f"Matched rules at index {rule}")
-        done = len(count.completed_indexes | count.failed_indexes) >= (completions or 0)
-        if done and count.failed_indexes:
-            return Ending(True, "FailedIndexes", "Job has failed indexes")
-    elif completions is None:
-        done = count.all_succeeded > 0 and not count.active
-    else:
-        done = count.all_succeeded >= completions
-    message = "Reached expected number of succeeded pods"
-    return Ending(False, "CompletionsReached", message) if done else None
-
-
-def _wanted_pods(
-    job: Obj, count: Tally, pods: Sequence[Obj], ending: Ending | None, now: float
-) -> Wanted:
-    if is_deleted(job):
-        return Wanted()
-    if ending is not None or job["spec"].get("suspend"):
-        return Wanted(delete=count.active)
-    return wanted_pods(job, count, pods, now)
-
-
-def _status(
-    job: Obj, count: Tally, ending: Ending | None, outcomes: Sequence[Outcome], now: float
-) -> Obj:
-    before: Obj = job.get("status") or {}
-    status = _counters(job, count, outcomes)
-    uncounted = status["uncountedTerminatedPods"]
-    suspended = bool(job["spec"].get("suspend")) and ending is None
-    if not suspended:
-        status["startTime"] = before.get("startTime") or time_text(now)
-    conditions = _suspension(job, before.get("conditions") or [], suspended, now)
-    if ending is not None:
-        over = not count.active and not count.terminating and not uncounted
-        conditions = _with_ending(conditions, ending, over, now)
-        if over and not ending.failed:
-            status["completionTime"] = time_text(now)
-    if conditions:
-        status["conditions"] = conditions
-    return status
-
-
-def _counters(job: Obj, count: Tally, outcomes: Sequence[Outcome]) -> Obj:
-    done = [outcome.action for outcome in outcomes if outcome.error is None]
-    made = sum(isinstance(action, Create) for action in done)
-    stopped = sum(isinstance(action, Delete) for action in done)
-    active = max(0, len(count.active) + made - stopped)
-    uncounted = {"succeeded": count.uncounted_succeeded, "failed": count.uncounted_failed}
-    counts = {"active": active, "succeeded": count.succeeded, "failed": count.failed}
-    status: Obj = {
-        "ready": count.ready,
-        "terminating": count.terminating,
-        "uncountedTerminatedPods": {name: list(uids) for name, uids in uncounted.items() if uids},
-        **{name: number for name, number in counts.items() if number},
-    }
-    if count.completed_indexes:
-        status["completedIndexes"] = indexes_text(count.completed_indexes)
-    if job["spec"].get("backoffLimitPerIndex") is not None:
-        status["failedIndexes"] = indexes_text(count.failed_indexes)
-    return status
-
-
-def _suspension(job: Obj, conditions: list[Obj], suspended: bool, now: float) -> list[Obj]:
-    known = find(conditions, "Suspended")
-    if suspended == (known is not None and known.get("status") == "True"):
-        return conditions
-    word = "suspended" if suspended else "resumed"
-    wanted = {
-        "type": "Suspended",
-        "status": "True" if suspended else "False",
-        "reason": f"Job{word.capitalize()}",
-        "message": f"Job {word}",
-    }
-    return _with_probe_time(conditions, wanted, now)
-
-
-def _with_ending(conditions: list[Obj], ending: Ending, over: bool, now: float) -> list[Obj]:
-    kinds = ["FailureTarget" if ending.failed else "SuccessCriteriaMet"]
-    if over:
-        kinds.append("Failed" if ending.failed else "Complete")
-    for kind in kinds:
-        if find(conditions, kind) is None:
-            wanted = {
-                "type": kind,
-                "status": "True",
-                "reason": ending.reason,
-                "message": ending.message,
-            }
-            conditions = _with_probe_time(conditions, wanted, now)
-    return conditions
-
-
-def _with_probe_time(conditions: Sequence[Obj], wanted: Obj, now: float) -> list[Obj]:
-    return with_condition(conditions, {**wanted, "lastProbeTime": time_text(now)}, now)
-
-
-def _condition_events(job: Obj, status: Obj) -> list[Action]:
-    """What is new since the last status."""
-    about = reference_to(job)
-    before = {
-        condition["type"]: condition.get("status")
-        for condition in (job.get("status") or {}).get("conditions") or ()
-    }
-    events: list[Action] = []
-    for condition in status.get("conditions") or ():
-        kind, state = condition["type"], condition["status"]
-        if before.get(kind) == state:
-            continue
-        if kind == "Suspended":
-            word = "Suspended" if state == "True" else "Resumed"
-            events.append(Record(about, "Normal", word, f"Job {word.lower()}"))
-        elif kind == "Complete":
-            events.append(Record(about, "Normal", "Completed", "Job completed"))
-        elif kind == "Failed":
-            events.append(Record(about, "Warning", condition["reason"], condition["message"]))
-    return events
+    meta = {"uid": uid_of(pod), "$deleteFromPrimitiveList/finalizers": [FINALIZER]}
+    patch = {"metadata": meta}
+    return Patch(
+        PODS, namespace_of(pod), name_of(pod), patch, "strategic", settled=(NotFound, Conflict)
+    )
 
 
 def _again(job: Obj, wanted: Wanted, now: float) -> float | None:
-    times = [wanted.again_seconds, _seconds_to_deadline(job, now)]
+    times = [wanted.again_seconds, seconds_to_deadline(job, now)]
     coming = [time_ for time_ in times if time_ is not None and time_ > 0]
     return min(coming) if coming else None
 
 
-def _seconds_to_deadline(job: Obj, now: float) -> float | None:
-    deadline = job["spec"].get("activeDeadlineSeconds")
-    if deadline is None or job["spec"].get("suspend"):
-        return None
-    started = (job.get("status") or {}).get("startTime")
-    return (seconds_of(started) if started else now) + float(deadline) - now
+class _Jobs:
+    """What is remembered between two plans: how long failures hold up each Job's next pod."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, BackoffRecord] = {}
+
+    async def plan_key(self, view: View, key: str | OrphanPod) -> Plan:
+        if isinstance(key, OrphanPod):
+            return _plan_orphan(view, key)
+        job = view.cache(JOBS).get(key)
+        pods = view.cache(PODS).by("job", key)
+        if job is None:
+            self._records.pop(key, None)
+            if not any(has_finalizer(pod) for pod in pods) or await _exists(view, key):
+                return NOTHING
+            return Plan([finalizer_removal(pod) for pod in pods if has_finalizer(pod)])
+        mine: list[Obj] = []
+        strangers: list[Obj] = []
+        for pod in pods:
+            ours = (controller_of(pod) or {}).get("uid") == uid_of(job)
+            (mine if ours else strangers).append(pod)
+        # Pods of an earlier Job of this name: nobody will ever count them.
+        held = [finalizer_removal(pod) for pod in strangers if has_finalizer(pod)]
+        if held:
+            return Plan(held, again_seconds=0.0)
+        if not is_finished(job):
+            claimed = await claims(view, JOBS, job, mine, (FINALIZER,))
+            if claimed:
+                return Plan(claimed)
+        found, record = plan(job, mine, view.now, self._records.get(key, NO_FAILURES))
+        self._remember(key, record)
+        return found
+
+    def _remember(self, key: str, record: BackoffRecord) -> None:
+        if record == NO_FAILURES:
+            self._records.pop(key, None)
+        else:
+            self._records[key] = record
 
 
-def _restarted_too_often(job: Obj, count: Tally, limit: int) -> bool:
-    """With OnFailure the kubelet restarts in place: its restarts count as failures."""
-    if (job["spec"]["template"].get("spec") or {}).get("restartPolicy") != "OnFailure":
-        return False
-    restarts = 0
-    for pod in count.active:
-        status = pod.get("status") or {}
-        for field in ("initContainerStatuses", "containerStatuses"):
-            restarts += sum(int(item.get("restartCount") or 0) for item in status.get(field) or ())
-    return restarts > 0 if limit == 0 else restarts >= limit
-
-
-async def _plan_key(view: View, key: str) -> Plan:
-    job = view.cache(JOBS).get(key)
-    pods = view.cache(PODS).by("job", key)
-    if job is None:
-        if not any(has_finalizer(pod) for pod in pods) or await _exists(view, key):
-            return NOTHING
-        return Plan([finalizer_removal(pod) for pod in pods if has_finalizer(pod)])
-    mine: list[Obj] = []
-    strangers: list[Obj] = []
-    for pod in pods:
-        ours = (controller_of(pod) or {}).get("uid") == uid_of(job)
-        (mine if ours else strangers).append(pod)
-    # Pods of an earlier Job of this name: nobody will ever count them.
-    held = [finalizer_removal(pod) for pod in strangers if has_finalizer(pod)]
-    if held:
-        return Plan(held, again_seconds=0.0)
-    if not is_finished(job):
-        claimed = await claims(view, JOBS, job, mine, (FINALIZER,))
-        if claimed:
-            return Plan(claimed)
-    return plan(job, mine, view.now)
+def _plan_orphan(view: View, orphan: OrphanPod) -> Plan:
+    pod = view.cache(PODS).get(orphan.key)
+    if pod is None or not has_finalizer(pod) or controller_of(pod) is not None:
+        return NOTHING
+    # Unless somebody has adopted it meanwhile.
+    removal = finalizer_removal(pod)
+    meta = {**removal.patch["metadata"], "resourceVersion": str(revision_of(pod))}  # type: ignore[call-overload]  # a dict
+    return Plan([replace(removal, patch={"metadata": meta})])
 
 
 async def _exists(view: View, key: str) -> bool:
@@ -333,6 +272,11 @@ def _by_job(pod: Obj) -> Iterable[str]:
     return (f"{namespace_of(pod)}/{controller.get('name', '')}",)
 
 
-@looks_at(ANYTHING, controller=JOBS.kind, orphans=OFFERED)
-def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    return {*controllers_of(JOBS.kind, old, new), *may_adopt(caches, JOBS, old, new)}
+@looks_at(ANYTHING, controller=JOBS.kind, orphans=OFFERED | DELETION)
+def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Hashable]:
+    keys = {*controllers_of(JOBS.kind, old, new), *may_adopt(caches, JOBS, old, new)}
+    if new is None:
+        return keys
+    if controller_of(new) is None and has_finalizer(new):
+        return {OrphanPod(key_of(new)), *keys}
+    return {Later(key, GATHER_SECONDS) for key in keys} if is_terminating(new) else keys

@@ -1,39 +1,48 @@
 """The pods of a Job: how many are wanted now, for which indexes, and what a new one looks like.
 
-Job: from the tally to creations and deletions, and the pause that failures impose. Pure.
-Invariant: no more than BURST creations or deletions at once.
+Job: from the tally to creations and deletions, or the pause that failures impose. Pure.
+Invariant: no more than BURST creations or deletions at once; nothing is as long as a number of the
+    spec says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from sampan.api.objects import Obj, copy_of, name_of
+from sampan.api.objects import Obj, meta_of, name_of, seconds_of
 from sampan.api.resources import JOBS
 from sampan.api.rules import pods as pod_facts
-from sampan.controllers.jobs.job_tally import (
+from sampan.controllers.jobs.job_backoff import BackoffRecord, remaining_seconds_of_index
+from sampan.controllers.jobs.job_indexes import indexes_of
+from sampan.controllers.jobs.job_pod_facts import (
     FINALIZER,
+    IGNORED_INDEX_FAILURES,
     INDEX,
     INDEX_FAILURES,
-    Tally,
     completions_of,
     failures_of_index,
+    has_index_limit,
+    ignored_failures_of_index,
     index_of,
-    is_failed,
+    is_counted_failure,
     is_indexed,
     replaces_only_failed,
 )
+from sampan.controllers.jobs.job_tally import Tally
 from sampan.controllers.workloads.pod_control import (
     controller_reference,
-    finished_at,
-    first_to_go,
     is_terminating,
+    most_restarts,
+    phase_rank,
     pod_from_template,
+    ready_since,
 )
-from sampan.core.backoff import Backoff
 from sampan.core.fast_dataclass import dataclass
 
 BURST = 500
-PAUSE = Backoff(first_seconds=10.0, cap_seconds=600.0)  # as upstream's pod failure backoff
-LONGEST_NAME = 63
+_INDEX_VARIABLE = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}},
+}
+LONGEST_GENERATED = 58  # a name of 63 characters without its five random ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,134 +52,140 @@ class Wanted:
     again_seconds: float | None = None
 
 
-def wanted_pods(job: Obj, tally: Tally, pods: Sequence[Obj], now: float) -> Wanted:
-    if is_indexed(job):
-        return _indexed_pods(job, tally, pods, now)
-    target = _target(job, tally)
-    surplus = len(tally.active) - target
-    if surplus > 0:
-        return Wanted(delete=first_to_go(tally.active, min(surplus, BURST), {}, now))
-    missing = -surplus
-    if replaces_only_failed(job):
-        missing -= tally.terminating
+def wanted_pods(job: Obj, found: Tally, record: BackoffRecord, now: float) -> Wanted:
+    active = len(found.active)
+    if job["spec"].get("suspend"):
+        return Wanted(delete=found.active)
+    target = _target(job, found)
+    surplus = _surplus(job, found, max(0, active - target))
+    if surplus:
+        return Wanted(delete=surplus[:BURST])
+    terminating = found.terminating if replaces_only_failed(job) else 0
+    missing = min(target - terminating - active, BURST)
     if missing <= 0:
         return Wanted()
-    pause = _pause(job, pods, now)
+    if has_index_limit(job):
+        return _with_index_pauses(job, found, _open_indexes(job, found, missing), now)
+    pause = record.remaining_seconds(now)
     if pause > 0:
         return Wanted(again_seconds=pause)
-    return Wanted(create=[new_pod(job, None, 0)] * min(missing, BURST))
+    pod = new_pod(job)
+    if not is_indexed(job):
+        return Wanted(create=[pod] * missing)
+    indexes = _open_indexes(job, found, missing)
+    return Wanted(create=[_pod_of_index(job, pod, index) for index in indexes])
 
 
-def new_pod(job: Obj, index: int | None, failures: int) -> Obj:
+def new_pod(job: Obj) -> Obj:
     pod = pod_from_template(job["spec"]["template"], job, controller_reference(JOBS, job))
-    meta = pod["metadata"]
-    meta["finalizers"] = [*meta.get("finalizers", ()), FINALIZER]
-    if index is None:
-        return pod
-    meta["generateName"] = f"{name_of(job)}-{index}-"
-    meta["annotations"] = {**meta.get("annotations", {}), INDEX: str(index)}
-    meta["labels"] = {**meta.get("labels", {}), INDEX: str(index)}
-    if job["spec"].get("backoffLimitPerIndex") is not None:
-        meta["annotations"][INDEX_FAILURES] = str(failures)
-    spec = pod["spec"] = copy_of(pod["spec"])
-    hostname = f"{name_of(job)}-{index}"
-    if len(hostname) <= LONGEST_NAME:
-        spec["hostname"] = hostname
-    for container in (*(spec.get("containers") or ()), *spec.get("initContainers", ())):
-        _add_index(container)
+    meta, spec = pod["metadata"], pod["spec"]
+    if FINALIZER not in meta.get("finalizers", ()):
+        meta["finalizers"] = [*meta.get("finalizers", ()), FINALIZER]
+    if is_indexed(job):
+        for listed in ("containers", "initContainers"):
+            if spec.get(listed):
+                spec[listed] = [_with_index(container) for container in spec[listed]]
     return pod
 
 
-def _add_index(container: Obj) -> None:
-    listed = container.setdefault("env", [])
-    if not any(item.get("name") == "JOB_COMPLETION_INDEX" for item in listed):
-        path = f"metadata.labels['{INDEX}']"
-        source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
-        listed.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": source})
+def _pod_of_index(job: Obj, pod: Obj, index: int, replaced: Obj | None = None) -> Obj:
+    """`pod`: without an index; `replaced`: that of this index that failed before, which counts the
+    failures."""
+    meta = {**pod["metadata"], "generateName": _generated_prefix(name_of(job), index)}
+    meta["annotations"] = {**meta.get("annotations", {}), INDEX: str(index)}
+    meta["labels"] = {**meta.get("labels", {}), INDEX: str(index)}
+    if has_index_limit(job):
+        meta["annotations"] |= _failure_counts(job, replaced)
+    spec = {**pod["spec"], "hostname": f"{name_of(job)}-{index}"}
+    return {**pod, "metadata": meta, "spec": spec}
 
 
-def _target(job: Obj, tally: Tally) -> int:
+def _generated_prefix(name: str, index: int) -> str:
+    suffix = f"-{index}-"
+    return f"{name[: LONGEST_GENERATED - len(suffix)]}{suffix}"
+
+
+def _failure_counts(job: Obj, replaced: Obj | None) -> dict[str, str]:
+    if replaced is None:
+        return {INDEX_FAILURES: "0"}
+    counts = is_counted_failure(job, replaced)
+    failures = failures_of_index(replaced) + counts
+    ignored = ignored_failures_of_index(replaced) + (not counts)
+    noted = {INDEX_FAILURES: str(failures)}
+    return {**noted, IGNORED_INDEX_FAILURES: str(ignored)} if ignored else noted
+
+
+def _with_index(container: Obj) -> Obj:
+    listed = container.get("env") or ()
+    if any(item.get("name") == _INDEX_VARIABLE["name"] for item in listed):
+        return container
+    return {**container, "env": [*listed, _INDEX_VARIABLE]}
+
+
+def _target(job: Obj, found: Tally) -> int:
     parallelism = int(job["spec"].get("parallelism") or 0)
     completions = completions_of(job)
     if completions is None:
         # A work queue: after the first success the others finish, and no new ones start.
-        if tally.all_succeeded > 0:
-            return min(len(tally.active), parallelism)
-        return parallelism
-    return min(max(0, completions - tally.all_succeeded), parallelism)
+        return len(found.active) if found.succeeded > 0 else parallelism
+    return min(max(0, completions - found.succeeded), parallelism)
 
 
-def _sorted_out(
-    active: Sequence[Obj], open_indexes: frozenset[int], target: int
-) -> tuple[dict[int, Obj], list[Obj]]:
-    """One pod for each open index, running ones first and low indexes first; and the rest."""
-    kept: dict[int, Obj] = {}
+def _surplus(job: Obj, found: Tally, least: int) -> list[Obj]:
+    """At least so many, and every pod whose index another one has, or that has none."""
     surplus: list[Obj] = []
-    for pod in sorted(active, key=lambda pod: (pod_facts.phase(pod) != "Running", index_of(pod))):
-        index = index_of(pod)
-        if index in kept or index not in open_indexes:
-            surplus.append(pod)
-        else:
-            kept[index] = pod
-    surplus += [kept.pop(index) for index in sorted(kept)[target:]]
-    return kept, surplus
+    left = list(found.active)
+    if is_indexed(job):
+        surplus, left = _unwanted_indexes(found.active, completions_of(job) or 0)
+    if len(surplus) < least:
+        surplus += sorted(left, key=_removal_rank)[: least - len(surplus)]
+    return surplus
 
 
-def _indexed_pods(job: Obj, tally: Tally, pods: Sequence[Obj], now: float) -> Wanted:
-    completions = completions_of(job) or 0
-    done = tally.completed_indexes | tally.failed_indexes
-    open_indexes = [index for index in range(completions) if index not in done]
-    parallelism = int(job["spec"].get("parallelism") or 0)
-    target = min(len(open_indexes), parallelism)
-    kept, surplus = _sorted_out(tally.active, frozenset(open_indexes), target)
-    if surplus:
-        return Wanted(delete=surplus[:BURST])
-    leaving: set[int] = set()
+def _unwanted_indexes(active: Sequence[Obj], completions: int) -> tuple[list[Obj], list[Obj]]:
+    by_index: dict[int, list[Obj]] = {}
+    for pod in active:
+        by_index.setdefault(index_of(pod), []).append(pod)
+    surplus: list[Obj] = []
+    left: list[Obj] = []
+    for index, pods in sorted(by_index.items()):
+        if not 0 <= index < completions:
+            surplus += pods
+            continue
+        *others, kept = sorted(pods, key=_removal_rank)
+        surplus += others
+        left.append(kept)
+    return surplus, left
+
+
+def _removal_rank(pod: Obj) -> tuple[float, ...]:
+    """As upstream's ActivePods: what has got least far goes first, then what is youngest."""
+    since = ready_since(pod)
+    created = meta_of(pod).get("creationTimestamp")
+    return (
+        1 if pod_facts.node_name(pod) else 0,
+        phase_rank(pod),
+        0 if since is None else 1,
+        0.0 if since is None else -since,
+        -most_restarts(pod),
+        -seconds_of(created) if created else float("-inf"),
+    )
+
+
+def _open_indexes(job: Obj, found: Tally, count: int) -> list[int]:
+    taken: Iterable[Obj] = found.active
     if replaces_only_failed(job):
-        leaving = {index_of(pod) for pod in pods if is_terminating(pod)}
-    room = target - len(kept) - len(leaving)
-    missing = [index for index in open_indexes if index not in kept and index not in leaving]
-    return _with_pauses(job, pods, missing[: max(0, min(room, BURST))], now)
+        taken = (*found.active, *filter(is_terminating, found.pods))
+    busy = indexes_of(index for index in map(index_of, taken) if index >= 0)
+    over = found.completed_indexes | found.failed_indexes
+    return (over | busy).missing(completions_of(job) or 0, count)
 
 
-def _with_pauses(job: Obj, pods: Sequence[Obj], indexes: Sequence[int], now: float) -> Wanted:
-    if not indexes:
-        return Wanted()
-    if job["spec"].get("backoffLimitPerIndex") is None:
-        pause = _pause(job, pods, now)
-        if pause > 0:
-            return Wanted(again_seconds=pause)
-        return Wanted(create=[new_pod(job, index, 0) for index in indexes])
-    create: list[Obj] = []
-    pauses: list[float] = []
-    failed_of: dict[int, list[Obj]] = {}
-    for pod in pods:
-        if is_failed(job, pod):
-            failed_of.setdefault(index_of(pod), []).append(pod)
-    for index in indexes:
-        failed = failed_of.get(index, [])
-        failures = max((failures_of_index(pod) + 1 for pod in failed), default=0)
-        last = max((finished_at(pod) for pod in failed), default=now)
-        pause = last + PAUSE.delay(failures) - now if failures else 0.0
-        if pause > 0:
-            pauses.append(pause)
-        else:
-            create.append(new_pod(job, index, failures))
-    return Wanted(create=create, again_seconds=min(pauses) if pauses else None)
-
-
-def _pause(job: Obj, pods: Sequence[Obj], now: float) -> float:
-    """How long to wait before the next pod: it grows with each failure since the last success."""
-    ends: list[tuple[float, bool]] = []
-    for pod in pods:
-        if pod_facts.phase(pod) == "Succeeded":
-            ends.append((finished_at(pod), True))
-        elif is_failed(job, pod):
-            ends.append((finished_at(pod), False))
-    ends.sort(reverse=True)
-    failures = 0
-    for _, succeeded in ends:
-        if succeeded:
-            break
-        failures += 1
-    return ends[0][0] + PAUSE.delay(failures) - now if failures else 0.0
+def _with_index_pauses(job: Obj, found: Tally, indexes: Sequence[int], now: float) -> Wanted:
+    delayed = found.delayed or {}
+    pauses = {index: remaining_seconds_of_index(delayed.get(index), now) for index in indexes}
+    ready = [index for index, pause in pauses.items() if pause <= 0]
+    waiting = [pause for pause in pauses.values() if pause > 0]
+    pod = new_pod(job)
+    create = [_pod_of_index(job, pod, index, delayed.get(index)) for index in ready]
+    return Wanted(create=create, again_seconds=min(waiting) if waiting else None)

@@ -3,16 +3,15 @@
 Job: a failed pod → the action of the first rule that it matches; completed indexes → success. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from sampan.api.objects import Obj, key_of
-from sampan.api.rules import pods as pod_facts
-from sampan.controllers.jobs.job_indexes import parse_indexes
+from sampan.controllers.jobs.job_indexes import Indexes, parse_indexes
 from sampan.core.fast_dataclass import dataclass
 
 
-class Verdict(Enum):
+class PolicyAction(Enum):
     COUNT = "Count"
     IGNORE = "Ignore"
     FAIL_INDEX = "FailIndex"
@@ -20,44 +19,48 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    verdict: Verdict
+class PolicyMatch:
+    action: PolicyAction
     message: str = ""  # for FailJob: what the condition says
 
 
-def judgement_of(job: Obj, pod: Obj) -> Judgement:
+COUNTED = PolicyMatch(PolicyAction.COUNT)
+
+
+def match_failure_policy(job: Obj, pod: Obj) -> PolicyMatch:
     """What the failure of this pod means; without a policy, or a match, it counts."""
     policy = job["spec"].get("podFailurePolicy") or {}
     for number, rule in enumerate(policy.get("rules") or ()):
-        why = _exit_code_match(rule.get("onExitCodes"), pod) or _condition_match(
-            rule.get("onPodConditions"), pod
-        )
+        if rule.get("onExitCodes") is not None:
+            why = _exit_code_match(rule["onExitCodes"], pod)
+        else:
+            why = _condition_match(rule.get("onPodConditions") or (), pod)
         if why:
-            verdict = Verdict(rule.get("action", "Count"))
-            message = f"{why} for pod {key_of(pod)} matching {verdict.value} rule at index {number}"
-            return Judgement(verdict, message)
-    return Judgement(Verdict.COUNT)
+            action = PolicyAction(rule.get("action", "Count"))
+            return PolicyMatch(action, f"{why} matching {action.value} rule at index {number}")
+    return COUNTED
 
 
-def success_rule(job: Obj, succeeded: frozenset[int], completions: int) -> int | None:
+def matched_success_rule(job: Obj, succeeded: Indexes, completions: int) -> int | None:
     """The index of the first success rule that is fulfilled."""
     policy = job["spec"].get("successPolicy") or {}
+    if not succeeded:
+        return None
     for number, rule in enumerate(policy.get("rules") or ()):
         listed, count = rule.get("succeededIndexes"), rule.get("succeededCount")
-        counted = succeeded
-        if listed is not None:
-            wanted = parse_indexes(listed, completions)
-            counted = succeeded & wanted
-            if count is None and counted == wanted:
+        if listed is None:
+            if count is not None and succeeded.total() >= count:
                 return number
-        if count is not None and len(counted) >= count:
+            continue
+        required = parse_indexes(listed, completions)
+        shared = required.shared_with(succeeded)
+        enough = shared == required.total() or (count is not None and shared >= count)
+        if required and enough:
             return number
     return None
 
 
-def _exit_code_match(wanted: Obj | None, pod: Obj) -> str:
-    if wanted is None:
-        return ""
+def _exit_code_match(wanted: Obj, pod: Obj) -> str:
     name = wanted.get("containerName")
     for status in _terminated_statuses(pod):
         code = status["state"]["terminated"].get("exitCode", 0)
@@ -65,15 +68,18 @@ def _exit_code_match(wanted: Obj | None, pod: Obj) -> str:
             continue
         inside = code in (wanted.get("values") or ())
         if inside == (wanted.get("operator") == "In"):
-            return f"Container {status.get('name')} failed with exit code {code}"
+            return (
+                f"Container {status.get('name')} for pod {key_of(pod)} failed with exit code {code}"
+            )
     return ""
 
 
-def _condition_match(wanted: Iterable[Obj] | None, pod: Obj) -> str:
-    for item in wanted or ():
-        found = pod_facts.condition(pod, item.get("type", ""))
-        if found is not None and found.get("status") == (item.get("status") or "True"):
-            return f"Pod {key_of(pod)} has condition {item.get('type')}"
+def _condition_match(patterns: Sequence[Obj], pod: Obj) -> str:
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        for pattern in patterns:
+            same_status = condition.get("status") == (pattern.get("status") or "True")
+            if condition.get("type") == pattern.get("type") and same_status:
+                return f"Pod {key_of(pod)} has condition {condition['type']}"
     return ""
 
 

@@ -1,222 +1,239 @@
 """What a Job has achieved: its pods and its status folded into one count.
 
-Job: active, failed, succeeded, per index where it has indexes; which pods may lose their finalizer.
-    Pure.
-Invariant: a finished pod is counted once: it is listed in the status (by uid, or by its index)
-    before it loses its finalizer, and moves into the counters after it has lost it.
+Job: active, failed, succeeded, per index where it has indexes; which pods lose their finalizer, and
+    as what they are counted. Pure.
+Invariant: a finished pod is counted once: its uid (or its index) is in the status before it loses
+    its finalizer, and moves into the counters after it has lost it; one that was listed as failed
+    stays failed, whatever it says in the end.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, uid_of
+from sampan.api.objects import Obj, is_deleted, uid_of
 from sampan.api.rules import pods as pod_facts
-from sampan.controllers.jobs.job_indexes import parse_indexes
-from sampan.controllers.jobs.job_policy import Judgement, Verdict, judgement_of
-from sampan.controllers.workloads.pod_control import is_active, is_terminating
+from sampan.controllers.jobs.job_indexes import NO_INDEXES, Indexes, indexes_of, parse_indexes
+from sampan.controllers.jobs.job_pod_facts import (
+    all_failures_of_index,
+    completions_of,
+    failures_of_index,
+    has_finalizer,
+    has_index_limit,
+    has_valid_index,
+    index_of,
+    is_counted_failure,
+    is_failed,
+    is_indexed,
+    is_succeeded,
+)
+from sampan.controllers.jobs.job_policy import PolicyAction, match_failure_policy
+from sampan.controllers.workloads.pod_control import finished_at, is_active, is_terminating
 from sampan.core.fast_dataclass import dataclass
 
-FINALIZER = "batch.kubernetes.io/job-tracking"
-INDEX = "batch.kubernetes.io/job-completion-index"
-INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+# Of uids in one status, as upstream: they stay below 20 KB.
+MOST_UNCOUNTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the status says of finished pods."""
+
+    succeeded: int = 0  # counted for good
+    failed: int = 0
+    uncounted_succeeded: tuple[str, ...] = ()  # uids whose pod still has its finalizer
+    uncounted_failed: tuple[str, ...] = ()
+
+    def without_finalizers_of(self, tracked: Callable[[str], bool]) -> "Counted":
+        """Those whose pods lost their finalizer move into the counters."""
+        succeeded = tuple(filter(tracked, self.uncounted_succeeded))
+        failed = tuple(filter(tracked, self.uncounted_failed))
+        return Counted(
+            self.succeeded + len(self.uncounted_succeeded) - len(succeeded),
+            self.failed + len(self.uncounted_failed) - len(failed),
+            succeeded,
+            failed,
+        )
+
+    def uncounted(self) -> int:
+        return len(self.uncounted_succeeded) + len(self.uncounted_failed)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
+    pods: Sequence[Obj]
     active: Sequence[Obj]
     terminating: int
     ready: int
-    succeeded: int  # as the status will say: counted for good
+    counted: Counted  # as the stored status has it
+    new_succeeded: Sequence[Obj]  # finished, with their finalizer, and in no list yet
+    new_failed: Sequence[Obj]
+    succeeded: int  # with all that are not in the counters yet
     failed: int
-    uncounted_succeeded: tuple[str, ...]  # uids in between
-    uncounted_failed: tuple[str, ...]
-    completed_indexes: frozenset[int]
-    failed_indexes: frozenset[int]
-    releasable: Sequence[Obj]  # finished, listed in the stored status, finalizer still on
-    fatal: Judgement | None  # a failure that fails the whole Job
-
-    @property
-    def all_succeeded(self) -> int:
-        return self.succeeded + len(self.uncounted_succeeded)
-
-    @property
-    def all_failed(self) -> int:
-        return self.failed + len(self.uncounted_failed)
-
-
-def is_indexed(job: Obj) -> bool:
-    return bool(job["spec"].get("completionMode") == "Indexed")
-
-
-def completions_of(job: Obj) -> int | None:
-    completions = job["spec"].get("completions")
-    return None if completions is None else int(completions)
-
-
-def index_of(pod: Obj) -> int:
-    """The pod's completion index; -1 where it has none."""
-    text = annotations_of(pod).get(INDEX, "")
-    return int(text) if text.isdigit() else -1
-
-
-def has_finalizer(pod: Obj) -> bool:
-    return FINALIZER in (meta_of(pod).get("finalizers") or ())
-
-
-def replaces_only_failed(job: Obj) -> bool:
-    spec = job["spec"]
-    return spec.get("podReplacementPolicy") == "Failed" or bool(spec.get("podFailurePolicy"))
-
-
-def is_failed(job: Obj, pod: Obj) -> bool:
-    phase = pod_facts.phase(pod)
-    if phase == "Failed":
-        return True
-    # One that is being deleted may never get to say that it failed.
-    return is_deleted(pod) and phase != "Succeeded" and not replaces_only_failed(job)
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The pods that ended and are not counted for good: still with their finalizer."""
-
-    succeeded: Sequence[Obj]
-    failed: Sequence[Obj]
-    judgements: Mapping[str, Judgement]  # of the failed ones, by uid
-
-    def is_ignored(self, pod: Obj) -> bool:
-        judgement = self.judgements.get(uid_of(pod))
-        return judgement is not None and judgement.verdict is Verdict.IGNORE
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What the status already says of finished pods, and how far they have got since."""
-
-    succeeded: int  # in the counters, with those that lost their finalizer since
-    failed: int
-    uncounted_succeeded: tuple[str, ...]  # uids whose pod has its finalizer still
-    uncounted_failed: tuple[str, ...]
-    completed_indexes: frozenset[int]
-
-    def lists(self, uid: str) -> bool:
-        return uid in self.uncounted_succeeded or uid in self.uncounted_failed
+    completed_indexes: Indexes = NO_INDEXES
+    failed_indexes: Indexes = NO_INDEXES
+    # By index the failed pod that carries the count of failures until there is a next one.
+    delayed: Mapping[int, Obj] | None = None
+    fatal: str = ""  # why a failure policy fails the whole Job
 
 
 def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
-    tracked = {uid_of(pod): pod for pod in pods if has_finalizer(pod)}
-    finished, stored = _finished_pods(job, tracked.values()), _stored_counts(job, tracked)
-    counting = [pod for pod in finished.failed if not finished.is_ignored(pod)]
-    completed = stored.completed_indexes | _indexes_below(finished.succeeded, job)
-    failed_indexes = _failed_indexes(job, counting, finished.judgements) - completed
     active = [pod for pod in pods if is_active(pod)]
-    indexed = is_indexed(job)
-    new_succeeded = () if indexed else _new(finished.succeeded, stored.uncounted_succeeded)
-    fatal = (found for found in finished.judgements.values() if found.verdict is Verdict.FAIL_JOB)
-    return Tally(
+    counted = _counted(job)
+    valid = [pod for pod in pods if has_finalizer(pod) and has_valid_index(job, pod)]
+    succeeded = _unlisted(filter(is_succeeded, valid), counted)
+    failed = [
+        pod for pod in valid if is_failed(job, pod) and uid_of(pod) not in counted.uncounted_failed
+    ]
+    counting = sum(is_counted_failure(job, pod) for pod in failed)
+    found = Tally(
+        pods=pods,
         active=active,
-        terminating=sum(is_terminating(pod) for pod in pods),
-        ready=sum(pod_facts.is_ready(pod) for pod in active),
-        succeeded=len(completed) if indexed else stored.succeeded,
-        failed=stored.failed,
-        uncounted_succeeded=(*stored.uncounted_succeeded, *new_succeeded),
-        uncounted_failed=(*stored.uncounted_failed, *_new(counting, stored.uncounted_failed)),
-        completed_indexes=completed if indexed else frozenset(),
-        failed_indexes=failed_indexes,
-        releasable=_releasable(job, pods, finished, stored, failed_indexes),
-        fatal=next(fatal, None),
+        terminating=sum(map(is_terminating, pods)),
+        ready=sum(map(pod_facts.is_ready, active)),
+        counted=counted,
+        new_succeeded=succeeded,
+        new_failed=failed,
+        succeeded=counted.succeeded + len(succeeded) + len(counted.uncounted_succeeded),
+        failed=counted.failed + counting + len(counted.uncounted_failed),
+        fatal=_fatal(job, pods),
     )
+    return _with_indexes(job, found) if is_indexed(job) else found
 
 
-def _finished_pods(job: Obj, tracked: Iterable[Obj]) -> Finished:
-    ended = list(tracked)
-    failed = [pod for pod in ended if is_failed(job, pod)]
-    succeeded = [pod for pod in ended if pod_facts.phase(pod) == "Succeeded"]
-    return Finished(succeeded, failed, {uid_of(pod): judgement_of(job, pod) for pod in failed})
-
-
-def _stored_counts(job: Obj, tracked: Mapping[str, Obj]) -> Stored:
+def _counted(job: Obj) -> Counted:
     status: Obj = job.get("status") or {}
     uncounted = status.get("uncountedTerminatedPods") or {}
-    succeeded, more_succeeded = _split(uncounted.get("succeeded") or (), tracked)
-    failed, more_failed = _split(uncounted.get("failed") or (), tracked)
-    return Stored(
-        int(status.get("succeeded") or 0) + more_succeeded,
-        int(status.get("failed") or 0) + more_failed,
-        succeeded,
-        failed,
-        parse_indexes(status.get("completedIndexes"), completions_of(job) or 0),
+    return Counted(
+        int(status.get("succeeded") or 0),
+        int(status.get("failed") or 0),
+        tuple(uncounted.get("succeeded") or ()),
+        tuple(uncounted.get("failed") or ()),
     )
 
 
-def _indexes_below(pods: Sequence[Obj], job: Obj) -> frozenset[int]:
-    """The indexes of these pods, as far as the Job has them."""
-    return frozenset(map(index_of, pods)).intersection(range(completions_of(job) or 0))
+def _unlisted(succeeded: Iterable[Obj], counted: Counted) -> list[Obj]:
+    listed = {*counted.uncounted_succeeded, *counted.uncounted_failed}
+    return [pod for pod in succeeded if uid_of(pod) not in listed]
 
 
-def failures_of_index(pod: Obj) -> int:
-    """How often this pod's index had failed before the pod was made."""
-    text = annotations_of(pod).get(INDEX_FAILURES, "0")
-    return int(text) if text.isdigit() else 0
-
-
-def _split(uids: Iterable[str], tracked: Mapping[str, Obj]) -> tuple[tuple[str, ...], int]:
-    """Those whose pod still has its finalizer, and the number of those that are now counted."""
-    listed = tuple(uids)
-    left = tuple(uid for uid in listed if uid in tracked)
-    return left, len(listed) - len(left)
-
-
-def _new(pods: Sequence[Obj], listed: Sequence[str]) -> tuple[str, ...]:
-    known = set(listed)
-    return tuple(uid_of(pod) for pod in pods if uid_of(pod) not in known)
-
-
-def _failed_indexes(
-    job: Obj, failed: Sequence[Obj], judgements: Mapping[str, Judgement]
-) -> frozenset[int]:
-    limit, completions = job["spec"].get("backoffLimitPerIndex"), completions_of(job) or 0
-    if limit is None:
-        return frozenset()
-    found = set(parse_indexes((job.get("status") or {}).get("failedIndexes"), completions))
-    for pod in failed:
-        too_often = failures_of_index(pod) >= limit
-        if too_often or judgements[uid_of(pod)].verdict is Verdict.FAIL_INDEX:
-            found.add(index_of(pod))
-    return frozenset(found).intersection(range(completions))
-
-
-def _releasable(
-    job: Obj,
-    pods: Sequence[Obj],
-    finished: Finished,
-    stored: Stored,
-    failed_indexes: frozenset[int],
-) -> list[Obj]:
-    """Pods that the stored status already knows of, so that their finalizer can go."""
-    last, over = _last_tries(job, pods), failed_indexes | stored.completed_indexes
-
-    def is_settled(pod: Obj) -> bool:
-        index = index_of(pod)
-        if is_indexed(job) and pod_facts.phase(pod) == "Succeeded":
-            return index in stored.completed_indexes or not _indexes_below([pod], job)
-        if finished.is_ignored(pod):
-            return True
-        if not stored.lists(uid_of(pod)):
-            return False
-        if job["spec"].get("backoffLimitPerIndex") is None or index in over:
-            return True
-        # The last failed pod of an index carries the count: it stays until there is a next one.
-        return last.get(index, 0) > failures_of_index(pod)
-
-    return [pod for pod in (*finished.succeeded, *finished.failed) if is_settled(pod)]
-
-
-def _last_tries(job: Obj, pods: Sequence[Obj]) -> dict[int, int]:
-    """Index → how often it had failed before its newest pod; only where that is limited."""
-    found: dict[int, int] = {}
-    if job["spec"].get("backoffLimitPerIndex") is None:
-        return found
+def _fatal(job: Obj, pods: Sequence[Obj]) -> str:
+    if job["spec"].get("podFailurePolicy") is None:
+        return ""
     for pod in pods:
+        if is_failed(job, pod):
+            found = match_failure_policy(job, pod)
+            if found.action is PolicyAction.FAIL_JOB:
+                return found.message
+    return ""
+
+
+def _with_indexes(job: Obj, found: Tally) -> Tally:
+    status, completions = job.get("status") or {}, completions_of(job) or 0
+    before = parse_indexes(status.get("completedIndexes"), completions)
+    completed = before | indexes_of(map(index_of, found.new_succeeded))
+    found = replace(found, completed_indexes=completed, succeeded=completed.total())
+    if not has_index_limit(job):
+        return found
+    failed = parse_indexes(status.get("failedIndexes"), completions)
+    failed |= indexes_of(
+        index_of(pod)
+        for pod in found.pods
+        if has_finalizer(pod) and has_valid_index(job, pod) and _fails_index(job, pod)
+    )
+    found = replace(found, failed_indexes=failed)
+    return replace(found, delayed=_delayed(job, found))
+
+
+def _fails_index(job: Obj, pod: Obj) -> bool:
+    if not is_failed(job, pod):
+        return False
+    action = match_failure_policy(job, pod).action
+    if action is PolicyAction.FAIL_INDEX:
+        return True
+    limit = int(job["spec"]["backoffLimitPerIndex"])
+    return action is not PolicyAction.IGNORE and failures_of_index(pod) >= limit
+
+
+def _delayed(job: Obj, found: Tally) -> dict[int, Obj]:
+    """Of indexes that go on and have no active pod, the last pod that failed."""
+    over = found.completed_indexes | found.failed_indexes | indexes_of(map(index_of, found.active))
+    delayed: dict[int, Obj] = {}
+    for pod in found.pods:
         index = index_of(pod)
-        found[index] = max(found.get(index, 0), failures_of_index(pod))
-    return found
+        if not has_finalizer(pod) or not has_valid_index(job, pod) or index in over:
+            continue
+        if is_failed(job, pod):
+            last = delayed.get(index)
+            if last is None or _follows(pod, last):
+                delayed[index] = pod
+    return delayed
+
+
+def _follows(pod: Obj, last: Obj) -> bool:
+    return all_failures_of_index(last) <= all_failures_of_index(pod) and (
+        finished_at(pod) >= finished_at(last)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """Which pods lose their finalizer now, and what the status must say before they do."""
+
+    counted: Counted
+    completed_indexes: Indexes
+    released: Sequence[Obj]
+    is_whole: bool  # else there are more, which wait for the next time
+
+
+def track(job: Obj, found: Tally, *, over: bool, failed: bool) -> Tracking:
+    """`over`: the Job has its verdict, and its active pods were told to stop; `failed` with it."""
+    tracked = {uid_of(pod) for pod in found.pods if has_finalizer(pod)}
+    counted = found.counted.without_finalizers_of(tracked.__contains__)
+    succeeded, lost = list(counted.uncounted_succeeded), list(counted.uncounted_failed)
+    indexes: list[int] = []
+    released: list[Obj] = []
+    going = (pod for pod in _in_order(job, found.pods) if uid_of(pod) in tracked)
+    for pod in going:
+        if not over and not _is_releasable(job, found, pod):
+            continue
+        released.append(pod)
+        match _counts_as(job, found.counted, pod, failed=failed):
+            case "succeeded" if is_indexed(job):
+                indexes.append(index_of(pod))
+            case "succeeded":
+                succeeded.append(uid_of(pod))
+            case "failed":
+                lost.append(uid_of(pod))
+        if len(indexes) + len(succeeded) + len(lost) >= MOST_UNCOUNTED:
+            break
+    return Tracking(
+        replace(counted, uncounted_succeeded=tuple(succeeded), uncounted_failed=tuple(lost)),
+        found.completed_indexes | indexes_of(indexes),
+        released,
+        len(indexes) + len(succeeded) + len(lost) < MOST_UNCOUNTED,
+    )
+
+
+def _counts_as(job: Obj, counted: Counted, pod: Obj, *, failed: bool) -> str:
+    """`succeeded`, `failed`, or nothing: it is listed already, or not counted at all. Where the Job
+    has failed, whoever did not succeed has failed with it."""
+    uid = uid_of(pod)
+    listed = uid in counted.uncounted_failed or uid in counted.uncounted_succeeded
+    if listed or not has_valid_index(job, pod):
+        return ""
+    if is_succeeded(pod):
+        return "succeeded"
+    return "failed" if (failed or is_failed(job, pod)) and is_counted_failure(job, pod) else ""
+
+
+def _in_order(job: Obj, pods: Sequence[Obj]) -> Sequence[Obj]:
+    return sorted(pods, key=index_of) if is_indexed(job) else pods
+
+
+def _is_releasable(job: Obj, found: Tally, pod: Obj) -> bool:
+    if is_deleted(job) or is_succeeded(pod):
+        return True
+    if not is_failed(job, pod):
+        return False
+    delayed = (found.delayed or {}).get(index_of(pod))
+    return delayed is None or uid_of(delayed) != uid_of(pod)

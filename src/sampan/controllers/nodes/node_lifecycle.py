@@ -72,7 +72,7 @@ class SignsOfLife:
     now: Callable[[], float]
     attended: Callable[[str], bool]
     seen_at: dict[str, float] = field(default_factory=dict)
-    registered: set[str] = field(default_factory=set)  # those whose event was written
+    registered: dict[str, str] = field(default_factory=dict)  # names and uids of known nodes
     looking: bool = False  # somebody will look at them all
 
     def note(self, name: str) -> None:
@@ -85,9 +85,10 @@ class SignsOfLife:
         self.looking = True
         return True
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str) -> str | None:
+        """The uid that it had; None where nobody knew it."""
         self.seen_at.pop(name, None)
-        self.registered.discard(name)
+        return self.registered.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +111,14 @@ def node_lifecycle_controller(
             return look(view, signs, grace_seconds)
         node = view.cache(NODES).get(key)
         if node is None:
-            signs.forget(key)
-            return NOTHING
+            uid = signs.forget(key)
+            return NOTHING if uid is None else Plan([_removal_event(key, uid)])
         pods = view.cache(PODS).by(NODE_INDEX, key)
         eviction, wait = _eviction(view, pace, node)
         seen_at = view.now if attended(key) else signs.seen_at.setdefault(key, view.now)
         made = plan(node, pods, seen_at, view.now, eviction, grace_seconds)
         if key not in signs.registered:
-            signs.registered.add(key)
+            signs.registered[key] = uid_of(node)
             made = replace(made, actions=[_registration_event(node), *made.actions])
         return replace(made, again_seconds=wait)
 
@@ -186,7 +187,12 @@ def plan(
         actions.append(merge_patch(NODES, node, {"spec": {"taints": taints or None}}))
     # A kubelet that lives writes its pods' readiness again: it is told once, when the node falls.
     if status == "Unknown" or (status == "False" and not _has_fallen(node)):
-        actions += [_not_ready(pod, now) for pod in pods if _shows_ready(pod)]
+        ready_pods = [pod for pod in pods if _shows_ready(pod)]
+        actions += [_not_ready(pod, now) for pod in ready_pods]
+        actions += [
+            Record(reference(pod), "Warning", "NodeNotReady", "Node is not ready")
+            for pod in ready_pods
+        ]
     return Plan(actions)
 
 
@@ -235,7 +241,7 @@ def _silent(node: Obj, now: float) -> list[Action]:
     name = name_of(node)
     conditions = _unknown(node, now)
     patch = {"metadata": {"uid": uid_of(node)}, "status": {"conditions": conditions}}
-    about = {**reference(node), "uid": name}  # as upstream: events of nodes carry the name
+    about = _about(name, uid_of(node))
     message = f"Node {name} status is now: NodeNotReady"
     return [
         Patch(NODES, "", name, patch, patch_type="strategic", subresource="status"),
@@ -325,9 +331,17 @@ def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, floa
 
 def _registration_event(node: Obj) -> Record:
     name = name_of(node)
-    about = {**reference(node), "uid": name}
     message = f"Node {name} event: Registered Node {name} in Controller"
-    return Record(about, "Normal", "RegisteredNode", message)
+    return Record(_about(name, uid_of(node)), "Normal", "RegisteredNode", message)
+
+
+def _removal_event(name: str, uid: str) -> Record:
+    message = f"Node {name} event: Removing Node {name} from Controller"
+    return Record(_about(name, uid), "Normal", "RemovingNode", message)
+
+
+def _about(name: str, uid: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
 
 
 def _zones(nodes: Cache) -> dict[str, Zone]:

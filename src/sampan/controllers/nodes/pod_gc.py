@@ -39,7 +39,7 @@ def pod_gc_controller() -> Controller:
 
     async def planned(view: View, key: str) -> Plan:
         if key == FINISHED:
-            return plan_finished(view.cache(PODS).by("finished", "yes"), MOST_FINISHED, view.now)
+            return plan_finished(view.cache(PODS).by("finished", "yes"), MOST_FINISHED)
         pod = view.cache(PODS).get(key)
         if pod is None:
             return NOTHING
@@ -67,40 +67,45 @@ def plan(situation: Situation, now: float) -> Plan:
     pod, node = situation.pod, situation.node
     name = pod_facts.node_name(pod)
     if not name:
-        return Plan(_removal(pod, None, now)) if is_deleted(pod) else NOTHING
+        return Plan(_removal(pod)) if is_deleted(pod) else NOTHING
     if node is not None:
         if not is_deleted(pod) or is_ready(node) or not _is_out_of_service(node):
             return NOTHING
-        message = "PodGC: node is out-of-service"
-        return Plan(_removal(pod, ("DeletionByPodGC", message), now))
+        return Plan(_removal(pod))
     if not situation.confirmed_missing:
         left = QUARANTINE_SECONDS - situation.missing_seconds
         return Plan(again_seconds=max(left, 1.0))
-    return Plan(_removal(pod, ("DeletionByPodGC", "PodGC: node no longer exists"), now))
+    disruption = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DeletionByPodGC",
+        "message": "PodGC: node no longer exists",
+    }
+    return Plan(_removal(pod, with_condition([], disruption, now)))
 
 
-def plan_finished(finished: Sequence[Obj], most: int, now: float) -> Plan:
+def plan_finished(finished: Sequence[Obj], most: int) -> Plan:
     surplus = len(finished) - most
     if surplus <= 0:
         return NOTHING
-    ordered = sorted(
-        finished, key=lambda pod: (meta_of(pod).get("creationTimestamp"), name_of(pod))
-    )
+    ordered = sorted(finished, key=_order_of_removal)
     return Plan([deletion(PODS, pod, grace_seconds=0) for pod in ordered[:surplus]])
 
 
-def _removal(pod: Obj, why: tuple[str, str] | None, now: float) -> list[Action]:
-    """Failed first, where it has not finished, then gone without grace: nobody is there to wait."""
+def _order_of_removal(pod: Obj) -> tuple[bool, str, str]:
+    """Evicted ones first, then by age."""
+    evicted = (pod.get("status") or {}).get("reason") == "Evicted"
+    return not evicted, meta_of(pod).get("creationTimestamp") or "", name_of(pod)
+
+
+def _removal(pod: Obj, conditions: Sequence[Obj] = ()) -> list[Action]:
+    """Failed first, where it has not finished (others wait for its end), then gone without grace:
+    nobody is there to wait."""
     actions: list[Action] = []
-    if why is not None and not pod_facts.is_terminal(pod):
-        reason, message = why
-        disruption = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": reason,
-            "message": message,
-        }
-        status: Obj = {"phase": "Failed", "conditions": with_condition([], disruption, now)}
+    if not pod_facts.is_terminal(pod):
+        status: Obj = {"phase": "Failed"}
+        if conditions:
+            status["conditions"] = list(conditions)
         patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
         namespace, name = namespace_of(pod), name_of(pod)
         actions.append(

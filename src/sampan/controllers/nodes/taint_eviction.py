@@ -2,9 +2,10 @@
 
 Job: delete a pod when no toleration covers such a taint of its node, or when its tolerationSeconds
     are over.
-Invariant: the time runs from when the pod was first seen on a node with such a taint, not from
-    what the taint says: after a start again everybody has the whole of it, as in the original. A
-    taint that went away takes the sentence with it.
+Invariant: the time runs from when the pod's eviction was scheduled, by the first taint that it
+    tolerates for a while only, not from what the taint says: after a start again everybody has the
+    whole of it, as in the original. A taint that went away takes the eviction with it, and an event
+    says so.
 """
 
 import math
@@ -25,7 +26,6 @@ from sampan.api.rules.aspects import DELETION, EXISTENCE, NODE, SPEC, looks_at
 from sampan.api.rules.conditions import is_true
 from sampan.api.rules.nodes import taints_of
 from sampan.api.rules.tolerations import taint_of, toleration_of
-from sampan.client.events import reference
 from sampan.client.indexer import by_node_name
 from sampan.controllers.actions import NOTHING, Action, Patch, Plan, Record, deletion
 from sampan.controllers.controller import Caches, Controller, View
@@ -34,15 +34,17 @@ NODE_INDEX = "node"
 
 
 def taint_eviction_controller() -> Controller:
-    sentences = Sentences()
+    scheduled = ScheduledEvictions()
 
     async def planned(view: View, key: str) -> Plan:
         pod = view.cache(PODS).get(key)
-        node = view.cache(NODES).get(pod["spec"].get("nodeName", "")) if pod is not None else None
-        if pod is None or node is None or not _no_execute(node):
-            sentences.forget(key)
-            return NOTHING
-        return plan(pod, node, view.now, sentences.began(key, uid_of(pod), view.now))
+        if pod is None or is_deleted(pod):
+            # As upstream: also of a pod that is gone it tells that it needs no eviction.
+            return scheduled.cancelled(key) if pod is None else NOTHING
+        node = view.cache(NODES).get(pod["spec"].get("nodeName", ""))
+        if node is None:
+            return scheduled.when_due(pod, view.now)
+        return scheduled.plan(pod, node, view.now)
 
     return Controller(
         name="taint-eviction-controller",
@@ -54,51 +56,76 @@ def taint_eviction_controller() -> Controller:
     )
 
 
-class Sentences:
-    """Since when each pod has been seen on a node with such a taint."""
+class ScheduledEvictions:
+    """When each pod that tolerates its node's taints for a while has to go."""
 
     def __init__(self) -> None:
-        self._began: dict[str, tuple[str, float]] = {}  # by key: uid, moment
+        self._due: dict[str, tuple[str, float]] = {}  # by key: uid, moment
 
-    def began(self, key: str, uid: str, now: float) -> float:
-        known = self._began.get(key)
-        if known is None or known[0] != uid:
-            known = self._began[key] = (uid, now)
-        return known[1]
+    def plan(self, pod: Obj, node: Obj, now: float) -> Plan:
+        seconds = tolerated_seconds(pod, node)
+        if seconds == math.inf:
+            return self.cancelled(key_of(pod))
+        if seconds <= 0 and not self._is_scheduled(pod):
+            return Plan(eviction(pod, now))
+        if seconds < 0:
+            # It goes at once, not when it was to go.
+            return Plan([*self.cancelled(key_of(pod)).actions, *eviction(pod, now)])
+        if not self._is_scheduled(pod):
+            self._due[key_of(pod)] = (uid_of(pod), now + seconds)
+        return self.when_due(pod, now)
 
-    def forget(self, key: str) -> None:
-        self._began.pop(key, None)
+    def when_due(self, pod: Obj, now: float) -> Plan:
+        """As it was scheduled, whatever has become of the node since."""
+        if not self._is_scheduled(pod):
+            return NOTHING
+        _, due = self._due[key_of(pod)]
+        if due > now:
+            return Plan(again_seconds=due - now)
+        del self._due[key_of(pod)]
+        return Plan(eviction(pod, now))
+
+    def cancelled(self, key: str) -> Plan:
+        if self._due.pop(key, None) is None:
+            return NOTHING
+        message = f"Cancelling deletion of Pod {key}"
+        return Plan([Record(_reference(key), "Normal", "TaintManagerEviction", message)])
+
+    def _is_scheduled(self, pod: Obj) -> bool:
+        return self._due.get(key_of(pod), ("", 0.0))[0] == uid_of(pod)
 
 
-def plan(pod: Obj, node: Obj, now: float, seen_at: float) -> Plan:
-    """`seen_at`: when the pod was first seen on the node with its taint."""
-    if is_deleted(pod):
-        return NOTHING
-    end = stay_until(pod, node, now, seen_at)
-    if end > now:
-        return NOTHING if end == math.inf else Plan(again_seconds=end - now)
-    message = f"Marking for deletion Pod {key_of(pod)}"
-    actions: list[Action] = [Record(reference(pod), "Normal", "TaintManagerEviction", message)]
-    if not is_true(pod, "DisruptionTarget"):
-        actions.append(_disruption_target(pod, now))
-    return Plan([*actions, deletion(PODS, pod, propagation=None)])
-
-
-def stay_until(pod: Obj, node: Obj, now: float, seen_at: float) -> float:
-    """When the pod has to go: at once (`now`), later, or never (infinity)."""
+def tolerated_seconds(pod: Obj, node: Obj) -> float:
+    """How long the pod may stay with the node's taints; infinity: for ever; below 0: not at all."""
     tolerations = (pod.get("spec") or {}).get("tolerations") or ()
-    end = math.inf
+    shortest = math.inf
     for taint in taints_of(node):
         if taint.get("effect") != "NoExecute":
             continue
         kept_off = taint_of(taint)
         covering = next((t for t in tolerations if toleration_of(t).tolerates(kept_off)), None)
         if covering is None:
-            return now
+            return -1.0
         seconds = covering.get("tolerationSeconds")
         if seconds is not None:
-            end = min(end, seen_at + max(seconds, 0))
-    return max(end, now)
+            shortest = min(shortest, float(max(seconds, 0)))
+    return shortest
+
+
+def eviction(pod: Obj, now: float) -> list[Action]:
+    message = f"Marking for deletion Pod {key_of(pod)}"
+    actions: list[Action] = [
+        Record(_reference(key_of(pod)), "Normal", "TaintManagerEviction", message)
+    ]
+    if not is_true(pod, "DisruptionTarget"):
+        actions.append(_disruption_target(pod, now))
+    return [*actions, deletion(PODS, pod, propagation=None)]
+
+
+def _reference(key: str) -> Obj:
+    """By name alone, as upstream: of a pod that may be gone."""
+    namespace, _, name = key.partition("/")
+    return {"apiVersion": "v1", "kind": "Pod", "name": name, "namespace": namespace}
 
 
 def _disruption_target(pod: Obj, now: float) -> Patch:

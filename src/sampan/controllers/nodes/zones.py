@@ -15,6 +15,7 @@ NORMAL_PER_SECOND = 0.1
 SECONDARY_PER_SECOND = 0.01
 LARGE_ZONE = 50  # in smaller ones the secondary pace is: none
 UNHEALTHY_SHARE = 0.55
+EXCLUDED = "node.kubernetes.io/exclude-disruption"
 READY, NOT_READY = " ready", " not ready"  # no label's value ends in either
 
 
@@ -38,6 +39,8 @@ def zone_of(node: Obj) -> str:
 
 def by_zone_and_readiness(node: Obj) -> Iterable[str]:
     """An index of nodes: how many of a zone are ready is the size of two of its entries."""
+    if EXCLUDED in labels_of(node):
+        return ()  # what is taken down on purpose is no disruption
     return (f"{zone_of(node)}{READY if is_ready(node) else NOT_READY}",)
 
 

@@ -4,7 +4,7 @@ Job: decide what that object says. Kept for those who still read it; new code re
 Invariant: at most MOST addresses, ready ones first, and an annotation where some are missing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from sampan.api.errors import AlreadyExists, NotFound
 from sampan.api.objects import (
@@ -12,6 +12,7 @@ from sampan.api.objects import (
     annotations_of,
     copy_of,
     is_deleted,
+    key_of,
     labels_of,
     name_of,
     namespace_of,
@@ -35,6 +36,7 @@ from sampan.controllers.services.service_endpoints import (
     services_of_pod,
     target_of,
 )
+from sampan.core.fast_dataclass import dataclass
 
 MOST = 1000
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -47,7 +49,7 @@ def endpoints_controller() -> Controller:
         name="endpoints-controller",
         component="endpoint-controller",
         aliases=("endpoint",),
-        wakes={SERVICES: own_key, PODS: services_of_pod, ENDPOINTS: _ours},
+        wakes={SERVICES: _service_changed, PODS: services_of_pod, ENDPOINTS: _ours},
         planned=_plan_key,
         indices={SERVICES: OF_SERVICES, PODS: OF_PODS},
     )
@@ -84,38 +86,67 @@ def plan(service: Obj, pods: Sequence[Obj], endpoints: Obj | None) -> Plan:
 
 
 def subsets_of(service: Obj, pods: Sequence[Obj]) -> tuple[list[Obj], bool]:
-    """One subset per set of ports, sorted; and whether addresses had to be left out."""
+    """One subset for the ports that the very same addresses offer; and whether addresses had to be
+    left out."""
     publish_all = bool(service["spec"].get("publishNotReadyAddresses"))
     ipv6 = families_of(service)[0] == "IPv6"
     entries: list[tuple[tuple[Port, ...], bool, Obj]] = []
     for pod in pods:
         addresses = addresses_of(pod, ipv6=ipv6)
-        if is_deleted(pod) or pod_facts.is_terminal(pod) or not addresses:
+        leaving = is_deleted(pod) and not publish_all
+        if leaving or pod_facts.is_terminal(pod) or not addresses:
             continue
         ports = ports_of(service, pod)
         if ports or not service["spec"].get("ports"):
             ready = publish_all or pod_facts.is_ready(pod)
             entries.append((ports, ready, _address(service, pod, addresses[0])))
     entries.sort(key=lambda item: (not item[1], item[2]["ip"], item[2]["targetRef"]["uid"] or ""))
-    kept = entries[:MOST]
-    groups: dict[tuple[Port, ...], Obj] = {}
-    for ports, ready, address in kept:
-        subset = groups.setdefault(ports, {})
-        subset.setdefault("addresses" if ready else "notReadyAddresses", []).append(address)
-    ordered = sorted(groups.items(), key=lambda group: str(group[0]))
-    subsets = [
-        {**subset, **({"ports": [_port(port) for port in ports]} if ports else {})}
-        for ports, subset in ordered
-    ]
-    return subsets, len(entries) > MOST
+    return _repacked(entries[:MOST]), len(entries) > MOST
 
 
-async def _plan_key(view: View, key: str) -> Plan:
-    service, endpoints = view.cache(SERVICES).get(key), view.cache(ENDPOINTS).get(key)
-    if service is None:
-        ours = endpoints is not None and labels_of(endpoints).get(MANAGED_BY) == MANAGER
-        return Plan([deletion(ENDPOINTS, endpoints)]) if ours and endpoints else NOTHING
-    return plan(service, pods_of_service(view.cache, service), endpoints)
+def _repacked(entries: Sequence[tuple[tuple[Port, ...], bool, Obj]]) -> list[Obj]:
+    """As upstream's RepackSubsets: which addresses offer each port, then which ports are alike."""
+    offered: dict[Port | None, list[int]] = {}
+    for number, (ports, _, _) in enumerate(entries):
+        for port in ports or (None,):
+            offered.setdefault(port, []).append(number)
+    alike: dict[tuple[int, ...], list[Port]] = {}
+    for port, numbers in offered.items():
+        alike.setdefault(tuple(numbers), []).extend([port] if port is not None else [])
+    subsets: list[Obj] = []
+    for numbers_, listed in alike.items():
+        subset: Obj = {}
+        for number in numbers_:
+            _, ready, address = entries[number]
+            subset.setdefault("addresses" if ready else "notReadyAddresses", []).append(address)
+        if listed:
+            subset["ports"] = [_port(port) for port in sorted(listed, key=str)]
+        subsets.append(subset)
+    return sorted(subsets, key=lambda subset: str(subset.get("ports")))
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """The key of a Service that was deleted: its Endpoints go with it, whoever wrote them."""
+
+    key: str
+
+
+async def _plan_key(view: View, key: str | Abandoned) -> Plan:
+    of = key.key if isinstance(key, Abandoned) else key
+    service, endpoints = view.cache(SERVICES).get(of), view.cache(ENDPOINTS).get(of)
+    if service is not None:
+        return plan(service, pods_of_service(view.cache, service), endpoints)
+    if endpoints is None:
+        return NOTHING
+    ours = labels_of(endpoints).get(MANAGED_BY) == MANAGER
+    return Plan([deletion(ENDPOINTS, endpoints)]) if ours or key != of else NOTHING
+
+
+def _service_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Hashable]:
+    if new is not None:
+        return (key_of(new),)
+    return (Abandoned(key_of(old)),) if old is not None else ()
 
 
 def _ours(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -4,6 +4,7 @@ Job: decide which addresses a Service of type LoadBalancer has; the nodes' rules
 Invariant: a Service with a loadBalancerClass is somebody else's.
 Invariant: a node is in the status only while it is Ready and may be used for it.
 Invariant: a port of the nodes' addresses is one Service's: the oldest has it, others wait for it.
+Invariant: the ports of a node's own programs are nobody's: a Service that wants one waits for good.
 """
 
 import ipaddress
@@ -19,6 +20,9 @@ from sampan.controllers.controller import Caches, Controller, View
 
 NAME = "service-lb-controller"
 EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
+# sshd, the tunnel between nodes; and what node ports are chosen from. Kubelets say where they are.
+RESERVED = frozenset({"22/TCP", "8472/UDP"})
+NODE_PORTS = range(30000, 32768)
 
 
 def service_lb_controller() -> Controller:
@@ -31,8 +35,10 @@ def service_lb_controller() -> Controller:
             return NOTHING
         rivals = _sharing_ports(view.cache, service)
         slices = view.cache(ENDPOINT_SLICES).by("balanced", key)
-        decided = plan(service, list(view.cache(NODES).all()), slices, rivals)
-        why = why_waiting(service, rivals)
+        # Its status lists every node; of any other Service none is looked at.
+        nodes = list(view.cache(NODES).all()) if balanced_ports(service) else []
+        why = why_reserved(service, nodes) or why_waiting(service, rivals)
+        decided = plan(service, [] if why else nodes, slices, rivals)
         before = told.pop(key, "")
         if not why:
             return decided
@@ -77,6 +83,22 @@ def why_waiting(service: Obj, rivals: Sequence[Obj]) -> str:
             if port in balanced_ports(rival) and _age(rival) < _age(service):
                 return f"port {port} of the nodes is Service {key_of(rival)}'s"
     return ""
+
+
+def why_reserved(service: Obj, nodes: Sequence[Obj]) -> str:
+    """Empty where none of its ports is one of the nodes' own. (What else listens on a node, that
+    node knows: its rules leave it alone.)"""
+    kubelets = {f"{_kubelet_port(node)}/TCP" for node in nodes}
+    for port in balanced_ports(service):
+        number = int(port.partition("/")[0])
+        if port in kubelets or port in RESERVED or number in NODE_PORTS:
+            return f"port {port} of the nodes is not for load balancers"
+    return ""
+
+
+def _kubelet_port(node: Obj) -> int:
+    endpoints = (node.get("status") or {}).get("daemonEndpoints") or {}
+    return int((endpoints.get("kubeletEndpoint") or {}).get("Port") or 0)
 
 
 def _age(service: Obj) -> tuple[str, str]:

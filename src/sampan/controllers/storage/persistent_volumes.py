@@ -32,6 +32,7 @@ from sampan.api.rules.storage import (
     BETA_PROVISIONER,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
+    MIGRATED_TO,
     NO_PROVISIONER,
     PROVISIONED_BY,
     PROVISIONER,
@@ -320,8 +321,8 @@ def _release(volume: Obj) -> Plan:
         return _phase(volume, "Released")
     if policy == "Retain":
         return NOTHING
-    if policy == "Delete" and PROVISIONED_BY in annotations_of(volume):
-        return NOTHING  # whoever made it takes it away
+    if MIGRATED_TO in annotations_of(volume) or (policy == "Delete" and _is_foreign(volume)):
+        return NOTHING  # whoever made it takes it away, or the driver that it is for
     message = "No recycler plugin found for the volume!"
     if policy == "Delete":
         message = (
@@ -333,6 +334,11 @@ def _release(volume: Obj) -> Plan:
     patch = status_patch(PERSISTENT_VOLUMES, volume, failed)
     event = Record(reference_to(volume), "Warning", reason, message)
     return Plan([event] if patch is None else [patch, event])
+
+
+def _is_foreign(volume: Obj) -> bool:
+    """Whose deletion is an external deleter's."""
+    return PROVISIONED_BY in annotations_of(volume) or volume["spec"].get("csi") is not None
 
 
 def _unbound_volume(volume: Obj) -> Plan:

@@ -1,18 +1,25 @@
-"""Claims and volumes that are in use are not deleted under their users.
+"""Claims, volumes and their attributes classes that are in use are not deleted under their users.
 
 Job: keep the protection finalizers on what lives; take them off what is to go and is not in use.
-Invariant: a claim stays while a pod that has a node names it; a volume stays while it is Bound.
+Invariant: a claim stays while a pod that has a node names it; a volume stays while it is Bound;
+    a VolumeAttributesClass while a claim or a volume names it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of
-from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from sampan.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    VOLUME_ATTRIBUTES_CLASSES,
+    Resource,
+)
 from sampan.api.rules import pods as pod_facts
-from sampan.api.rules.aspects import SPEC, WENT, looks_at
-from sampan.api.rules.storage import CLAIM_PROTECTION, VOLUME_PROTECTION
+from sampan.api.rules.aspects import SPEC, STATUS, WENT, interest_of, looks_at
+from sampan.api.rules.storage import CLAIM_PROTECTION, CLASS_PROTECTION, VOLUME_PROTECTION
 from sampan.controllers.actions import NOTHING, Plan, merge_patch
-from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
 
 
 def claim_protection_controller() -> Controller:
@@ -38,6 +45,24 @@ def volume_protection_controller() -> Controller:
     )
 
 
+def attributes_class_protection_controller() -> Controller:
+    return Controller(
+        name="volumeattributesclass-protection-controller",
+        component="vac-protection-controller",
+        wakes={
+            VOLUME_ATTRIBUTES_CLASSES: own_key,
+            PERSISTENT_VOLUME_CLAIMS: _no_longer_named(claim_classes),
+            PERSISTENT_VOLUMES: _no_longer_named(volume_classes),
+        },
+        planned=_planned_class,
+        indices={
+            PERSISTENT_VOLUME_CLAIMS: {"classes": claim_classes},
+            PERSISTENT_VOLUMES: {"classes": volume_classes},
+        },
+        workers=1,
+    )
+
+
 def plan_claim(claim: Obj, pods: Iterable[Obj]) -> Plan:
     """`pods`: those that name it. Only one that has a node counts: no kubelet starts a pod whose
     claim is on its way out."""
@@ -48,6 +73,11 @@ def plan_claim(claim: Obj, pods: Iterable[Obj]) -> Plan:
 def plan_volume(volume: Obj) -> Plan:
     used = (volume.get("status") or {}).get("phase") == "Bound"
     return _protection_plan(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION, used)
+
+
+def plan_class(attributes_class: Obj, *, used: bool) -> Plan:
+    """`used`: a claim names it, wants it or has it, or a volume has it."""
+    return _protection_plan(VOLUME_ATTRIBUTES_CLASSES, attributes_class, CLASS_PROTECTION, used)
 
 
 def _protection_plan(resource: Resource, obj: Obj, finalizer: str, used: bool) -> Plan:
@@ -83,3 +113,42 @@ async def _planned_claim(view: View, key: str) -> Plan:
 async def _planned_volume(view: View, key: str) -> Plan:
     volume = view.cache(PERSISTENT_VOLUMES).get(key)
     return NOTHING if volume is None else plan_volume(volume)
+
+
+@looks_at(SPEC | STATUS)
+def claim_classes(claim: Obj) -> Iterable[str]:
+    """The VolumeAttributesClasses that it asks for, has, or is being given."""
+    status = claim.get("status") or {}
+    target = (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName")
+    named = (
+        (claim.get("spec") or {}).get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        target,
+    )
+    return {name for name in named if name}
+
+
+@looks_at(SPEC)
+def volume_classes(volume: Obj) -> Iterable[str]:
+    name = (volume.get("spec") or {}).get("volumeAttributesClassName")
+    return (name,) if name else ()
+
+
+def _no_longer_named(classes: Callable[[Obj], Iterable[str]]) -> Wake:
+    """Only the end of a use can free a class."""
+
+    @looks_at(interest_of(classes).aspects | WENT)
+    def wake(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+        before = set(classes(old)) if old is not None else set()
+        return before.difference(classes(new) if new is not None else ())
+
+    return wake
+
+
+async def _planned_class(view: View, key: str) -> Plan:
+    found = view.cache(VOLUME_ATTRIBUTES_CLASSES).get(key)
+    if found is None:
+        return NOTHING
+    users = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES)
+    used = any(view.cache(resource).count("classes", key) for resource in users)
+    return plan_class(found, used=used)

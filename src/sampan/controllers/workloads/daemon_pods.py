@@ -3,6 +3,8 @@
 Job: a pod for a node; for which node a pod is meant, before and after it was bound. Pure.
 """
 
+from collections.abc import Sequence
+
 from sampan.api.objects import Obj, copy_of
 from sampan.api.rules import pods as pod_facts
 from sampan.controllers.workloads.pod_control import pod_from_template
@@ -39,10 +41,21 @@ def with_tolerations(spec: Obj) -> Obj:
     if spec.get("hostNetwork"):
         wanted.append(("network-unavailable", "NoSchedule"))
     for key, effect in wanted:
-        one = {"key": f"{_PREFIX}{key}", "operator": "Exists", "effect": effect}
-        if one not in tolerations:
-            tolerations.append(one)
+        wanted_one = {"key": f"{_PREFIX}{key}", "operator": "Exists", "effect": effect}
+        tolerations = _with_toleration(tolerations, wanted_one)
     return {**spec, "tolerations": tolerations}
+
+
+def _with_toleration(tolerations: Sequence[Obj], wanted: Obj) -> list[Obj]:
+    """In place of those that are alike but for how long they last."""
+    alike = [item for item in tolerations if _without_end(item) == wanted]
+    if not alike:
+        return [*tolerations, wanted]
+    return [wanted if item in alike else item for item in tolerations]
+
+
+def _without_end(toleration: Obj) -> Obj:
+    return {key: item for key, item in toleration.items() if item and key != "tolerationSeconds"}
 
 
 def target_node(pod: Obj) -> str:

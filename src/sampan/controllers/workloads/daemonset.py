@@ -10,21 +10,29 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from sampan.api.objects import (
     Obj,
+    controller_of,
     is_deleted,
     key_of,
     labels_of,
     meta_of,
     name_of,
+    namespace_of,
     uid_of,
 )
 from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from sampan.api.rules import pods as pod_facts
-from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
-from sampan.api.rules.node_selectors import may_run_on
-from sampan.api.rules.tolerations import NO_EXECUTE, keeps_away, taints_of, tolerations_of
+from sampan.api.rules.aspects import ANYTHING, CAME, NODE, OFFERED, OWNERS, looks_at
+from sampan.api.rules.selectors import from_object
+from sampan.api.rules.tolerations import taints_of
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
-from sampan.client.label_index import ORPHANS, SELECTOR, by_labels_of_orphan, by_selector
+from sampan.client.label_index import (
+    ORPHANS,
+    SELECTOR,
+    by_labels_of_orphan,
+    by_selector,
+    selected,
+)
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -37,26 +45,38 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.workloads.adoption import claims, controllers_of, may_adopt
-from sampan.controllers.workloads.daemon_pods import new_pod, target_node, with_tolerations
+from sampan.controllers.workloads.adoption import claims, controllers_of, lives, may_adopt
+from sampan.controllers.workloads.daemon_layout import (
+    Layout,
+    has_ended_and_goes,
+    layout_of,
+    may_run,
+    probe_of,
+)
+from sampan.controllers.workloads.daemon_pods import new_pod, target_node
+from sampan.controllers.workloads.daemon_rollout import budget_of, pods_to_roll, surge_of
 from sampan.controllers.workloads.pod_control import (
+    adopts_any,
     available_at,
     controller_reference,
-    finished_at,
     pod_events,
 )
 from sampan.controllers.workloads.revisions import (
     HASH,
+    Named,
+    Revision,
+    adopted_revisions,
     current_revision,
     hash_of,
     surplus_revisions,
 )
-from sampan.controllers.workloads.rollout import scaled_value
 from sampan.core.backoff import Backoff
+from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 
 BURST = 250  # as upstream's BurstReplicas
 FAILED_PAUSE = Backoff(first_seconds=1.0, cap_seconds=900.0)
+MOST_FAILED_PLACES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +87,25 @@ class Situation:
     history: Sequence[Obj] = ()
     # How long to wait before a node's failed pod is replaced.
     failed_pauses: Mapping[str, float] | None = None
+    orphaned_history: Sequence[Obj] = ()
+    revision: Named = lambda _name: None  # of the namespace, by name
 
 
 def daemonset_controller() -> Controller:
-    failures: Counter[tuple[str, str]] = Counter()  # (set's uid, node) → failed pods in a row
     return Controller(
         name="daemonset-controller",
         component="daemonset-controller",
         aliases=("daemonset",),
         wakes={DAEMON_SETS: own_key, NODES: _sets_for_node, PODS: _set_of_pod},
-        planned=_planner(failures),
+        planned=_planner(_FailedPods()),
         indices={
             DAEMON_SETS: {SELECTOR: by_selector},
-            PODS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
-            CONTROLLER_REVISIONS: {"controller": by_controller_uid},
+            PODS: {
+                "controller": by_controller_uid,
+                "daemon node": _by_target_node,
+                ORPHANS: by_labels_of_orphan,
+            },
+            CONTROLLER_REVISIONS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
         },
         workers=2,
     )
@@ -93,15 +118,19 @@ def plan(situation: Situation, now: float) -> Plan:
         return Plan([Record(reference_to(owner), "Warning", "SelectingAll", message)])
     if is_deleted(owner):
         return NOTHING
-    revision = current_revision(DAEMON_SETS, owner, situation.history)
+    adopted = adopted_revisions(DAEMON_SETS, owner, situation.orphaned_history)
+    if adopted:
+        return Plan(adopted, again_seconds=0.0)
+    revision = current_revision(DAEMON_SETS, owner, situation.history, situation.revision)
     if revision.action is not None:
-        return Plan([revision.action], again_seconds=0.0)
+        return Plan([revision.action], lambda _done: _collisions(owner, revision), 0.0)
     word = hash_of(revision.obj)
-    layout = _layout(situation, word, now)
-    creations, removals = _pods_to_manage(layout)
+    layout = layout_of(owner, situation.nodes, situation.pods, word, now)
+    paused = situation.failed_pauses or {}
+    creations, removals = _pods_to_manage(layout, paused)
     if not creations and not removals:
-        removals = _pods_to_roll(layout)
-        creations = [] if removals else _nodes_to_surge(layout)
+        creations, removals = surge_of(layout)
+        removals = [*removals, *pods_to_roll(layout)]
     reference = controller_reference(DAEMON_SETS, owner)
     actions: list[Action] = [
         *(Create(PODS, new_pod(owner, reference, node, word)) for node in creations[:BURST]),
@@ -117,94 +146,50 @@ def plan(situation: Situation, now: float) -> Plan:
         words = [*_failed_words(layout, removals), *pod_events(owner, outcomes)]
         return [*words, patch] if patch is not None else words
 
-    return Plan(actions, then, _again(situation, layout, now))
+    return Plan(actions, then, _again(situation, layout, now), apart=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """One node, as the set sees it."""
-
-    node: Obj
-    should_run: bool
-    should_continue: bool
-    pods: Sequence[Obj]  # of this set, meant for this node
-
-    @property
-    def name(self) -> str:
-        return name_of(self.node)
+def _collisions(owner: Obj, revision: Revision) -> list[Action]:
+    """Names that were taken are counted before anything else is written."""
+    before = owner.get("status") or {}
+    if revision.collisions is None:
+        return []
+    patch = status_patch(DAEMON_SETS, owner, {**before, "collisionCount": revision.collisions})
+    return [patch] if patch is not None else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    owner: Obj
-    word: str
-    places: Sequence[_Place]
-    strays: Sequence[Obj]  # pods for nodes that do not exist
-    paused: Mapping[str, float]
-    now: float
-
-    def is_current(self, pod: Obj) -> bool:
-        return labels_of(pod).get(HASH) == self.word
-
-    def serves(self, pod: Obj) -> bool:
-        """Ready for long enough, be it on its way out."""
-        moment = available_at(pod, int(self.owner["spec"].get("minReadySeconds") or 0))
-        return moment is not None and moment <= self.now
-
-    def is_available(self, pod: Obj) -> bool:
-        return self.serves(pod) and not is_deleted(pod)
-
-
-def _layout(situation: Situation, word: str, now: float) -> _Layout:
-    owner = situation.daemon_set
-    by_node: dict[str, list[Obj]] = {}
-    for pod in situation.pods:
-        by_node.setdefault(target_node(pod), []).append(pod)
-    probe = {"metadata": {}, "spec": with_tolerations(owner["spec"]["template"].get("spec") or {})}
-    places: list[_Place] = []
-    for node in situation.nodes:
-        run, stay = _may_run(probe, node)
-        places.append(_Place(node, run, stay, by_node.pop(name_of(node), [])))
-    strays = [pod for pods in by_node.values() for pod in pods]
-    return _Layout(owner, word, places, strays, situation.failed_pauses or {}, now)
-
-
-def _may_run(probe: Obj, node: Obj) -> tuple[bool, bool]:
-    """Whether a new pod may go there, and whether one that is there may stay."""
-    wanted = (probe["spec"].get("nodeName") or name_of(node)) == name_of(node)
-    if not wanted or not may_run_on(probe, name_of(node), labels_of(node)):
-        return False, False
-    tolerations, taints = tolerations_of(probe), taints_of(node)
-    stays = not keeps_away(tolerations, taints, (NO_EXECUTE,))
-    return not keeps_away(tolerations, taints), stays
-
-
-def _pods_to_manage(layout: _Layout) -> tuple[list[str], list[Obj]]:
+def _pods_to_manage(layout: Layout, paused: Mapping[str, float]) -> tuple[list[str], list[Obj]]:
     """Nodes that lack a pod, and pods that are too many, in the wrong place, or finished."""
     creations: list[str] = []
     removals: list[Obj] = []
-    surge, _ = _budget(layout)
+    surge, _ = budget_of(layout)
     for place in layout.places:
         living = [pod for pod in place.pods if not is_deleted(pod)]
         if not place.should_continue:
             removals += living
             continue
-        ended = [pod for pod in living if pod_facts.is_terminal(pod)]
-        if layout.paused.get(place.name, 0.0) <= 0:
-            removals += ended
-        running = [pod for pod in living if pod not in ended]
-        # One that has ended and is going takes nobody's place.
-        if place.should_run and all(_has_ended_and_goes(pod) for pod in place.pods):
+        running = [pod for pod in living if not pod_facts.is_terminal(pod)]
+        removals += _ended_pods(living, held=paused.get(place.name, 0.0) > 0)
+        # One that has ended and is going takes nobody's place; in a surge none that is going does.
+        vacant = all(has_ended_and_goes(pod) for pod in place.pods) or (surge and not running)
+        if place.should_run and vacant:
             creations.append(place.name)
         removals += _doubles(layout, running, surge)
-    # Who has a node that is gone is the pod garbage collector's; who waits for one waits in vain.
-    removals += [
-        pod for pod in layout.strays if not pod_facts.node_name(pod) and not is_deleted(pod)
-    ]
-    return creations, removals
+    return creations, [*removals, *_waiting_in_vain(layout)]
 
 
-def _doubles(layout: _Layout, running: Sequence[Obj], surge: int) -> list[Obj]:
+def _ended_pods(living: Sequence[Obj], *, held: bool) -> list[Obj]:
+    """`held`: failed ones stay for a while, so that they do not come as fast as they fail."""
+    ended = [pod for pod in living if pod_facts.is_terminal(pod)]
+    return [pod for pod in ended if pod_facts.phase(pod) != "Failed"] if held else ended
+
+
+def _waiting_in_vain(layout: Layout) -> list[Obj]:
+    """For a node that is gone. Who has been bound to it is the pod garbage collector's."""
+    return [pod for pod in layout.strays if not pod_facts.node_name(pod) and not is_deleted(pod)]
+
+
+def _doubles(layout: Layout, running: Sequence[Obj], surge: int) -> list[Obj]:
     """Of several pods on one node the oldest stays; in a surge an old and a new one may."""
     if len(running) < 2:
         return []
@@ -226,67 +211,10 @@ def _seniority(pod: Obj) -> tuple[bool, str, str]:
     return not pod_facts.node_name(pod), created, name_of(pod)
 
 
-def _has_ended_and_goes(pod: Obj) -> bool:
-    return is_deleted(pod) and pod_facts.is_terminal(pod)
-
-
-def _pods_to_roll(layout: _Layout) -> list[Obj]:
-    """Outdated pods that may go now, without a surge."""
-    strategy = layout.owner["spec"].get("updateStrategy") or {}
-    surge, unavailable = _budget(layout)
-    if strategy.get("type", "RollingUpdate") != "RollingUpdate" or surge:
-        return []
-    going: list[Obj] = []
-    candidates: list[Obj] = []
-    down = 0
-    for place in layout.places:
-        if not place.should_run:
-            continue
-        living = [pod for pod in place.pods if not is_deleted(pod)]
-        serving = bool(living) and layout.is_available(living[0])
-        if not serving:
-            down += 1
-        if living and not layout.is_current(living[0]):
-            (candidates if serving else going).append(living[0])
-    return [*going, *candidates[: max(0, unavailable - down)]]
-
-
-def _nodes_to_surge(layout: _Layout) -> list[str]:
-    """Nodes that get a new pod beside their outdated one."""
-    surge, _ = _budget(layout)
-    strategy = layout.owner["spec"].get("updateStrategy") or {}
-    if not surge or strategy.get("type", "RollingUpdate") != "RollingUpdate":
-        return []
-    broken: list[str] = []
-    outdated: list[str] = []
-    surging = 0
-    for place in layout.places:
-        living = [pod for pod in place.pods if not is_deleted(pod)]
-        new = [pod for pod in living if layout.is_current(pod)]
-        if not place.should_run or not living or len(new) == len(living):
-            continue
-        if new:
-            surging += 1
-        else:
-            (outdated if layout.is_available(living[0]) else broken).append(place.name)
-    # As upstream: where the old pod does not serve anyway, its replacement is no surge.
-    return [*broken, *outdated[: max(0, surge - surging)]]
-
-
-def _budget(layout: _Layout) -> tuple[int, int]:
-    """(maxSurge, maxUnavailable) in nodes."""
-    strategy = layout.owner["spec"].get("updateStrategy") or {}
-    rolling = strategy.get("rollingUpdate") or {}
-    nodes = sum(place.should_run for place in layout.places)
-    surge = scaled_value(rolling.get("maxSurge", 0), nodes, round_up=True)
-    unavailable = scaled_value(rolling.get("maxUnavailable", 1), nodes, round_up=True)
-    return (surge, 0) if surge else (0, max(1, unavailable))
-
-
-def new_status(layout: _Layout) -> Obj:
+def new_status(layout: Layout) -> Obj:
     desired = current = misplaced = ready = available = updated = 0
     for place in layout.places:
-        pods = [pod for pod in place.pods if not _has_ended_and_goes(pod)]
+        pods = [pod for pod in place.pods if not has_ended_and_goes(pod)]
         if not place.should_run:
             misplaced += bool(pods)
             continue
@@ -317,7 +245,7 @@ def new_status(layout: _Layout) -> Obj:
     return {**status, **{name: count for name, count in optional.items() if count}}
 
 
-def _failed_words(layout: _Layout, removals: Sequence[Obj]) -> list[Action]:
+def _failed_words(layout: Layout, removals: Sequence[Obj]) -> list[Action]:
     about = reference_to(layout.owner)
     words: list[Action] = []
     for pod in removals:
@@ -332,12 +260,12 @@ def _failed_words(layout: _Layout, removals: Sequence[Obj]) -> list[Action]:
     return words
 
 
-def _again(situation: Situation, layout: _Layout, now: float) -> float | None:
+def _again(situation: Situation, layout: Layout, now: float) -> float | None:
     """The next pod that becomes available by waiting, or the next failed one that may go."""
     seconds = int(layout.owner["spec"].get("minReadySeconds") or 0)
     times = [available_at(pod, seconds) for pod in situation.pods] if seconds else []
     coming = [moment - now for moment in times if moment is not None and moment > now]
-    coming += [pause for pause in layout.paused.values() if pause > 0]
+    coming += [pause for pause in (situation.failed_pauses or {}).values() if pause > 0]
     return min(coming) if coming else None
 
 
@@ -346,56 +274,101 @@ def _selects_something(owner: Obj) -> bool:
     return bool(selector.get("matchLabels") or selector.get("matchExpressions"))
 
 
-def _planner(failures: Counter[tuple[str, str]]) -> Callable[[View, str], Awaitable[Plan]]:
+class _FailedPods:
+    """How long a node's failed pod stays before it is replaced: longer after each one. As upstream,
+    it is forgotten half an hour after the last."""
+
+    def __init__(self) -> None:
+        # By the set's uid and the node: failures in a row, and when the last pod was removed.
+        self._killed: Bounded[tuple[str, str], tuple[int, float]] = Bounded(MOST_FAILED_PLACES)
+
+    def pauses(self, uid: str, pods: Sequence[Obj], now: float) -> dict[str, float]:
+        failed = [
+            target_node(pod)
+            for pod in pods
+            if pod_facts.phase(pod) == "Failed" and not is_deleted(pod)
+        ]
+        found: dict[str, float] = {}
+        for node in failed:
+            count, at = self._killed.get((uid, node), (0, 0.0))
+            found[node] = at + FAILED_PAUSE.delay(count) - now if count else 0.0
+        return found
+
+    def remember(self, uid: str, pods: Sequence[Obj], made: Plan, now: float) -> None:
+        gone = {action.uid for action in made.actions if isinstance(action, Delete)}
+        for pod in pods:
+            if uid_of(pod) in gone and pod_facts.phase(pod) == "Failed":
+                key = (uid, target_node(pod))
+                count, at = self._killed.get(key, (0, 0.0))
+                is_old = now - at > 2 * FAILED_PAUSE.cap_seconds
+                self._killed[key] = (1 if is_old else count + 1, now)
+
+
+def _planner(failed: _FailedPods) -> Callable[[View, str], Awaitable[Plan]]:
     async def planned(view: View, key: str) -> Plan:
         owner = view.cache(DAEMON_SETS).get(key)
         if owner is None:
             return NOTHING
         uid = uid_of(owner)
-        pods = view.cache(PODS).by("controller", uid)
-        if _selects_something(owner) and (claimed := await claims(view, DAEMON_SETS, owner, pods)):
+        pods, revisions = view.cache(PODS).by("controller", uid), view.cache(CONTROLLER_REVISIONS)
+        selects = _selects_something(owner)
+        if selects and (claimed := await claims(view, DAEMON_SETS, owner, pods)):
             return Plan(claimed)
-        pauses = _pauses(failures, uid, pods, view.now)
-        history = view.cache(CONTROLLER_REVISIONS).by("controller", uid)
-        nodes = list(view.cache(NODES).all())
-        made = plan(Situation(owner, nodes, pods, history, pauses), view.now)
-        _remember(failures, uid, pods, made)
+        situation = Situation(
+            owner,
+            list(view.cache(NODES).all()),
+            pods,
+            revisions.by("controller", uid),
+            failed.pauses(uid, pods, view.now),
+            await _orphaned_history(view, owner) if selects else (),
+            lambda name: revisions.get(f"{namespace_of(owner)}/{name}"),
+        )
+        made = plan(situation, view.now)
+        failed.remember(uid, pods, made, view.now)
         return made
 
     return planned
 
 
-def _pauses(
-    failures: Counter[tuple[str, str]], uid: str, pods: Sequence[Obj], now: float
-) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for pod in pods:
-        node = target_node(pod)
-        if pod_facts.phase(pod) == "Failed" and not is_deleted(pod):
-            found[node] = finished_at(pod) + FAILED_PAUSE.delay(failures[uid, node]) - now
-        elif pod_facts.is_ready(pod):
-            failures.pop((uid, node), None)
-    return found
-
-
-def _remember(
-    failures: Counter[tuple[str, str]], uid: str, pods: Sequence[Obj], made: Plan
-) -> None:
-    gone = {action.uid for action in made.actions if isinstance(action, Delete)}
-    for pod in pods:
-        if uid_of(pod) in gone and pod_facts.phase(pod) == "Failed":
-            failures[uid, target_node(pod)] += 1
+async def _orphaned_history(view: View, owner: Obj) -> Sequence[Obj]:
+    """Revisions that nobody has, where the set may still adopt."""
+    selector = from_object(owner["spec"].get("selector"))
+    left = selected(view.cache(CONTROLLER_REVISIONS), ORPHANS, namespace_of(owner), selector)
+    if is_deleted(owner) or not adopts_any(selector, left):
+        return ()
+    return left if await lives(view, DAEMON_SETS, owner) else ()
 
 
 def _sets_for_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    """A node came, went, or changed in what decides who may run there."""
-    if old is not None and new is not None and _place_facts(old) == _place_facts(new):
+    """A node came, went, or changed in what decides who may run there. As upstream, a set whose pod
+    may go on there, though no new one might come, is left alone."""
+    if new is None:
+        return [key_of(item) for item in caches(DAEMON_SETS).all()]
+    if old is not None and _place_facts(old) == _place_facts(new):
         return ()
-    return [key_of(item) for item in caches(DAEMON_SETS).all()]
+    there = Counter(
+        (controller_of(pod) or {}).get("uid")
+        for pod in caches(PODS).by("daemon node", name_of(new))
+    )
+    return [key_of(item) for item in caches(DAEMON_SETS).all() if _concerns(item, new, there)]
+
+
+@looks_at(OWNERS | NODE | CAME)
+def _by_target_node(pod: Obj) -> Iterable[str]:
+    """Of daemons only, bound or not."""
+    is_daemon = (controller_of(pod) or {}).get("kind") == DAEMON_SETS.kind
+    return (target_node(pod),) if is_daemon else ()
+
+
+def _concerns(owner: Obj, node: Obj, there: Mapping[object, int]) -> bool:
+    run, stay = may_run(probe_of(owner), node)
+    if not there.get(uid_of(owner)):
+        return run
+    return not stay or bool((owner.get("status") or {}).get("numberMisscheduled"))
 
 
 def _place_facts(node: Obj) -> tuple[object, ...]:
-    return labels_of(node), taints_of(node), (node.get("spec") or {}).get("unschedulable")
+    return labels_of(node), taints_of(node)
 
 
 @looks_at(ANYTHING, controller=DAEMON_SETS.kind, orphans=OFFERED)

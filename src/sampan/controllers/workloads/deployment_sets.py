@@ -20,6 +20,7 @@ from sampan.api.resources import DEPLOYMENTS, REPLICA_SETS
 from sampan.controllers.workloads.pod_control import controller_reference
 from sampan.controllers.workloads.rollout import replicas_of, size_annotations, status_count
 from sampan.controllers.workloads.template_hash import template_hash
+from sampan.core.digits import is_digits
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -81,7 +82,7 @@ def new_set_annotations(
     annotations = {**known, **copied}
     newest = max((_revision(item) for item in old_sets), default=0) + 1
     current = known.get(REVISION)
-    if current is None or (current.isdigit() and int(current) < newest):
+    if current is None or (is_digits(current) and int(current) < newest):
         annotations[REVISION] = str(newest)
         if current is not None:  # rolled back to: it served under another number before
             history = [part for part in known.get(HISTORY, "").split(",") if part]
@@ -128,4 +129,4 @@ def _is_idle(replica_set: Obj) -> bool:
 
 def _revision(replica_set: Obj) -> int:
     text = annotations_of(replica_set).get(REVISION, "")
-    return int(text) if text.isdigit() else 0
+    return int(text) if is_digits(text) else 0

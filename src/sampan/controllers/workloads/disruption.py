@@ -5,8 +5,10 @@ Invariant: what is allowed never exceeds healthy minus desired; where the expect
     known, nothing is allowed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from sampan.api.errors import ApiError
+from sampan.api.go_text import go_label_selector
 from sampan.api.objects import (
     Obj,
     controller_of,
@@ -48,11 +50,18 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.controllers.scale_targets import NoScale, scale_of, scaled_resource
 from sampan.controllers.workloads.rollout import replicas_of, scaled_value
 from sampan.core.fast_dataclass import dataclass
 
 DISRUPTED_SECONDS = 120.0  # how long an evicted pod may take until its deletion is seen
 STALE_SECONDS = 120.0  # how long a pod may be marked for disruption without being deleted
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a "
+    "result, the status of the PDB cannot be calculated correctly, which may result in undefined "
+    'behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
+    "integer value."
+)
 _SCALED: tuple[Resource, ...] = (
     REPLICA_SETS,
     DEPLOYMENTS,
@@ -69,12 +78,19 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class Contested:
+    """Key of a pod that several budgets select."""
+
+    pod: str
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     budget: Obj
     pods: Sequence[Obj]  # those that it selects
-    # Controller's uid → its size; a pod whose controller is not here has none that we know.
-    scales: Mapping[str, int]
-    roots: Mapping[str, str]  # uid of a pod's controller → uid of the one that sets its number
+    # How many there should be, by the controllers of these pods; a text says why nobody knows.
+    scale: int | str = 0
+    unmanaged: bool = False  # some have no controller
 
 
 def disruption_controller() -> Controller:
@@ -95,11 +111,17 @@ def disruption_controller() -> Controller:
 
 
 def plan(situation: Situation, now: float) -> Plan:
-    budget = situation.budget
+    budget, about = situation.budget, reference_to(situation.budget)
     counted = _expected_pods(situation)
+    events: list[Action] = []
+    if not situation.pods and (budget.get("status") or {}).get("expectedPods") != 0:
+        events.append(Record(about, "Normal", "NoPods", "No matching pods found"))
+    if isinstance(counted, str):
+        return _failure(budget, counted, now)
     disrupted, again = _disrupted_pods(budget, situation.pods, now)
-    if counted is None:
-        return _failure(budget, situation, disrupted, now)
+    if situation.unmanaged:
+        message = _UNMANAGED.format(go_label_selector((budget.get("spec") or {}).get("selector")))
+        events.append(Record(about, "Warning", "UnmanagedPods", message))
     expected, desired = counted
     healthy = sum(
         pod_facts.is_ready(pod) and not is_deleted(pod) and name_of(pod) not in disrupted
@@ -116,11 +138,16 @@ def plan(situation: Situation, now: float) -> Plan:
     }
     patch = status_patch(POD_DISRUPTION_BUDGETS, budget, status)
     actions: list[Action] = [patch] if patch is not None else []
-    if not situation.pods:
-        about = reference_to(budget)
-        if (budget.get("status") or {}).get("expectedPods") != 0:
-            actions.append(Record(about, "Normal", "NoPods", "No matching pods found"))
-    return Plan(actions, again_seconds=again)
+    return Plan([*actions, *events], again_seconds=again)
+
+
+def plan_contested(pod: Obj, budgets: Sequence[Obj]) -> Plan:
+    if len(budgets) < 2:
+        return NOTHING
+    chosen = min(map(name_of, budgets))
+    named = f'"{namespace_of(pod)}"/"{name_of(pod)}"'
+    message = f'Pod {named} matches multiple PodDisruptionBudgets.  Chose "{chosen}" arbitrarily.'
+    return Plan([Record(reference_to(pod), "Warning", "MultiplePodDisruptionBudgets", message)])
 
 
 def plan_stale(pod: Obj, now: float) -> Plan:
@@ -129,6 +156,7 @@ def plan_stale(pod: Obj, now: float) -> Plan:
     if (
         mark is None
         or mark.get("status") != "True"
+        or mark.get("reason") == "TerminationByKubelet"  # it takes as long as it takes
         or is_deleted(pod)
         or pod_facts.is_terminal(pod)
     ):
@@ -142,29 +170,24 @@ def plan_stale(pod: Obj, now: float) -> Plan:
     return Plan([Patch(PODS, namespace_of(pod), name_of(pod), patch, "strategic", "status")])
 
 
-def _expected_pods(situation: Situation) -> tuple[int, int] | None:
-    """(expected, desired); None where a pod's number is set by nobody whom we can ask."""
+def _expected_pods(situation: Situation) -> tuple[int, int] | str:
+    """(expected, desired), or why nobody knows."""
     spec = situation.budget.get("spec") or {}
-    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
-    if unavailable is None and isinstance(available, int):
-        return len(situation.pods), available
-    total = _scale(situation)
-    if total is None:
-        return None
+    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable") or 0
+    if not needs_scale(situation.budget):
+        return len(situation.pods), int(available)
+    total = situation.scale
+    if isinstance(total, str):
+        return total
     if unavailable is not None:
         return total, max(0, total - scaled_value(unavailable, total, round_up=True))
-    return total, scaled_value(available if available is not None else 1, total, round_up=True)
+    return total, scaled_value(available, total, round_up=True)
 
 
-def _scale(situation: Situation) -> int | None:
-    """The sizes of all controllers of these pods, each once; pods without one do not count."""
-    found: set[str] = set()
-    for controller in _controllers(situation.pods):
-        root = situation.roots.get(controller)
-        if root is None or root not in situation.scales:
-            return None
-        found.add(root)
-    return sum(situation.scales[uid] for uid in found)
+def needs_scale(budget: Obj) -> bool:
+    """A number of pods that must be there needs no other number."""
+    spec = budget.get("spec") or {}
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
 def _controllers(pods: Iterable[Obj]) -> dict[str, Obj]:
@@ -192,24 +215,29 @@ def _disrupted_pods(
     return kept, min((left[name] for name in kept), default=None)
 
 
-def _failure(budget: Obj, situation: Situation, disrupted: dict[str, str], now: float) -> Plan:
-    message = "found no controllers for pods that the budget selects"
+def _failure(budget: Obj, why: str, now: float) -> Plan:
+    """Nothing may go while nobody knows how many there should be."""
+    before: Obj = budget.get("status") or {}
     condition = {
         "type": "DisruptionAllowed",
         "status": "False",
         "reason": "SyncFailed",
-        "message": message,
-        "observedGeneration": meta_of(budget).get("generation", 0),
+        "message": why,
+        "observedGeneration": int(before.get("observedGeneration") or 0),
     }
-    status = {**_status(budget, condition, disrupted, now), "disruptionsAllowed": 0}
+    status = {
+        **before,
+        "conditions": with_condition(before.get("conditions") or [], condition, now),
+        "disruptionsAllowed": 0,
+    }
     for field in ("currentHealthy", "desiredHealthy", "expectedPods"):
-        status[field] = (budget.get("status") or {}).get(field) or 0
+        status.setdefault(field, 0)
     patch = status_patch(POD_DISRUPTION_BUDGETS, budget, status)
     if patch is None:
         return NOTHING
     about = reference_to(budget)
-    words = f"Failed to calculate the number of expected pods: {message}"
-    return Plan([Record(about, "Warning", "CalculateExpectedPodCountFailed", words), patch])
+    message = f"Failed to calculate the number of expected pods: {why}"
+    return Plan([Record(about, "Warning", "CalculateExpectedPodCountFailed", message), patch])
 
 
 def _status(budget: Obj, condition: Obj, disrupted: dict[str, str], now: float) -> Obj:
@@ -221,10 +249,14 @@ def _status(budget: Obj, condition: Obj, disrupted: dict[str, str], now: float) 
     return {**status, "disruptedPods": disrupted} if disrupted else status
 
 
-async def _plan_key(view: View, key: str | Stale) -> Plan:
-    if isinstance(key, Stale):
+async def _plan_key(view: View, key: str | Stale | Contested) -> Plan:
+    if isinstance(key, Stale | Contested):
         pod = view.cache(PODS).get(key.pod)
-        return NOTHING if pod is None else plan_stale(pod, view.now)
+        if pod is None:
+            return NOTHING
+        if isinstance(key, Contested):
+            return plan_contested(pod, _selecting(view.cache, pod))
+        return plan_stale(pod, view.now)
     budget = view.cache(POD_DISRUPTION_BUDGETS).get(key)
     if budget is None:
         return NOTHING
@@ -234,14 +266,34 @@ async def _plan_key(view: View, key: str | Stale) -> Plan:
         for pod in selected(view.cache(PODS), LABELS, namespace_of(budget), selector)
         if not pod_facts.is_terminal(pod)
     ]
+    if not needs_scale(budget):
+        return plan(Situation(budget, pods), view.now)
+    unmanaged = any(controller_of(pod) is None for pod in pods)
+    return plan(Situation(budget, pods, await _scale(view, pods), unmanaged), view.now)
+
+
+async def _scale(view: View, pods: Sequence[Obj]) -> int | str:
+    """The sizes of all controllers of these pods, each once; pods without one do not count."""
     scales: dict[str, int] = {}
-    roots: dict[str, str] = {}
-    for controller, pod in _controllers(pods).items():
+    for pod in _controllers(pods).values():
         root = _root(view.cache, pod)
-        if root is not None:
-            scales[uid_of(root)] = replicas_of(root)
-            roots[controller] = uid_of(root)
-    return plan(Situation(budget, pods, scales, roots), view.now)
+        try:
+            found = root if root is not None else await _foreign_scale(view, pod)
+        except (NoScale, ApiError) as error:
+            return error.message if isinstance(error, ApiError) else str(error)
+        if found is None:
+            return f'found no controllers for pod "{name_of(pod)}"'
+        scales[uid_of(found)] = replicas_of(found)
+    return sum(scales.values())
+
+
+async def _foreign_scale(view: View, pod: Obj) -> Obj | None:
+    """Of a controller that is none of the built-in ones. Raises NoScale, ApiError."""
+    reference = controller_of(pod) or {}
+    api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    resource = await scaled_resource(view, api_version, kind)
+    scale = await scale_of(view, resource, namespace_of(pod), reference.get("name", ""))
+    return scale if scale is not None and uid_of(scale) == reference.get("uid") else None
 
 
 def _root(caches: Caches, obj: Obj) -> Obj | None:
@@ -258,12 +310,21 @@ def _root(caches: Caches, obj: Obj) -> Obj | None:
     return _root(caches, owner) or owner
 
 
+def _selecting(caches: Caches, pod: Obj) -> list[Obj]:
+    """The budgets that select a pod."""
+    labels = labels_of(pod)
+    budgets = may_select(caches(POD_DISRUPTION_BUDGETS), namespace_of(pod), labels)
+    return [budget for budget in budgets if _selector(budget).matches(labels)]
+
+
 def _selector(budget: Obj) -> LabelSelector:
     return from_object((budget.get("spec") or {}).get("selector"))
 
 
 @looks_at(aspects.ANYTHING & ~(aspects.NODE | aspects.SPEC | aspects.OTHER))
-def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | Stale]:
+def _budgets_of_pod(
+    caches: Caches, old: Obj | None, new: Obj | None
+) -> Iterable[str | Stale | Contested]:
     pod = new if new is not None else old
     if pod is None:
         return
@@ -273,10 +334,11 @@ def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
         return
     if old is not None and new is not None and _facts(old) == _facts(new):
         return
-    for labels in (labels_of(item) for item in (old, new) if item is not None):
-        for budget in may_select(caches(POD_DISRUPTION_BUDGETS), namespace_of(pod), labels):
-            if _selector(budget).matches(labels):
-                yield key_of(budget)
+    for state in (old, new):
+        budgets = _selecting(caches, state) if state is not None else []
+        yield from map(key_of, budgets)
+        if state is new and len(budgets) > 1:
+            yield Contested(key_of(pod))
 
 
 def _budgets_of_namespace(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

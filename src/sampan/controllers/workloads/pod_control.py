@@ -11,7 +11,6 @@ from sampan.api.errors import NotFound
 from sampan.api.objects import (
     Obj,
     annotations_of,
-    copy_of,
     is_deleted,
     labels_of,
     meta_of,
@@ -42,7 +41,8 @@ def controller_reference(resource: Resource, owner: Obj) -> Obj:
 
 
 def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
-    """A pod of `owner`, its name left to the server: `<owner>-xxxxx`."""
+    """A pod of `owner`, its name left to the server: `<owner>-xxxxx`. The fields of its spec are
+    the template's own, as large as they may be: give a field another value, never change one."""
     meta: Obj = {
         "generateName": f"{name_of(owner)}-",
         "namespace": namespace_of(owner),
@@ -56,7 +56,7 @@ def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {field: value for field, value in meta.items() if value},
-        "spec": copy_of(template.get("spec") or {}),
+        "spec": {**(template.get("spec") or {})},
     }
 
 
@@ -178,6 +178,11 @@ def first_to_go(
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
+def phase_rank(pod: Obj) -> int:
+    """Those that have got least far are missed least."""
+    return _PHASES.get(pods.phase(pod), 0)
+
+
 def _rank(neighbours: Mapping[str, int], now: float) -> Callable[[Obj], tuple[float, ...]]:
     def rank(pod: Obj) -> tuple[float, ...]:
         since = ready_since(pod)
@@ -185,12 +190,12 @@ def _rank(neighbours: Mapping[str, int], now: float) -> Callable[[Obj], tuple[fl
         node = pods.node_name(pod)
         return (
             0 if not node else 1,
-            _PHASES.get(pods.phase(pod), 0),
+            phase_rank(pod),
             0 if since is None else 1,
             _deletion_cost(pod),
             -neighbours.get(node, 0),
             _age_bucket(since, now),
-            -_restarts(pod),
+            -most_restarts(pod),
             _age_bucket(seconds_of(created) if created else None, now),
         )
 
@@ -212,24 +217,42 @@ def _deletion_cost(pod: Obj) -> int:
         return 0
 
 
-def _restarts(pod: Obj) -> int:
+def most_restarts(pod: Obj) -> int:
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return max((int(status.get("restartCount") or 0) for status in statuses), default=0)
 
 
 def finished_at(pod: Obj) -> float:
-    """When the last container ended; where nothing says so, when the deletion was asked for."""
-    status = pod.get("status") or {}
-    ends = [
-        (item.get("state") or {}).get("terminated", {}).get("finishedAt")
-        for item in status.get("containerStatuses") or ()
-    ]
-    times = [seconds_of(end) for end in ends if end]
-    if times:
-        return max(times)
+    """When the last container ended; else since when it is not ready, when its deletion was asked
+    for, or when it was made."""
+    ends = _container_ends(pod)
+    if ends is not None:
+        return ends
+    ready = pods.condition(pod, "Ready") or {}
+    if ready.get("status") == "False" and ready.get("lastTransitionTime"):
+        return seconds_of(ready["lastTransitionTime"])
     deleted = meta_of(pod).get("deletionTimestamp")
     if deleted:
         return seconds_of(deleted) - float(meta_of(pod).get("deletionGracePeriodSeconds") or 0)
-    ready = (pods.condition(pod, "Ready") or {}).get("lastTransitionTime")
-    known: str = ready or meta_of(pod).get("creationTimestamp") or ""
-    return seconds_of(known) if known else -math.inf
+    created = meta_of(pod).get("creationTimestamp")
+    return seconds_of(created) if created else -math.inf
+
+
+def _container_ends(pod: Obj) -> float | None:
+    """None unless every container, sidecars among them, says when it ended."""
+    ends = [
+        (item.get("state") or {}).get("terminated", {}).get("finishedAt")
+        for item in _lasting_statuses(pod)
+    ]
+    return max(map(seconds_of, ends)) if ends and all(ends) else None
+
+
+def _lasting_statuses(pod: Obj) -> Iterable[Obj]:
+    status = pod.get("status") or {}
+    yield from status.get("containerStatuses") or ()
+    sidecars = {
+        container["name"] for container in pods.init_containers(pod) if pods.is_sidecar(container)
+    }
+    for item in status.get("initContainerStatuses") or ():
+        if item.get("name") in sidecars:
+            yield item

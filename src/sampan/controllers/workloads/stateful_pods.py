@@ -1,46 +1,50 @@
 """The pods and claims of a StatefulSet: each with a number, a name and a disk of its own.
 
-Job: what pod and claims of an ordinal look like; which ordinal a pod has; who owns a claim. Pure.
+Job: what pod and claims of an ordinal look like; which ordinal a pod has. Pure.
 """
 
-from collections.abc import Sequence
-
-from sampan.api.objects import Obj, copy_of, labels_of, meta_of, name_of, namespace_of, uid_of
-from sampan.api.resources import PODS, STATEFUL_SETS
+from sampan.api.objects import Obj, labels_of, meta_of, name_of, namespace_of
+from sampan.api.resources import STATEFUL_SETS
 from sampan.api.rules import pods as pod_facts
 from sampan.controllers.workloads.pod_control import controller_reference, pod_from_template
 from sampan.controllers.workloads.revisions import HASH
+from sampan.core.digits import number_up_to
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
+_MOST = 2**31 - 1
 
 
 def ordinal_of(owner: Obj, pod: Obj) -> int:
     """The number in the pod's name; -1 where the pod is not named after the set."""
-    prefix, _, number = name_of(pod).rpartition("-")
-    return int(number) if prefix == name_of(owner) and number.isdigit() else -1
+    prefix, _, text = name_of(pod).rpartition("-")
+    number = number_up_to(_MOST, text) if prefix == name_of(owner) else None
+    return -1 if number is None else number
 
 
 def new_pod(owner: Obj, revision: Obj, ordinal: int) -> Obj:
-    template = copy_of((revision.get("data") or {}).get("spec", {}).get("template") or {})
-    template.pop("$patch", None)
+    template = (revision.get("data") or {}).get("spec", {}).get("template") or {}
     pod = pod_from_template(template, owner, controller_reference(STATEFUL_SETS, owner))
     name = f"{name_of(owner)}-{ordinal}"
     meta = pod["metadata"]
-    del meta["generateName"]
     meta["name"] = name
-    meta["labels"] = {
-        **meta.get("labels", {}),
-        POD_NAME: name,
-        POD_INDEX: str(ordinal),
-        HASH: name_of(revision),
-    }
+    identity = identity_labels(owner, ordinal)
+    meta["labels"] = {**meta.get("labels", {}), **identity, HASH: name_of(revision)}
     spec = pod["spec"]
     spec["hostname"] = name
     if owner["spec"].get("serviceName"):
         spec["subdomain"] = owner["spec"]["serviceName"]
     _add_volumes(owner, spec, ordinal)
     return pod
+
+
+def identity_labels(owner: Obj, ordinal: int) -> dict[str, str]:
+    return {POD_NAME: f"{name_of(owner)}-{ordinal}", POD_INDEX: str(ordinal)}
+
+
+def has_identity(pod: Obj) -> bool:
+    """Services for one pod select it by its name."""
+    return labels_of(pod).get(POD_NAME) == name_of(pod)
 
 
 def claims_for(owner: Obj, ordinal: int) -> list[Obj]:
@@ -58,30 +62,19 @@ def claims_for(owner: Obj, ordinal: int) -> list[Obj]:
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
                 "metadata": meta,
-                "spec": copy_of(template.get("spec") or {}),
+                "spec": template.get("spec") or {},
             }
         )
     return claims
 
 
+def claim_names(owner: Obj, ordinal: int) -> list[str]:
+    templates = owner["spec"].get("volumeClaimTemplates") or ()
+    return [claim_name(owner, template, ordinal) for template in templates]
+
+
 def claim_name(owner: Obj, template: Obj, ordinal: int) -> str:
     return f"{name_of(template)}-{name_of(owner)}-{ordinal}"
-
-
-def claim_owners(owner: Obj, claim: Obj, pod: Obj | None, condemned: bool) -> list[Obj]:
-    """The claim's ownerReferences by the retention policy: it goes with the set, with its pod when
-    the set shrinks, or not at all. References of others stay."""
-    policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
-    references: Sequence[Obj] = meta_of(claim).get("ownerReferences") or ()
-    kept = [reference for reference in references if not _is_ours(owner, reference)]
-    with_set = policy.get("whenDeleted") == "Delete"
-    with_pod = policy.get("whenScaled") == "Delete" and condemned
-    if with_pod and pod is not None:
-        wanted = _reference("v1", PODS.kind, pod)
-        return [*kept, wanted]
-    if with_set:
-        return [*kept, _reference(STATEFUL_SETS.api_version, STATEFUL_SETS.kind, owner)]
-    return kept
 
 
 def is_running_and_ready(pod: Obj) -> bool:
@@ -90,17 +83,6 @@ def is_running_and_ready(pod: Obj) -> bool:
 
 def revision_of_pod(pod: Obj) -> str:
     return labels_of(pod).get(HASH, "")
-
-
-def _is_ours(owner: Obj, reference: Obj) -> bool:
-    if reference.get("uid") == uid_of(owner):
-        return True
-    prefix, _, number = str(reference.get("name", "")).rpartition("-")
-    return reference.get("kind") == PODS.kind and prefix == name_of(owner) and number.isdigit()
-
-
-def _reference(api_version: str, kind: str, obj: Obj) -> Obj:
-    return {"apiVersion": api_version, "kind": kind, "name": name_of(obj), "uid": uid_of(obj)}
 
 
 def _add_volumes(owner: Obj, spec: Obj, ordinal: int) -> None:

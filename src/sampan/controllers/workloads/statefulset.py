@@ -4,71 +4,94 @@ Job: decide the next step for the set's pods and claims, and what the status say
 Invariant: with OrderedReady a pod is made only when all before it are ready, and one goes only when
     all after it are gone; at most one step at a time.
 Invariant: never two pods of one ordinal: the name is the lock.
+Invariant: no more than BURST steps at a time; nothing is as long as spec.replicas says.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from sampan.api.errors import AlreadyExists, NotFound
-from sampan.api.objects import (
-    Obj,
-    is_deleted,
-    meta_of,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from sampan.api.objects import Obj, is_deleted, meta_of, name_of, namespace_of, uid_of
 from sampan.api.resources import (
     CONTROLLER_REVISIONS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     STATEFUL_SETS,
+    Resource,
 )
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
 from sampan.api.rules.selectors import from_object
-from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
 from sampan.client.label_index import ORPHANS, by_labels_of_orphan, selected
 from sampan.controllers.actions import (
     NOTHING,
     Action,
     Create,
-    Delete,
     Outcome,
     Patch,
     Plan,
     Record,
     deletion,
+    merge_patch,
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.workloads.adoption import controllers_of, is_offered, lives
+from sampan.controllers.workloads.claim_retention import (
+    first_references,
+    has_other_controller,
+    waits_for_collection,
+    wanted_references,
+)
 from sampan.controllers.workloads.pod_control import (
     adopts_any,
     available_at,
     claim,
     controller_reference,
 )
-from sampan.controllers.workloads.revisions import current_revision, surplus_revisions
-from sampan.controllers.workloads.rollout import scaled_value
+from sampan.controllers.workloads.revisions import (
+    Named,
+    Revision,
+    adopted_revisions,
+    current_revision,
+    surplus_revisions,
+)
+from sampan.controllers.workloads.stateful_events import (
+    claim_events,
+    conflicting_controller,
+    failed_creation,
+    pod_events,
+    updated_pod,
+)
 from sampan.controllers.workloads.stateful_pods import (
-    claim_owners,
+    claim_names,
     claims_for,
+    has_identity,
+    identity_labels,
     is_running_and_ready,
     new_pod,
     ordinal_of,
     revision_of_pod,
 )
+from sampan.controllers.workloads.stateful_step import Creation, Step
 from sampan.core.fast_dataclass import dataclass
+
+BURST = 200  # pods with their claims, as they are sent
+# A claim that is on its way out: nothing tells when it is gone.
+LOOK_AGAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     owner: Obj
     pods: Sequence[Obj]
-    claims: Mapping[str, Obj]  # by name, those of the namespace
+    claim: Named  # of the namespace, by name
     history: Sequence[Obj] = ()
-    orphans: Sequence[Obj] = ()
+    orphans: Sequence[Obj] = ()  # pods
+    orphaned_history: Sequence[Obj] = ()
+    revision: Named = lambda _name: None  # of the namespace, by name
 
 
 def statefulset_controller() -> Controller:
@@ -81,68 +104,93 @@ def statefulset_controller() -> Controller:
         indices={
             PODS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
             PERSISTENT_VOLUME_CLAIMS: {},
-            CONTROLLER_REVISIONS: {"controller": by_controller_uid},
+            CONTROLLER_REVISIONS: {"controller": by_controller_uid, ORPHANS: by_labels_of_orphan},
         },
     )
 
 
 def plan(situation: Situation, now: float) -> Plan:
     owner = situation.owner
+    claimed = [
+        *adopted_revisions(STATEFUL_SETS, owner, situation.orphaned_history),
+        *_claimed_pods(situation),
+    ]
+    if claimed:
+        return Plan(claimed, again_seconds=0.0)
+    revision = current_revision(STATEFUL_SETS, owner, situation.history, situation.revision)
+    if revision.action is not None:
+        return Plan([revision.action], lambda _done: _collisions(owner, revision), 0.0)
+    rollout = _Rollout(owner, situation, revision, now)
+    step = Step() if is_deleted(owner) else rollout.step()
+    actions = [*step.actions, *(made for item in step.creations for made in item.claims)]
+    if step.is_empty() and not is_deleted(owner):
+        used = {revision_of_pod(pod) for pod in situation.pods}
+        used |= {name_of(revision.obj), rollout.current_name()}
+        limit = owner["spec"].get("revisionHistoryLimit")
+        actions += surplus_revisions(situation.history, used, limit)
+
+    def pods(outcomes: Sequence[Outcome]) -> Plan:
+        made = [Create(PODS, item.pod, settled=(AlreadyExists,)) for item in step.ready(outcomes)]
+        gone = [deletion(PODS, pod, propagation=None) for pod in step.deletions]
+        said = claim_events(owner, step, outcomes)
+        return Plan([*said, *made, *gone], status)
+
+    def status(outcomes: Sequence[Outcome]) -> list[Action]:
+        patch = status_patch(STATEFUL_SETS, owner, rollout.status())
+        said: list[Action] = [*step.events, *pod_events(owner, outcomes)]
+        return [*said, patch] if patch is not None else said
+
+    return Plan(actions, pods, rollout.again(step))
+
+
+def _claimed_pods(situation: Situation) -> list[Patch]:
+    """Adopted and released, by selector and by name."""
+    owner = situation.owner
     reference = controller_reference(STATEFUL_SETS, owner)
     selector = from_object(owner["spec"].get("selector"))
     named = [pod for pod in situation.orphans if ordinal_of(owner, pod) >= 0]
-    claimed = claim(PODS, owner, reference, selector, situation.pods, named)
-    if claimed.actions:
-        return Plan(claimed.actions)
-    revision = current_revision(STATEFUL_SETS, owner, situation.history)
-    if revision.action is not None:
-        return Plan([revision.action], again_seconds=0.0)
-    rollout = _Rollout(owner, situation, revision.obj, now)
-    steps = [] if is_deleted(owner) else rollout.steps()
-    if not steps:
-        used = {revision_of_pod(pod) for pod in situation.pods}
-        used |= {name_of(revision.obj), rollout.current_name()}
-        steps = surplus_revisions(
-            situation.history, used, owner["spec"].get("revisionHistoryLimit")
-        )
+    found = claim(PODS, owner, reference, selector, situation.pods, named)
+    return list(found.actions)
 
-    def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        patch = status_patch(STATEFUL_SETS, owner, rollout.status())
-        words: list[Action] = [*_words(owner, outcomes)]
-        return [*words, patch] if patch is not None else words
 
-    return Plan(steps, then, rollout.again())
+def _collisions(owner: Obj, revision: Revision) -> list[Action]:
+    """Names that were taken are counted before anything else is written."""
+    before = owner.get("status") or {}
+    if revision.collisions is None:
+        return []
+    patch = status_patch(STATEFUL_SETS, owner, {**before, "collisionCount": revision.collisions})
+    return [patch] if patch is not None else []
 
 
 @dataclass(frozen=True, slots=True)
 class _Rollout:
     owner: Obj
     situation: Situation
-    update: Obj  # the revision of today's template
+    revision: Revision  # of today's template
     now: float
 
-    def steps(self) -> list[Action]:
-        for stage in (self._owned_claims, self._fill, self._shrunk, self._update):
-            found = stage()
-            if found is None:
-                return []  # something must happen first; its event will wake us
-            if found:
-                return found
-        return []
+    def step(self) -> Step:
+        filled = self._filled() if self._is_monotonic() else self._filled_at_once()
+        if filled.blocks:
+            return filled
+        step = filled.with_(self._shrunk())
+        if step.blocks or step.creations or step.deletions:
+            return step
+        return step.with_(self._update())
 
     def current_name(self) -> str:
         stored: str = (self.owner.get("status") or {}).get("currentRevision") or ""
         known = {name_of(item) for item in self.situation.history}
-        return stored if stored in known else name_of(self.update)
+        return stored if stored in known else name_of(self.revision.obj)
 
     def status(self) -> Obj:
         before: Obj = self.owner.get("status") or {}
-        current, update = self.current_name(), name_of(self.update)
+        current, update = self.current_name(), name_of(self.revision.obj)
         pods = self.situation.pods
         staying = [pod for pod in pods if not is_deleted(pod)]
         updated = sum(revision_of_pod(pod) == update for pod in staying)
         ready = sum(is_running_and_ready(pod) for pod in pods)
-        if self._rolls() and updated == ready == self._replicas():
+        if self._rolls() and updated == ready == len(pods) == self._replicas():
             current = update  # the update is complete
         status: Obj = {
             "replicas": len(pods),
@@ -150,7 +198,7 @@ class _Rollout:
             "observedGeneration": meta_of(self.owner).get("generation", 0),
             "currentRevision": current,
             "updateRevision": update,
-            "collisionCount": before.get("collisionCount") or 0,
+            "collisionCount": self.revision.collisions or 0,
         }
         counts = {
             "readyReplicas": ready,
@@ -162,143 +210,141 @@ class _Rollout:
             status["conditions"] = before["conditions"]
         return status
 
-    def again(self) -> float | None:
+    def again(self, step: Step) -> float | None:
         seconds = self._min_ready_seconds()
         times = [available_at(pod, seconds) for pod in self.situation.pods] if seconds else []
         coming = [moment - self.now for moment in times if moment is not None and moment > self.now]
+        coming += [LOOK_AGAIN_SECONDS] if step.waits else []
         return min(coming) if coming else None
 
-    def _fill(self) -> list[Action] | None:
-        """Pods that are missing or have ended, in order."""
-        steps: list[Action] = []
-        pods = self._by_ordinal()
-        for ordinal in self._ordinals():
-            pod = pods.get(ordinal)
-            if pod is None:
-                steps += [*self._missing_claims(ordinal), self._creation(ordinal)]
-            elif pod_facts.is_terminal(pod) and not is_deleted(pod):
-                steps += [self._recreating(pod), deletion(PODS, pod, propagation=None)]
-            elif self._is_monotonic() and not self._is_healthy(pod):
-                # Claims that were lost are made again even while the pod waits for them.
-                lost = self._missing_claims(ordinal)
-                return lost or None
-            if steps and self._is_monotonic():
-                return steps
-        return steps
+    def _filled(self) -> Step:
+        """One after the other: the first pod that is missing or not healthy holds up the rest."""
+        step, expected = Step(), self._start()
+        for ordinal, pod in sorted(self._replica_pods().items()):
+            if ordinal != expected:
+                break
+            step = step.with_(self._tended(pod, ordinal))
+            if step.blocks:
+                return step
+            expected += 1
+        if expected >= self._start() + self._replicas():
+            return step
+        return step.with_(replace(self._creation(expected), blocks=True))
 
-    def _shrunk(self) -> list[Action] | None:
-        """Pods beyond the wanted number, the highest first."""
-        condemned = self._condemned_pods()
-        if not self._is_monotonic():
-            return [
-                deletion(PODS, pod, propagation=None) for pod in condemned if not is_deleted(pod)
-            ]
-        if not condemned:
-            return []
-        highest, unhealthy = (
-            condemned[0],
-            [item for item in condemned if not self._is_healthy(item)],
-        )
-        if is_deleted(highest):
-            return None
-        # One that is broken goes only when no other below it is: it may still heal before.
-        if not self._is_available(highest) and highest is not unhealthy[-1]:
-            return None
-        return [deletion(PODS, highest, propagation=None)]
+    def _filled_at_once(self) -> Step:
+        step, pods = Step(), self._replica_pods()
+        for ordinal, pod in pods.items():
+            step = step.with_(self._tended(pod, ordinal))
+        missing = first_missing(pods, self._start(), self._replicas(), BURST)
+        for ordinal in missing:
+            step = step.with_(self._creation(ordinal))
+        return step
 
-    def _update(self) -> list[Action] | None:
-        """Outdated pods, the highest first, as many as may be down at a time."""
-        if not self._rolls():
-            return []
-        pods = self._by_ordinal()
-        targets = [pods[o] for o in self._ordinals() if o in pods and o >= self._partition()]
-        targets.reverse()
-        most = self._max_unavailable()
-        going = self._next_of(targets) if most == 1 else self._next_few_of(targets, most)
-        return [deletion(PODS, pod, propagation=None) for pod in going]
+    def _tended(self, pod: Obj, ordinal: int) -> Step:
+        """What a pod that is there needs."""
+        blocks = self._is_monotonic() and not self._is_healthy(pod)
+        if pod_facts.is_terminal(pod):
+            # Whatever it ended with: the next one is made when it is gone.
+            return Step(deletions=[] if is_deleted(pod) else [pod], blocks=self._is_monotonic())
+        lost = Step()
+        if pod_facts.phase(pod) == "Pending":
+            lost = Step(self._missing_claims(ordinal))
+        return replace(lost if blocks else lost.with_(self._mended(pod, ordinal)), blocks=blocks)
 
-    def _next_of(self, targets: Sequence[Obj]) -> list[Obj]:
-        """The first outdated one, broken or not: the update may be what heals it."""
-        for pod in targets:
-            if self._is_outdated(pod):
-                return [pod]
-            if not self._is_healthy(pod):
-                return []  # wait for it
-        return []
+    def _mended(self, pod: Obj, ordinal: int) -> Step:
+        """Its name in its labels, and the owners of its claims."""
+        actions: list[Action] = []
+        said: list[Record] = []
+        for there in self._claims_of(ordinal):
+            if has_other_controller(self.owner, pod, there):
+                said.append(conflicting_controller(self.owner, there))
+            wanted = wanted_references(self.owner, pod, there, condemned=False)
+            if wanted is not None:
+                actions.append(_references_patch(there, wanted))
+        if not has_identity(pod):
+            actions.append(_identity_patch(pod, identity_labels(self.owner, ordinal)))
+        if actions:
+            actions.append(updated_pod(self.owner, pod))
+        return Step(actions, events=said)
 
-    def _next_few_of(self, targets: Sequence[Obj], most: int) -> list[Obj]:
-        """Those that are down anyway, and so many others that no more than `most` are."""
-        down = sum(not self._is_healthy(pod) for pod in targets)
-        outdated = [pod for pod in targets if self._is_outdated(pod)]
-        broken = [pod for pod in outdated if not self._is_healthy(pod)]
-        serving = [pod for pod in outdated if self._is_healthy(pod)]
-        return [*broken, *serving[: max(0, most - down)]]
-
-    def _is_outdated(self, pod: Obj) -> bool:
-        return revision_of_pod(pod) != name_of(self.update) and not is_deleted(pod)
-
-    def _creation(self, ordinal: int) -> Action:
-        revision = self.update
+    def _creation(self, ordinal: int) -> Step:
+        name, claims = f"{name_of(self.owner)}-{ordinal}", self._claims_of(ordinal)
+        if any(waits_for_collection(self.owner, item, name) for item in claims):
+            return Step(waits=True, blocks=self._is_monotonic())
+        leaving = [name_of(item) for item in claims if is_deleted(item)]
+        if leaving:
+            said = [failed_creation(self.owner, name, leaving)]
+            return Step(events=said, waits=True, blocks=self._is_monotonic())
+        revision = self.revision.obj
         if self._needs_current(ordinal):
             names = {name_of(item): item for item in self.situation.history}
-            revision = names.get(self.current_name(), self.update)
-        return Create(PODS, new_pod(self.owner, revision, ordinal), settled=(AlreadyExists,))
+            revision = names.get(self.current_name(), revision)
+        pod = new_pod(self.owner, revision, ordinal)
+        return Step(creations=[Creation(pod, self._missing_claims(ordinal))])
+
+    def _shrunk(self) -> Step:
+        """Pods beyond the wanted number, the highest first."""
+        condemned = self._condemned_pods()
+        handed = [
+            _references_patch(there, wanted)
+            for pod in condemned
+            for there in self._claims_of(ordinal_of(self.owner, pod))
+            if (wanted := wanted_references(self.owner, pod, there, condemned=True)) is not None
+        ]
+        if not self._is_monotonic() or not condemned:
+            going = [pod for pod in condemned if not is_deleted(pod)]
+            return Step(handed, deletions=going[:BURST])
+        highest = condemned[0]
+        unhealthy = [item for item in condemned if not self._is_healthy(item)]
+        # One that is broken goes only when no other below it is: it may still heal before.
+        waits = not self._is_available(highest) and highest is not unhealthy[-1]
+        if is_deleted(highest) or waits:
+            return Step(handed, blocks=True)
+        return Step(handed, deletions=[highest], blocks=True)
+
+    def _update(self) -> Step:
+        """The first outdated one from above, broken or not: the update may be what heals it."""
+        if not self._rolls():
+            return Step()
+        pods, least = self._replica_pods(), self._start() + self._partition()
+        for ordinal in sorted(pods, reverse=True):
+            pod = pods[ordinal]
+            if ordinal < least:
+                break
+            if revision_of_pod(pod) != name_of(self.revision.obj) and not is_deleted(pod):
+                return Step(deletions=[pod])
+            if not self._is_healthy(pod):
+                break  # wait for it
+        return Step()
 
     def _needs_current(self, ordinal: int) -> bool:
-        """Below the partition, and in the part that the update has not reached, pods stay old."""
-        if not self._rolls():
-            return False
-        rolling = (self.owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
-        if rolling.get("partition") is None:
-            current = int((self.owner.get("status") or {}).get("currentReplicas") or 0)
-            return ordinal < self._start() + current
-        return ordinal < self._partition()
+        """Below the partition pods stay old."""
+        return self._rolls() and ordinal < self._start() + self._partition()
 
     def _missing_claims(self, ordinal: int) -> list[Action]:
-        wanted = claims_for(self.owner, ordinal)
-        missing = [item for item in wanted if name_of(item) not in self.situation.claims]
-        for item in missing:
-            owners = claim_owners(self.owner, item, None, condemned=False)
-            if owners:
-                item["metadata"]["ownerReferences"] = owners
-        return [
-            Create(PERSISTENT_VOLUME_CLAIMS, item, settled=(AlreadyExists,)) for item in missing
-        ]
+        missing: list[Action] = []
+        for item in claims_for(self.owner, ordinal):
+            if self.situation.claim(name_of(item)) is None:
+                references = first_references(self.owner)
+                if references:
+                    item["metadata"]["ownerReferences"] = references
+                missing.append(Create(PERSISTENT_VOLUME_CLAIMS, item, settled=(AlreadyExists,)))
+        return missing
 
-    def _owned_claims(self) -> list[Action] | None:
-        """Claims whose owners do not follow the retention policy."""
-        if not self.owner["spec"].get("volumeClaimTemplates"):
-            return []
-        condemned = {name_of(pod) for pod in self._condemned_pods()}
-        steps: list[Action] = []
-        for pod in self.situation.pods:
-            for wanted in claims_for(self.owner, ordinal_of(self.owner, pod)):
-                there = self.situation.claims.get(name_of(wanted))
-                if there is None:
-                    continue
-                owners = claim_owners(self.owner, there, pod, name_of(pod) in condemned)
-                if owners != (meta_of(there).get("ownerReferences") or []):
-                    steps.append(_owners_patch(there, owners))
-        return steps
+    def _claims_of(self, ordinal: int) -> list[Obj]:
+        """Those that exist."""
+        names = claim_names(self.owner, ordinal)
+        return [there for name in names if (there := self.situation.claim(name)) is not None]
 
-    def _recreating(self, pod: Obj) -> Record:
-        failed = pod_facts.phase(pod) == "Failed"
-        word = "failed" if failed else "terminated"
-        key = f"{namespace_of(self.owner)}/{name_of(self.owner)}"
-        message = f"StatefulSet {key} is recreating {word} Pod {name_of(pod)}"
-        reason = "RecreatingFailedPod" if failed else "RecreatingTerminatedPod"
-        return Record(reference_to(self.owner), "Warning" if failed else "Normal", reason, message)
-
-    def _by_ordinal(self) -> dict[int, Obj]:
-        return {ordinal_of(self.owner, pod): pod for pod in self.situation.pods}
+    def _replica_pods(self) -> dict[int, Obj]:
+        first, last = self._start(), self._start() + self._replicas() - 1
+        numbered = ((ordinal_of(self.owner, pod), pod) for pod in self.situation.pods)
+        return {ordinal: pod for ordinal, pod in numbered if first <= ordinal <= last}
 
     def _condemned_pods(self) -> list[Obj]:
-        wanted = self._ordinals()
-        beyond = [pod for pod in self.situation.pods if ordinal_of(self.owner, pod) not in wanted]
+        wanted = {uid_of(pod) for pod in self._replica_pods().values()}
+        beyond = [pod for pod in self.situation.pods if uid_of(pod) not in wanted]
         return sorted(beyond, key=lambda pod: ordinal_of(self.owner, pod), reverse=True)
-
-    def _ordinals(self) -> range:
-        return range(self._start(), self._start() + self._replicas())
 
     def _start(self) -> int:
         return int((self.owner["spec"].get("ordinals") or {}).get("start") or 0)
@@ -309,12 +355,7 @@ class _Rollout:
 
     def _partition(self) -> int:
         rolling = (self.owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
-        return self._start() + int(rolling.get("partition") or 0)
-
-    def _max_unavailable(self) -> int:
-        rolling = (self.owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
-        amount = rolling.get("maxUnavailable", 1)
-        return max(1, scaled_value(amount, self._replicas(), round_up=True))
+        return int(rolling.get("partition") or 0)
 
     def _rolls(self) -> bool:
         strategy = self.owner["spec"].get("updateStrategy") or {}
@@ -334,42 +375,25 @@ class _Rollout:
         return self._is_available(pod) and not is_deleted(pod)
 
 
-def _owners_patch(claim_: Obj, owners: Sequence[Obj]) -> Patch:
-    meta = {
-        "uid": uid_of(claim_),
-        "resourceVersion": meta_of(claim_).get("resourceVersion"),
-        "ownerReferences": list(owners),
-    }
-    return Patch(
-        PERSISTENT_VOLUME_CLAIMS,
-        namespace_of(claim_),
-        name_of(claim_),
-        {"metadata": meta},
-        settled=(NotFound,),
-    )
+def first_missing(taken: Container[int], start: int, count: int, most: int) -> list[int]:
+    """Of `count` numbers from `start` on those that are not taken, at most so many. It costs what
+    is taken and what is answered."""
+    numbers = range(start, start + count)
+    return list(islice((number for number in numbers if number not in taken), most))
 
 
-def _words(owner: Obj, outcomes: Sequence[Outcome]) -> list[Record]:
-    """As upstream's stateful pod control words them."""
-    about, name = reference_to(owner), name_of(owner)
-    words: list[Record] = []
-    for outcome in outcomes:
-        action = outcome.action
-        if not isinstance(action, Create | Delete) or action.resource == CONTROLLER_REVISIONS:
-            continue
-        if outcome.error is None and outcome.result is None:
-            continue
-        verb = "create" if isinstance(action, Create) else "delete"
-        subject = action.name if isinstance(action, Delete) else name_of(action.obj)
-        kind = "Pod" if action.resource == PODS else "Claim"
-        if outcome.error is None:
-            message = f"{verb} {kind} {subject} in StatefulSet {name} successful"
-            words.append(Record(about, "Normal", f"Successful{verb.capitalize()}", message))
-        else:
-            message = f"{verb} {kind} {subject} in StatefulSet {name} failed error: "
-            message += outcome.error.message
-            words.append(Record(about, "Warning", f"Failed{verb.capitalize()}", message))
-    return words
+def _references_patch(claim_: Obj, references: Sequence[Obj]) -> Patch:
+    return _meta_patch(PERSISTENT_VOLUME_CLAIMS, claim_, {"ownerReferences": list(references)})
+
+
+def _identity_patch(pod: Obj, labels: dict[str, str]) -> Patch:
+    return _meta_patch(PODS, pod, {"labels": labels})
+
+
+def _meta_patch(resource: Resource, obj: Obj, changes: Obj) -> Patch:
+    """Of the very object that was looked at."""
+    patch = merge_patch(resource, obj, {"metadata": changes})
+    return replace(patch, settled=(NotFound,))
 
 
 async def _plan_key(view: View, key: str) -> Plan:
@@ -377,34 +401,25 @@ async def _plan_key(view: View, key: str) -> Plan:
     if owner is None:
         return NOTHING
     uid, namespace = uid_of(owner), namespace_of(owner)
-    pods = view.cache(PODS)
+    pods, revisions = view.cache(PODS), view.cache(CONTROLLER_REVISIONS)
     selector = from_object(owner["spec"].get("selector"))
     matching = selected(pods, ORPHANS, namespace, selector)
     orphans = [pod for pod in matching if ordinal_of(owner, pod) >= 0]
-    if adopts_any(selector, orphans) and not await lives(view, STATEFUL_SETS, owner):
-        orphans = []
-    owned = pods.by("controller", uid)
-    claims = _claims(view, owner, owned)
-    history = view.cache(CONTROLLER_REVISIONS).by("controller", uid)
-    return plan(Situation(owner, owned, claims, history, orphans), view.now)
-
-
-def _claims(view: View, owner: Obj, pods: Sequence[Obj]) -> dict[str, Obj]:
-    """The claims that exist of those that the set's ordinals could have."""
-    if not owner["spec"].get("volumeClaimTemplates"):
-        return {}
-    start = int((owner["spec"].get("ordinals") or {}).get("start") or 0)
-    replicas = owner["spec"].get("replicas")
-    ordinals = {*range(start, start + (1 if replicas is None else int(replicas)))}
-    ordinals |= {ordinal_of(owner, pod) for pod in pods}
-    cache = view.cache(PERSISTENT_VOLUME_CLAIMS)
-    found: dict[str, Obj] = {}
-    for ordinal in ordinals:
-        for wanted in claims_for(owner, ordinal):
-            there = cache.get(f"{namespace_of(owner)}/{name_of(wanted)}")
-            if there is not None:
-                found[name_of(wanted)] = there
-    return found
+    left = selected(revisions, ORPHANS, namespace, selector)
+    offered = adopts_any(selector, [*orphans, *left])
+    if is_deleted(owner) or (offered and not await lives(view, STATEFUL_SETS, owner)):
+        orphans, left = [], []
+    claims = view.cache(PERSISTENT_VOLUME_CLAIMS)
+    situation = Situation(
+        owner,
+        pods.by("controller", uid),
+        lambda name: claims.get(f"{namespace}/{name}"),
+        revisions.by("controller", uid),
+        orphans,
+        left,
+        lambda name: revisions.get(f"{namespace}/{name}"),
+    )
+    return plan(situation, view.now)
 
 
 @looks_at(ANYTHING, controller=STATEFUL_SETS.kind, orphans=OFFERED)

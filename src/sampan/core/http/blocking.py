@@ -15,6 +15,7 @@ from typing import Any
 
 import httptools
 
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 Headers = Sequence[tuple[str, str]]
@@ -217,8 +218,7 @@ class BlockingHttp:
         return link
 
     def _connected(self, address: tuple[str, int]) -> socket.socket:
-        where: Any = (_name(address[0]), address[1])  # a name in bytes is taken, too
-        link = socket.create_connection(where, self._timeout_seconds)
+        link = _dialled(address, self._timeout_seconds)
         # Else the first request waits until the server acknowledges the end of the handshake, to
         # which it has nothing to say: 40 ms.
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -230,6 +230,39 @@ class BlockingHttp:
         if body or method in ("POST", "PUT", "PATCH"):
             lines.append(f"content-length: {len(body)}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+def _dialled(address: tuple[str, int], timeout_seconds: float | None) -> socket.socket:
+    """To the first of the name's addresses that answers. Else what the first one said is raised,
+    in Go's words, which people search for."""
+    where: Any = _name(address[0])  # a name in bytes is taken, too
+    try:
+        found = socket.getaddrinfo(where, address[1], 0, socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise OSError(f"dial tcp: lookup {address[0]}: no such host") from error
+    failure: OSError | None = None
+    for family, kind, protocol, _, place in found:
+        link = socket.socket(family, kind, protocol)
+        try:
+            link.settimeout(timeout_seconds)
+            link.connect(place)
+            return link
+        except OSError as error:
+            link.close()
+            failure = failure or _dial_failure(error, place)
+    assert failure is not None, "a name has an address"
+    raise failure
+
+
+def _dial_failure(error: OSError, place: Any) -> OSError:
+    host, port = place[0], place[1]
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if isinstance(error, TimeoutError):
+        return TimeoutError(f"dial tcp {shown}: i/o timeout")
+    text = f"dial tcp {shown}: connect: {(error.strerror or str(error)).lower()}"
+    return (
+        ConnectionRefusedError(text) if isinstance(error, ConnectionRefusedError) else OSError(text)
+    )
 
 
 class _Link:
@@ -312,7 +345,7 @@ def host_and_port(authority: str, default: int) -> tuple[str, int]:
         port = after.removeprefix(":")
     else:
         host, _, port = authority.partition(":")
-    if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if port and not (is_digits(port) and int(port) < 65536):
         raise HttpFailure(f"invalid port {port!r} in the server's address")
     return host, int(port) if port else default
 

@@ -68,6 +68,10 @@ class ClientStream:
             self._client.give_back(link)
 
 
+# (certificates in DER, the server's own first; host). Raises OSError.
+PeerCheck = Callable[[list[bytes], str], None]
+
+
 class HttpClient:
     def __init__(
         self,
@@ -75,11 +79,13 @@ class HttpClient:
         ssl_context: ssl.SSLContext | None = None,
         connect_seconds: float = 10.0,
         server_hostname: str | None = None,
+        checks: PeerCheck | None = None,
         allows: Callable[[str], bool] | None = None,
         place_of: Callable[[Origin], Awaitable[Origin]] | None = None,
         unix_path: str = "",
     ) -> None:
         """`server_hostname`: whom the certificate must name, where that is not the URL's host.
+        `checks`: who judges the server's certificates, where the context does not.
         `allows`: which addresses may be connected to, asked after names are resolved. `place_of`:
         where a server is really found, of those whose address is none. `unix_path`: the one socket
         that all connections lead to, without TLS, whatever host a URL names."""
@@ -88,6 +94,7 @@ class HttpClient:
         self._ssl = ssl_context
         self._connect_seconds = connect_seconds
         self._server_hostname = server_hostname
+        self._checks = checks
         self._allows = allows
         self._idle: dict[Origin, deque[Link]] = {}
         self._links: set[Link] = set()
@@ -101,11 +108,12 @@ class HttpClient:
         headers: Headers = (),
         body: bytes = b"",
         timeout_seconds: float | None = 30.0,
+        most_bytes: int = ANSWER_BYTES,
     ) -> ClientResponse:
         async with _Deadline(timeout_seconds, method, url):
             link = await self._exchange(method, url, headers, body)
             try:
-                whole = await link.rest_of_body(ANSWER_BYTES)
+                whole = await link.rest_of_body(most_bytes)
             finally:
                 self.give_back(link)
         return ClientResponse(link.status, link.headers, whole)
@@ -241,14 +249,21 @@ class HttpClient:
         if encrypted and self._ssl is None:
             self._ssl = tls.client_context()
         place = origin if self._place_of is None else await self._place_of(origin)
-        _, link = await loop.create_connection(
+        host = self._server_hostname or place.host
+        transport, link = await loop.create_connection(
             lambda: Link(self._forget, origin),
             await self._address_of(place),
             place.port,
             ssl=self._ssl if encrypted else None,
-            server_hostname=(self._server_hostname or place.host) if encrypted else None,
+            server_hostname=host if encrypted else None,
             ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
         )
+        if encrypted and self._checks is not None:
+            try:  # before anything is sent
+                self._checks(tls.shown_chain(transport.get_extra_info("ssl_object")), host)
+            except OSError:
+                link.abort()
+                raise
         return link
 
     async def _address_of(self, origin: Origin) -> str:

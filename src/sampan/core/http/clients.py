@@ -1,4 +1,4 @@
-"""How much of a server its clients hold.
+"""Limits of connections and bodies per client of a server.
 
 Job: count connections and the bytes of bodies that are arriving, by client and in all.
 """

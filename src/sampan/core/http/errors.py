@@ -1,4 +1,4 @@
-"""Why there is no answer, in the client's words.
+"""Errors of an HTTP exchange, as its client sees them.
 
 Job: one family for everything that goes wrong below a request.
 """

@@ -1,4 +1,4 @@
-"""Why another server could not be asked, in the words that operators know.
+"""Go's messages of a failed request: refused, no such host, timed out, untrusted.
 
 Job: an HttpError → what Go's network stack says, which stands after `Get "https://…": `. Pure.
 """
@@ -6,6 +6,7 @@ Job: an HttpError → what Go's network stack says, which stands after `Get "htt
 import errno
 import ssl
 
+from sampan.core.certificates.refusal import CertificateRefused
 from sampan.core.http.errors import HttpError, HttpTimeout
 
 _CONNECT = {
@@ -20,6 +21,9 @@ _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 10, 62, 64
 
 def failure_words(error: OSError) -> str:
     cause = error.__cause__
+    if isinstance(cause, CertificateRefused):
+        text = str(cause)
+        return text if text.startswith("tls: ") else f"tls: failed to verify certificate: {text}"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"tls: failed to verify certificate: x509: {_certificate(cause)}"
     if isinstance(error, HttpTimeout):

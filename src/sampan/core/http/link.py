@@ -16,6 +16,7 @@ from sampan.core.http.errors import HttpError, Stale
 from sampan.core.http.origin import Origin
 from sampan.core.http.raw_connection import READ_AHEAD, RawConnection, probe_silent_peers
 from sampan.core.http.wire import has_no_body, name_of_header
+from sampan.core.wakeup import Wakeup
 
 HEAD_BYTES = 1024 * 1024  # as net/http's client
 
@@ -44,7 +45,7 @@ class Link(asyncio.Protocol):
         self._chunks: deque[bytes] = deque()
         self._buffered = 0
         self._reading_paused = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._wakeup = Wakeup()  # one exchange at a time
 
     # What the client calls.
 
@@ -67,7 +68,7 @@ class Link(asyncio.Protocol):
             if self._error is not None:
                 nothing_came = kept and self._head_bytes == 0
                 raise (Stale(*self._error.args) if nothing_came else self._error)
-            await self._wait()
+            await self._wakeup.wait()
 
     async def next_chunk(self) -> bytes:
         """What has arrived of the body; b"" at its end."""
@@ -76,7 +77,7 @@ class Link(asyncio.Protocol):
                 return b""
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            await self._wakeup.wait()
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._buffered = 0
@@ -105,18 +106,6 @@ class Link(asyncio.Protocol):
     def abort(self) -> None:
         """No goodbye: nothing that we still owe is on its way."""
         self._transport.abort()
-
-    async def _wait(self) -> None:
-        assert self._waiter is None, "one exchange at a time"
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
     # What the transport calls.
 
@@ -147,7 +136,7 @@ class Link(asyncio.Protocol):
         if self._buffered > READ_AHEAD and not self._reading_paused:
             self._reading_paused = True
             self._transport.pause_reading()
-        self._wake()
+        self._wakeup.wake()
 
     def eof_received(self) -> bool:
         until_close = self.status >= 200 and not {
@@ -156,7 +145,7 @@ class Link(asyncio.Protocol):
         }.intersection(self.headers)
         if until_close:
             self._whole, self._keep_alive = True, False
-            self._wake()
+            self._wakeup.wake()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -169,7 +158,7 @@ class Link(asyncio.Protocol):
             self.lost.set_result(None)
         self._forget(self)
         del self._parser  # which has us: two that have each other wait for the garbage collector
-        self._wake()
+        self._wakeup.wake()
 
     def _fail(self, error: HttpError) -> None:
         if self._error is None:

@@ -1,4 +1,4 @@
-"""The words of HTTP that server, client and handlers share; no library, no socket.
+"""Requests, responses and limits of HTTP as values; no library, no socket.
 
 Job: requests, replies and raw connections as values.
 Invariant: header names are lower case; repeated headers are joined with ", ", and the lines of
@@ -49,6 +49,7 @@ class Request:
     remote: str = ""  # address of the other side
     repeated: Mapping[str, Sequence[str]] = NOT_REPEATED  # headers of several lines, by name
     caller: str = ""  # its name, from a listener that knows who connects to it; never from a header
+    known_as: str = ""  # who asks, set by who has found that out; else it is nobody's
 
     def values(self, name: str) -> Sequence[str]:
         """One for each line; a comma is part of its value."""
@@ -117,8 +118,16 @@ class Limits:
     body_seconds: float = 60.0
     idle_seconds: float = 90.0  # keep-alive without a request
     pending_bytes: int = 1024 * 1024  # unsent bytes at which a stream's writer waits
+    unsent_bytes: int = 64 * 1024 * 1024  # of all clients that read too slowly, together
     asked_bytes: int = 64 * 1024  # of a body; for more of it, its sender is looked at first
     connections: int = 16_384
     connections_per_client: int = 8_192  # a client is an address: it may be many behind one
+    # Of those, connections by which nobody has said yet who they are.
+    strangers: int = 1_024
+    strangers_per_client: int = 512
+    silent: int = 2_048  # connections before TLS that wait for the first byte
+    silent_per_client: int = 512
+    handshakes: int = 256
+    handshakes_per_client: int = 128
     bodies_bytes: int = 512 * 1024 * 1024  # of requests that are still arriving
     bodies_bytes_per_client: int = 256 * 1024 * 1024

@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from sampan.core.wakeup import Wakeup
+
 READ_AHEAD = 256 * 1024
 KEEPALIVE_SECONDS = 15  # as Go's net package: silent peers are probed, dead ones found
 
@@ -37,7 +39,7 @@ class RawConnection(asyncio.Protocol):
         self._reading_paused = self._lost = False
         self._eof = transport.is_closing()  # whoever had it before us was told, we will not be
         self._error: Exception | None = None
-        self._reader: asyncio.Future[None] | None = None
+        self._reader = Wakeup()  # there is one
         self._writable: asyncio.Future[None] | None = None
 
     # What its owner calls.
@@ -46,12 +48,7 @@ class RawConnection(asyncio.Protocol):
         while not self._buffer:
             if self._eof or self._lost:
                 return b""
-            assert self._reader is None, "one reader at a time"
-            self._reader = asyncio.get_running_loop().create_future()
-            try:
-                await self._reader
-            finally:
-                self._reader = None
+            await self._reader.wait()
         data = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
         self._buffer, self._buffered = [], 0
         if self._reading_paused and not self._lost:
@@ -97,11 +94,11 @@ class RawConnection(asyncio.Protocol):
         if self._buffered > READ_AHEAD and not self._reading_paused:
             self._reading_paused = True
             self._transport.pause_reading()
-        self._wake_reader()
+        self._reader.wake()
 
     def eof_received(self) -> bool:
         self._eof = True
-        self._wake_reader()
+        self._reader.wake()
         return not self._encrypted  # TLS knows no half-closed connections
 
     def pause_writing(self) -> None:
@@ -115,13 +112,9 @@ class RawConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost, self._error = True, error
-        self._wake_reader()
+        self._reader.wake()
         self.resume_writing()
         self._on_lost()
-
-    def _wake_reader(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
 
 
 def probe_silent_peers(sock: socket.socket | None) -> None:

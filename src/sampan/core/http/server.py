@@ -11,11 +11,11 @@ import ssl
 from typing import cast
 
 from sampan.core.clock import Clock, SystemClock
+from sampan.core.http.acceptor import TLS_SHUTDOWN_SECONDS, Acceptor
 from sampan.core.http.messages import Handler, Limits, WantsBody
 from sampan.core.http.server_connection import Connections, ServerConnection
 
 BACKLOG = 1024
-TLS_SHUTDOWN_SECONDS = 2.0
 
 
 class Server:
@@ -28,13 +28,16 @@ class Server:
         clock: Clock | None = None,
         name: str = "http",
         wants_body: WantsBody | None = None,
+        knows_callers: bool = False,
     ) -> None:
-        """`wants_body`: asked before a large body is read; without it everybody's is."""
+        """`wants_body`: asked before a large body is read; without it everybody's is.
+        `knows_callers`: the handler says of each request who asks (`known_as`)."""
         self.connections = Connections(
-            handler, wants_body, limits or Limits(), clock or SystemClock(), name
-        )
+            handler, wants_body, limits or Limits(), clock or SystemClock(), name,
+            knows_callers=knows_callers,
+        )  # fmt: skip
         self._ssl = ssl_context
-        self._listener: asyncio.Server | None = None
+        self._listener: asyncio.Server | Acceptor | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and say on which port; OSError as the system gave it."""
@@ -54,15 +57,13 @@ class Server:
                 connection, sock=listening, backlog=BACKLOG
             )
             return
-        encrypted = self._ssl is not None
-        self._listener = await loop.create_server(
-            connection,
-            sock=listening,
-            ssl=self._ssl,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=self.connections.limits.header_seconds if encrypted else None,
-            ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
-        )
+        if self._ssl is None:
+            self._listener = await loop.create_server(connection, sock=listening, backlog=BACKLOG)
+            return
+        shared = self.connections
+        acceptor = Acceptor(connection, self._ssl, shared.limits, shared.tasks)
+        acceptor.listen(listening, BACKLOG)
+        self._listener = acceptor
 
     async def stop(self, grace_seconds: float) -> None:
         """Running requests may finish, streams end cleanly, the rest is closed after the grace."""

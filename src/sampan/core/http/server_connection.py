@@ -24,6 +24,8 @@ from sampan.core.http.messages import (
     WantsBody,
 )
 from sampan.core.http.raw_connection import RawConnection, probe_silent_peers
+from sampan.core.http.turns import Turns
+from sampan.core.http.unsent import Unsent
 from sampan.core.http.wire import (
     CONTINUE,
     LAST_CHUNK,
@@ -36,11 +38,15 @@ from sampan.core.http.wire import (
     render_chunk,
     render_head,
 )
+from sampan.core.shares import Shares
 from sampan.core.tasks import Tasks
 
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
+# What is parsed at once. Of strangers it is one request after the other, of others a few hundred.
+PARSED_BYTES, STRANGERS_BYTES = 16 * 1024, 256
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
 CHUNKED = "transfer-encoding: chunked\r\n"
+STREAMED_BYTES = 128 * 1024  # of one answer, before others have their turn
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 
 
@@ -54,9 +60,14 @@ class Connections:
         limits: Limits,
         clock: Clock,
         name: str,
+        *,
+        knows_callers: bool = False,
     ) -> None:
-        self.handler, self.wants_body = handler, wants_body
+        self.handler, self.wants_body, self.knows_callers = handler, wants_body, knows_callers
         self.limits, self.clients = limits, Clients(limits)
+        self.strangers = Shares(limits.strangers, limits.strangers_per_client)
+        self.turns = Turns(clock)
+        self.unsent = Unsent(limits.unsent_bytes)
         self.tasks = Tasks(f"{name} server")
         self.stopping = False
         self.open: set[ServerConnection] = set()
@@ -111,7 +122,9 @@ class ServerConnection(asyncio.Protocol):
         "_timer_at",
         "_transport",
         "_trusted_until",
+        "_unparsed",
         "_waiter",
+        "_who",
         "_writable",
     )
 
@@ -130,6 +143,8 @@ class ServerConnection(asyncio.Protocol):
         self._trusted_until = math.inf  # the client's certificate may end before the connection
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
+        self._unparsed = b""  # of what has arrived, behind requests that wait
+        self._who = ""  # whose requests these are; empty: nobody's, of the address
 
     # What the transport calls.
 
@@ -147,7 +162,12 @@ class ServerConnection(asyncio.Protocol):
             shown.clear()  # nobody asks again, and parsed it takes 2 KiB of each connection
         self._reader = RequestReader(self._limits, remote, certificate)
         self._shared.open.add(self)
-        if not self._shared.clients.came(remote):
+        welcome = self._shared.clients.came(remote)
+        if certificate or not self._shared.knows_callers:
+            self._who = remote or "-"
+        elif not self._shared.strangers.take(remote):
+            welcome, self._who = False, "-"
+        if not welcome:
             self._transport.abort()
             return
         self._idle_deadline = self._loop.time() + self._limits.idle_seconds
@@ -159,7 +179,10 @@ class ServerConnection(asyncio.Protocol):
         if self._lingering:
             return
         reader = self._reader
-        reader.feed(data)
+        if self._unparsed or len(data) > (PARSED_BYTES if self._who else STRANGERS_BYTES):
+            self._parse(data)
+        else:
+            reader.feed(data)
         if reader.buffered != self._buffered:
             self._account(reader.buffered)
         if self._shared.wants_body is not None and reader.asks(self._limits.asked_bytes):
@@ -179,6 +202,29 @@ class ServerConnection(asyncio.Protocol):
             self._part_deadline = math.inf
             if len(reader.leftover) > self._limits.header_bytes:
                 self._pause_reading()
+
+    def _parse(self, data: bytes) -> None:
+        """Hundreds of requests that came at once wait for their turn: what is behind them is parsed
+        when they are answered."""
+        reader, at = self._reader, 0
+        piece, most = (PARSED_BYTES, PIPELINED) if self._who else (STRANGERS_BYTES, 1)
+        data, self._unparsed = self._unparsed + data, b""
+        while at < len(data):
+            size = len(data) if reader.ended else reader.at_once(piece)
+            reader.feed(data[at : at + size])
+            at += size
+            if len(reader.arrived) >= most and at < len(data):
+                self._unparsed = data[at:]
+                self._pause_reading()
+                return
+
+    def _parse_on(self) -> None:
+        if not self._unparsed or self._transport.is_closing():
+            return
+        self.data_received(b"")
+        if self._reading_paused and self._asking is None and not self._reader.arrived:
+            self._reading_paused = False  # all that is here is parsed, and the rest is to come
+            self._transport.resume_reading()
 
     def _account(self, buffered: int) -> None:
         """Bodies that are still arriving are bounded for each client, and for all together."""
@@ -207,8 +253,16 @@ class ServerConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
+        self._shared.unsent.slow(self)
+
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def reader_is(self) -> str:
+        return self._who or self._reader.remote
 
     def resume_writing(self) -> None:
+        self._shared.unsent.caught_up(self)
         writable, self._writable = self._writable, None
         if writable is not None and not writable.done():
             writable.set_result(None)
@@ -216,7 +270,10 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._disarm()
         self._shared.left(self)
+        self._shared.unsent.caught_up(self)
         self._shared.clients.left(self._reader.remote, self._buffered)
+        if not self._who:
+            self._shared.strangers.give_back(self._reader.remote)
         for task in (self._task, self._asking):
             if task is not None:
                 task.cancel()
@@ -253,14 +310,30 @@ class ServerConnection(asyncio.Protocol):
                     if isinstance(item, Refusal):
                         return self._refuse(item)
                     self._idle_deadline = math.inf
-                    if not await self._answer(item):
+                    if self._shared.turns.is_free(self._who != ""):
+                        goes_on = await self._answer(item)
+                    else:
+                        goes_on = await self._answer_in_turn(item)
+                    if not goes_on:
                         return None
                 self._busy = False
+                if self._unparsed:
+                    self._loop.call_soon(self._parse_on)
                 await self._next_request()
         finally:
             if self._answering is not None:
                 # The handler failed: its owner has the log, the client gets what little it may.
                 self._refuse(Refusal(500, "internal error"))
+
+    async def _answer_in_turn(self, item: Arrived) -> bool:
+        """Likewise, where more is to be done than fits in one turn of the loop."""
+        turns, known = self._shared.turns, self._who != ""
+        await turns.mine(self._who or self._reader.remote, known=known)
+        turn, began = turns.number, turns.now()
+        goes_on = await self._answer(item)
+        if turns.number == turn:  # it waited for nothing
+            turns.took(turns.now() - began, known=known)
+        return goes_on
 
     async def _answer(self, item: Arrived) -> bool:
         """Whether the connection goes on."""
@@ -269,6 +342,8 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(Refusal(401, "the client certificate has expired"))
             return False
         reply = await self._shared.handler(item.request)
+        if item.request.known_as and item.request.known_as != self._who:
+            self._learn(item.request.known_as)
         if type(reply) is Response:
             keep_alive = item.keep_alive and not self._shared.stopping
             rest = self._write_response(item, reply, keep_alive)
@@ -299,6 +374,12 @@ class ServerConnection(asyncio.Protocol):
             self._close(lingering=item.request.body_too_large)
         return keep_alive
 
+    def _learn(self, known_as: str) -> None:
+        """Who asks."""
+        if not self._who:
+            self._shared.strangers.give_back(self._reader.remote)
+        self._who = known_as
+
     async def _next_request(self) -> None:
         now = self._loop.time()
         self._idle_deadline = now + self._limits.idle_seconds
@@ -308,7 +389,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.close()
         if self._reader.continue_due:
             self._send_continue()
-        if self._reading_paused and self._asking is None:
+        if self._reading_paused and self._asking is None and not self._unparsed:
             self._reading_paused = False
             self._transport.resume_reading()
         waiter = self._waiter = self._loop.create_future()
@@ -376,7 +457,12 @@ class ServerConnection(asyncio.Protocol):
 
     async def _write_chunks(self, reply: Stream, chunked: bool) -> None:
         transport, write = self._transport, self._transport.write
+        written = 0
         async for chunk in reply.chunks:
+            written += len(chunk)
+            if written > STREAMED_BYTES:
+                await asyncio.sleep(0)  # chunks that are all there would never make us wait
+                written = 0
             if transport.is_closing():
                 # Chunks that never make us wait would go on for ever: nobody gets to cancel us.
                 raise ConnectionResetError("the client is gone")
@@ -396,9 +482,8 @@ class ServerConnection(asyncio.Protocol):
         head = render_head(reply.status, reply.headers, "")
         self._disarm()
         self._answering = None
-        self._raw = raw = RawConnection(
-            self._transport, self._reader.leftover, on_lost=self._raw_lost
-        )
+        arrived, self._unparsed = self._reader.leftover + self._unparsed, b""
+        self._raw = raw = RawConnection(self._transport, arrived, on_lost=self._raw_lost)
         if self._writable is not None:
             raw.pause_writing()
         self._transport.set_protocol(raw)

@@ -167,6 +167,13 @@ class RequestReader:
         if self.in_message and not self.ended:
             self._bound_what_is_kept(len(data), before)
 
+    def at_once(self, size: int) -> int:
+        """How much may be fed without more than so many bytes of requests in it: what is known to
+        be a body does not count."""
+        if not self.in_body:
+            return size
+        return max(size, int(self._headers.get("content-length") or 0) - self._body_size)
+
     @property
     def buffered(self) -> int:
         """Bytes of the body that is arriving."""

@@ -97,9 +97,7 @@ class Exporter:
         trouble = await self._sender.send(request_of(chosen, ids))
         self._count.add("failed" if trouble else "sent", by=count)
         if trouble and not self._is_down:
-            log.warning(
-                "the collector takes no spans", endpoint=self._settings.endpoint, error=trouble
-            )
+            log.warning("collector refused spans", endpoint=self._settings.endpoint, error=trouble)
         self._is_down = bool(trouble)
 
     def _is_chosen(self, uid: str, spans: list[Span]) -> bool:

@@ -1,4 +1,4 @@
-"""Is the loop free? One loop serves everybody: whoever holds it holds everybody up.
+"""Watchdog of the event loop: how long it is held, and by which code.
 
 Job: ask the loop for a sign of life while it has something to do, measure how long it takes, and
     say where it was when it took too long.

@@ -12,9 +12,9 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 from sampan.core.telemetry import trace_context
 from sampan.core.telemetry.spans import ERROR, NO_MARKS, TOP, TRACE_ID, About, Marks, Span, spread
@@ -26,7 +26,6 @@ LATE_SPANS = 64  # of these, the newest: of a pod that restarts for ever the mid
 MOST_UNDELIVERED = 10_000
 MOST_ERROR = 200  # characters of what a step failed with
 TRIM_EVERY = 8  # notes: looking costs more than keeping them for a moment
-FORGET_PART = 16  # of the traces: so many go at once, where there is no room
 # Requests that are seen plugin by plugin: a person has no more, a flood need not pay for it.
 DETAILED_PER_SECOND = 100
 T = TypeVar("T")
@@ -127,8 +126,8 @@ class Traces:
         self._outbox = outbox
         self._exported: Outbox | None = None
         self.forgotten = 0  # traces that made room for newer ones
-        self._most = most
-        self._traces: dict[str, Trace] = {}  # by uid, the oldest first
+        # By uid, the oldest first.
+        self._traces: Bounded[str, Trace] = Bounded(max(most, 1), self._evicted)
         self._second, self._detailed = 0.0, 0  # when it began, and how many came since
 
     def export_to(self, outbox: Outbox) -> None:
@@ -241,8 +240,6 @@ class Traces:
     def _note(self, uid: str, noted: Span | Marks) -> None:
         trace = self._traces.get(uid)
         if trace is None:
-            if len(self._traces) >= self._most:
-                self._forget()
             self._traces[uid] = trace = Trace((noted,))
             trace.dropped, trace.told = 0, None
         else:
@@ -252,11 +249,8 @@ class Traces:
         if self._exported is not None:
             self._exported.add(uid, noted)
 
-    def _forget(self) -> None:
-        """Of the oldest, some at once."""
-        for uid in list(islice(self._traces, 1 + self._most // FORGET_PART)):
-            del self._traces[uid]
-            self.forgotten += 1
+    def _evicted(self, _uid: str, _trace: Trace) -> None:
+        self.forgotten += 1
 
 
 def _failure() -> str:

@@ -1,4 +1,4 @@
-"""Who is outside of a loop whose time is virtual, and may still have an answer to what happened.
+"""Clients outside of an event loop with virtual time, who may still react to what happened.
 
 Job: count the streams that clients read; say whether they were told of something since last asked.
 Invariant: a stream counts from its first chunk until it is closed.

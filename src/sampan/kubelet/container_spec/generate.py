@@ -1,4 +1,4 @@
-"""A pod as the runtime wants it: SandboxSpec and ContainerSpec. Pure.
+"""A pod as SandboxSpec and ContainerSpec for the runtime. Pure.
 
 Job: everything that a container needs, resolved: no references and no expansion left.
 Invariant: the same pod, objects and node give the same specs.
@@ -41,8 +41,10 @@ from sampan.kubelet.container_spec.security_context import (
     sandbox_security,
 )
 from sampan.kubelet.contracts.paths import pod_directory, termination_log
+from sampan.kubelet.contracts.resources_hook import NO_GRANTS, Grants
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
+    Device,
     HandlerFeatures,
     HostFile,
     IdRange,
@@ -173,6 +175,7 @@ class ContainerContext:
     features: RuntimeFeatures = _NO_FEATURES
     runtime_handler: str = ""
     users: IdRange | None = None
+    grants: Grants = NO_GRANTS
 
 
 def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> ContainerSpec:
@@ -195,14 +198,21 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         command=tuple(expand(item, variables) for item in container.get("command") or ()),
         args=tuple(expand(argument, variables) for argument in container.get("args") or ()),
         working_dir=container.get("workingDir") or "",
-        env=tuple(variables.items()),
+        # As upstream: what the pod itself says comes last, and wins.
+        env=tuple({**dict(given.grants.env), **variables}.items()),
         mounts=(
+            *given.grants.mounts,
             *_volume_mounts(container, given.mounts, variables, features.of(given.runtime_handler)),
             *file_mounts,
         ),
+        devices=(*given.grants.devices, *_block_devices(container, given.mounts)),
+        cdi_devices=given.grants.cdi_devices,
         log_path=f"{container['name']}/{attempt}.log",
         labels={**pod_labels(pod), "io.kubernetes.container.name": container["name"]},
-        annotations=container_annotations(pod, container, attempt),
+        annotations={
+            **given.grants.annotations,
+            **container_annotations(pod, container, attempt),
+        },
         stdin=bool(container.get("stdin")),
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
@@ -272,6 +282,18 @@ def _volume_mounts(
             image=image,
             image_sub_path=sub_path if image else "",
         )
+
+
+def _block_devices(container: Obj, volumes: Mapping[str, MountedVolume]) -> Iterator[Device]:
+    """Of volumes that are devices."""
+    for wanted in container.get("volumeDevices") or ():
+        name = wanted.get("name", "")
+        found = volumes.get(name)
+        if found is None or not found.device:
+            raise ConfigError(
+                f'cannot find volume "{name}" to pass into container "{container["name"]}"'
+            )
+        yield Device(wanted["devicePath"], found.device, "r" if found.read_only else "mrw")
 
 
 def _sub_path(mount: Obj, variables: Mapping[str, str]) -> str:

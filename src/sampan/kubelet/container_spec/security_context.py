@@ -83,7 +83,7 @@ def container_security(
     features: RuntimeFeatures,
     users: IdRange | None = None,
 ) -> SecurityContext:
-    _refuse_the_unsupported(pod, container, features)
+    _refuse_the_unsupported(pod, features)
     context = effective(pod, container)
     whole: Obj = spec_of(pod).get("securityContext") or {}
     # As upstream: an image that names no user runs as root.
@@ -151,13 +151,11 @@ def _check_non_root(
         )
 
 
-def _refuse_the_unsupported(pod: Obj, container: Obj, features: RuntimeFeatures) -> None:
+def _refuse_the_unsupported(pod: Obj, features: RuntimeFeatures) -> None:
     whole = spec_of(pod).get("securityContext") or {}
     strict = whole.get("supplementalGroupsPolicy") == "Strict"
     if strict and not features.supplemental_groups_policy:
         raise ConfigError("SupplementalGroupsPolicy=Strict is not supported in this node")
-    if container.get("volumeDevices"):
-        raise ConfigError("raw block volumes (volumeDevices) are not supported by this node yet")
 
 
 def is_recursive_read_only(mount: Obj, features: HandlerFeatures) -> bool:

@@ -9,6 +9,7 @@ import json
 import os
 from pathlib import Path
 
+from sampan.core.files.json_files import Damaged, json_object
 from sampan.kubelet.contracts.runtime import IdRange
 
 # As upstream without subordinate ids of a kubelet user: 65536 ids each, none of the node's own.
@@ -44,9 +45,9 @@ class UserNamespaces:
 
     def _read(self, path: Path) -> IdRange | None:
         try:
-            (mapping,) = json.loads(path.read_text())["uidMappings"]
+            (mapping,) = json_object(path)["uidMappings"]
             return IdRange(int(mapping["hostId"]), int(mapping["length"]))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (Damaged, ValueError, KeyError, TypeError, OverflowError):
             return None
 
     def _write(self, uid: str, made: IdRange) -> None:

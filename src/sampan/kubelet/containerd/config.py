@@ -165,6 +165,7 @@ def config_toml(
         '  stream_server_port = "0"',
         "  enable_unprivileged_ports = true",
         "  enable_unprivileged_icmp = true",
+        "  enable_cdi = true",  # 1.7 knows it and has it off, 1.6 does not know it
         f"  [{cri}.cni]",
         f"    bin_dir = {_text(cni_bin_dir)}",
         f"    conf_dir = {_text(cni_conf_dir)}",

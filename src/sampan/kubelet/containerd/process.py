@@ -21,6 +21,7 @@ from pathlib import Path
 
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
@@ -102,7 +103,7 @@ class PrivateContainerd:
         answers = False
         try:
             # Its reader needs gRPC: importing that (70 ms) costs nothing while containerd starts.
-            import sampan.kubelet.runtime.cri_runtime  # noqa: F401
+            import sampan.kubelet.runtime.cri_runtime  # noqa: F401  # loaded while it starts
 
             await _wait_for_socket(self._paths, self._child, self._clock)
             answers = True
@@ -215,7 +216,7 @@ def find_running(paths: Layout) -> Process | None:
     except (OSError, ValueError, TypeError):
         pass
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and _is_ours(int(entry), paths):
+        if is_digits(entry) and _is_ours(int(entry), paths):
             try:
                 return Process(int(entry), _start_time(int(entry)), config="unknown")
             except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Leaving nothing behind: pods, processes, mounts and directories of a private containerd.
+"""Reset of a private containerd: its pods, processes, mounts and directories are removed.
 
 Job: remove all pods through the runtime while it answers; then sweep up what is left without it.
 Invariant: only what belongs to the given data directory is touched: a process is known by the
@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sampan.core.digits import is_digits
 from sampan.core.log import get_logger
+from sampan.core.mounts import unmount_below
 from sampan.core.tasks import all_of
 from sampan.kubelet.containerd.config import Layout
 from sampan.kubelet.contracts.runtime import ObservedPod, Runtime, RuntimeFailure
-from sampan.kubelet.volumes.mounts import unmount_below
 
 log = get_logger(__name__)
 
@@ -62,7 +63,7 @@ def sweep(paths: Layout, search_path: str) -> None:
         shutil.rmtree(paths.socket_dir, ignore_errors=True)
     shutil.rmtree(paths.home, ignore_errors=True)
     if paths.home.exists():
-        log.warning("something is left", directory=paths.home)
+        log.warning("files left behind", directory=paths.home)
 
 
 def _delete_containers(paths: Layout, search_path: str) -> None:
@@ -110,7 +111,7 @@ def shims(paths: Layout) -> Iterator[int]:
     """Shims name the socket of the containerd that they belong to."""
     address = str(paths.socket).encode()
     for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+        if not is_digits(entry):
             continue
         try:
             arguments = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")

@@ -20,10 +20,10 @@ from typing import Protocol
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
+from sampan.core.mounts import unmount_all, unmount_below
 from sampan.kubelet.containerd.config import Layout, search_path
 from sampan.kubelet.containerd.reset import network_results, shims
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
-from sampan.kubelet.volumes.mounts import unmount_all, unmount_below
 
 log = get_logger(__name__)
 
@@ -164,7 +164,7 @@ def _remove(shim: Shim, paths: Layout, path: str) -> None:
 def remove_namespaces(
     sandbox_id: str, paths: Layout, results: Sequence[Path] | None = None
 ) -> None:
-    """Its network namespace (and with it both ends of its cable), and what CNI remembers."""
+    """Its network namespace (and with it both ends of its veth), and what CNI remembers."""
     for result in network_results(sandbox_id) if results is None else results:
         for place in _namespaces(result):
             if place.startswith(f"{paths.state}/"):

@@ -59,6 +59,15 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """A device of the node in a container; a directory stands for all devices in it."""
+
+    container_path: str
+    host_path: str
+    permissions: str = "mrw"  # mknod, read, write
+
+
+@dataclass(frozen=True, slots=True)
 class PortMapping:
     container_port: int
     host_port: int
@@ -169,6 +178,8 @@ class ContainerSpec:
     security: SecurityContext = SecurityContext()
     host_files: tuple[HostFile, ...] = ()  # written by a runtime that has real containers
     role: Role = Role.NORMAL
+    devices: tuple[Device, ...] = ()
+    cdi_devices: tuple[str, ...] = ()  # by their qualified names
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the node decided about a pod or a container, in the words of the API.
+"""Reason and message of a decision about a pod or a container.
 
 Job: values that admission, eviction, shutdown and the performer hand to the status.
 """

@@ -10,12 +10,20 @@ from typing import Protocol
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import Mount
+from sampan.kubelet.contracts.verdict import Verdict
 
 Objects = Mapping[tuple[str, str], Obj | None]  # (kind, name) → the object; None: not there
 
 
 class VolumeFailure(Exception):
-    """A volume is not ready; the message goes into a FailedMount event, and it is tried again."""
+    """A volume is not ready; the message goes into an event of the given reason (none: no event),
+    and it is tried again; or, with a verdict, the pod is refused."""
+
+    def __init__(
+        self, message: str, *, reason: str = "FailedMount", verdict: Verdict | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason, self.verdict = reason, verdict
 
 
 class SubPathFailure(Exception):
@@ -27,6 +35,7 @@ class MountedVolume:
     host_path: str
     read_only: bool = False  # even where the container's mount does not ask for it
     image: str = ""  # the runtime mounts it itself, and host_path is empty
+    device: str = ""  # a block device instead of a directory: its path on the node
 
 
 class Volumes(Protocol):

@@ -1,4 +1,4 @@
-"""Watching what the node is short of, and evicting pods when it has to be.
+"""EvictionManager: measures eviction signals, reclaims images and containers, evicts pods.
 
 Job: measure memory, disk and process ids now and then; keep the node's pressure conditions true;
     free images and dead containers before pods; end pods that exceed their own storage limits.
@@ -21,7 +21,7 @@ from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction import eviction_rules
 from sampan.kubelet.eviction.eviction_rules import Available, Candidate, Pressure
 from sampan.kubelet.eviction.storage_limits import LocalStorage, has_storage_limits, storage_excess
-from sampan.kubelet.images.image_gc import ImageGarbage
+from sampan.kubelet.images.image_gc import ImageGCManager
 from sampan.kubelet.stats import local_storage
 from sampan.kubelet.stats.node_stats import NodeStats, PodUsage
 from sampan.kubelet.status.recorder import PodEvents
@@ -45,22 +45,22 @@ class EvictablePods:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeWords:
+class NodeCallbacks:
     """`warn`: an event about the node. `changed`: its pressure conditions are others now."""
 
     warn: Callable[[str, str], None]
     changed: Callable[[frozenset[str]], None]
 
 
-class PressureWatch:
+class EvictionManager:
     def __init__(
         self,
         context: NodeContext,
         *,
         stats: NodeStats,
-        images: ImageGarbage,
+        images: ImageGCManager,
         pods: EvictablePods,
-        node: NodeWords,
+        node: NodeCallbacks,
         measure: Measure | None = None,
     ) -> None:
         settings = context.settings

@@ -1,4 +1,4 @@
-"""When a node is under pressure, and which pod has to go. Pure.
+"""Eviction thresholds, pressure conditions and the ranking of pods. Pure.
 
 Job: thresholds and what was measured → conditions and what is due; pods and their usage → an order;
     a node's conditions and a new pod → why it is not taken.

@@ -1,4 +1,4 @@
-"""A pod's own limits of local storage: does it keep them? Pure.
+"""Local storage limits of a pod: ephemeral-storage and emptyDir sizeLimit. Pure.
 
 Job: what its volumes, logs and writable layers take → why it has to go, in upstream's words.
 """

@@ -1,4 +1,4 @@
-"""The machine ran out of memory and the kernel chose a victim: the node says so.
+"""System OOM kills, reported as events of the node.
 
 Job: the kernel's log → an event about the node for each process that a *system* OOM killed. A
     container over its own limit is its pod's business, and shows in that container's status.
@@ -11,6 +11,7 @@ import errno
 import os
 from collections.abc import Callable
 
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.patterns import lazy_pattern
@@ -36,7 +37,7 @@ def victim_of(record: bytes) -> Victim | None:
     """Of one record: `priority,number,time,flags;text`, and lines that do not concern us."""
     head, _, text = record.decode(errors="replace").partition(";")
     priority = head.partition(",")[0]
-    if not priority.isdigit() or int(priority) >> 3:  # a facility: not the kernel itself
+    if not is_digits(priority) or int(priority) >> 3:  # a facility: not the kernel itself
         return None
     found = _VICTIM.match(text.partition("\n")[0])
     return Victim(found[1], int(found[2])) if found else None
@@ -51,7 +52,7 @@ class SystemOom:
         try:
             file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
-            log.info("system OOMs will not be told", error=error)
+            log.info("system OOM kills are not watched", error=error)
             return
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:

@@ -1,9 +1,9 @@
-"""Which pods may use an image that is on the node already: those that could have pulled it.
+"""Image pull records: which pods may use an image that is present already.
 
 Job: remember with what an image was pulled; say whether a pod has that, too.
 Invariant: an image that nobody had to log in for, or that was imported, is everybody's.
 Invariant: what is remembered survives a restart; no password is written down, only hashes.
-Owner: ImagePuller. As upstream's NeverVerifyPreloadedImages.
+Owner: ImageManager. As upstream's NeverVerifyPreloadedImages.
 """
 
 import hashlib
@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sampan.core.bounded import Bounded
+from sampan.core.files.json_files import Damaged, json_object
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.runtime import Credentials, Image
 from sampan.kubelet.images.reference import InvalidReference, parse
@@ -31,7 +33,7 @@ class ImageAccess:
     def __init__(self, directory: str) -> None:
         """Without a directory nothing outlives the process."""
         self._directory = Path(directory) if directory else None
-        self._records: dict[str, Record | None] = {}
+        self._records: Bounded[str, Record | None] = Bounded(_MOST_RECORDS)
         # Where records outlive the process, some may be of an earlier one.
         self.keeps_secrets = self._directory is not None
 
@@ -65,8 +67,6 @@ class ImageAccess:
     def _record(self, image_id: str) -> Record | None:
         if image_id not in self._records:
             self._records[image_id] = self._read(image_id)
-            if len(self._records) > _MOST_RECORDS:
-                del self._records[next(iter(self._records))]
         return self._records[image_id]
 
     def _path(self, image_id: str) -> Path:
@@ -74,15 +74,13 @@ class ImageAccess:
         return self._directory / hashlib.sha256(image_id.encode()).hexdigest()
 
     def _read(self, image_id: str) -> Record | None:
-        if self._directory is None:
+        if self._directory is None or not (path := self._path(image_id)).exists():
             return None
         try:
-            found = json.loads(self._path(image_id).read_text())["credentials"]
+            found = json_object(path)["credentials"]
             return {str(repository): list(marks) for repository, marks in found.items()}
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("who may use an image is not known", image=image_id, error=error)
+        except (Damaged, KeyError, TypeError, AttributeError) as error:
+            log.warning("image pull record unreadable", image=image_id, error=error)
             return UNREADABLE  # somebody had to log in: everybody shows again that they can
 
     def _write(self, image_id: str, record: Record) -> None:
@@ -95,7 +93,7 @@ class ImageAccess:
             unfinished.write_text(json.dumps({"image": image_id, "credentials": record}))
             os.replace(unfinished, path)
         except OSError as error:
-            log.warning("who may use an image was not recorded", image=image_id, error=error)
+            log.warning("image pull record not written", image=image_id, error=error)
 
 
 def _repositories(image: Image) -> Iterator[str]:

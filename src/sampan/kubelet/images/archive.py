@@ -1,7 +1,6 @@
-"""Container images as files: building a small one, naming what is in one, importing it.
+"""Image archives: building a small one, and handing one to containerd.
 
-Job: single-layer OCI archives from a few files; which images an archive holds; handing it to
-    containerd.
+Job: single-layer OCI archives from a few files; `ctr images import`, with full names.
 Invariant: the same files give the same bytes, so an image that is already there is recognised.
 """
 
@@ -11,21 +10,19 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.runtime.images.archive_reader import DOCKER_NAME, STANDARD_NAME, blob_path, names_in
+from sampan.runtime.images.content import ImageError
+from sampan.runtime.images.manifests import OCI_INDEX, OCI_MANIFEST
 
-_INDEX = "application/vnd.oci.image.index.v1+json"
-_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _IMPORT_SECONDS = 600.0
-# An index or manifest is small; more than this is no image archive.
-_METADATA_BYTES = 8 * 1024 * 1024
 
 
 class ArchiveError(Exception):
@@ -61,37 +58,20 @@ def build_archive(
     manifest = _json(
         {
             "schemaVersion": 2,
-            "mediaType": _MANIFEST,
+            "mediaType": OCI_MANIFEST,
             "config": _descriptor(_CONFIG, config),
             "layers": [_descriptor(_LAYER, layer)],
         }
     )
-    entry = _descriptor(_MANIFEST, manifest)
+    entry = _descriptor(OCI_MANIFEST, manifest)
     # containerd takes the image's name from here; without it, an import has no name.
     entry["annotations"] = {"io.containerd.image.name": reference}
     entry["platform"] = {"architecture": settings.architecture, "os": "linux"}
-    index = _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [entry]})
+    index = _json({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry]})
     members = {"oci-layout": _json({"imageLayoutVersion": "1.0.0"}), "index.json": index}
     for blob in (layer, config, manifest):
-        members[f"blobs/sha256/{hashlib.sha256(blob).hexdigest()}"] = blob
+        members[blob_path(_digest(blob))] = blob
     return _tar({name: ArchiveFile(data, 0o644) for name, data in members.items()})
-
-
-def names_in(path: Path) -> list[str]:
-    """The names of the images in an OCI or docker archive; ArchiveError if it is neither."""
-    return [name.written for name in _image_names(path)]
-
-
-def _image_names(path: Path) -> "list[_Name]":
-    try:
-        with tarfile.open(path) as archive:
-            members = _metadata(archive)
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise ArchiveError(f"{path} is not an image archive: {error}") from error
-    try:
-        return _names(path, members)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ArchiveError(f"{path} is not an image archive: {error}") from error
 
 
 async def import_archive(socket_path: str, path: Path, *, name: str = "") -> list[str]:
@@ -99,7 +79,10 @@ async def import_archive(socket_path: str, path: Path, *, name: str = "") -> lis
 
     `name` is for an archive that holds one image and does not say what it is called.
     """
-    found = await asyncio.to_thread(_image_names, path)
+    try:
+        found = await asyncio.to_thread(names_in, path)
+    except ImageError as error:
+        raise ArchiveError(str(error)) from error
     if not found and not name:
         raise ArchiveError(
             f"{path} does not say what its image is called: give the name, or save it again "
@@ -110,29 +93,16 @@ async def import_archive(socket_path: str, path: Path, *, name: str = "") -> lis
         await _run([*ctr, "import", "--index-name", _full_name(name), str(path)])
         return [_full_name(name)]
     # Only what is named with the repository is taken from an archive with standard annotations.
-    repositories = {
-        _repository(match_.written) for match_ in found if match_.place is _Place.STANDARD
-    }
+    repositories = {_repository(name.written) for name in found if name.place == STANDARD_NAME}
     for options in [["--base-name", repository] for repository in sorted(repositories)] or [[]]:
         await _run([*ctr, "import", *options, str(path)])
-    for match_ in found:
-        if match_.place is not _Place.DOCKER and match_.written != _full_name(match_.written):
+    for image in found:
+        full = _full_name(image.written)
+        if image.place != DOCKER_NAME and image.written != full:
             # The runtime's CRI part passes over names that are not complete.
-            await _run([*ctr, "tag", "--force", match_.written, _full_name(match_.written)])
-            await _run([*ctr, "rm", match_.written])
-    return [_full_name(match_.written) for match_ in found]
-
-
-class _Place(Enum):
-    CONTAINERD = "io.containerd.image.name"
-    STANDARD = "org.opencontainers.image.ref.name"
-    DOCKER = "RepoTags"
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    written: str
-    place: _Place
+            await _run([*ctr, "tag", "--force", image.written, full])
+            await _run([*ctr, "rm", image.written])
+    return [_full_name(image.written) for image in found]
 
 
 def _repository(reference: str) -> str:
@@ -164,41 +134,6 @@ async def _run(command: Sequence[str]) -> None:
     if process.returncode != 0:
         text = output.decode(errors="replace").strip()
         raise ArchiveError(f"the runtime did not take the image: {text}")
-
-
-def _metadata(archive: tarfile.TarFile) -> dict[str, bytes]:
-    """The two files that name images; every other member is passed over."""
-    members: dict[str, bytes] = {}
-    for member in archive:
-        name = member.name.removeprefix("./")
-        if name in ("index.json", "manifest.json") and member.size <= _METADATA_BYTES:
-            opened = archive.extractfile(member)
-            members[name] = opened.read() if opened else b""
-    return members
-
-
-def _names(path: Path, members: Mapping[str, bytes]) -> list[_Name]:
-    if not members:
-        raise ArchiveError(
-            f"{path} is not an image archive: it has neither index.json nor manifest.json"
-        )
-    names: list[_Name] = []
-    if "index.json" in members:
-        for entry in json.loads(members["index.json"]).get("manifests") or ():
-            annotations = entry.get("annotations") or {}
-            full, ref = (
-                annotations.get(_Place.CONTAINERD.value),
-                annotations.get(_Place.STANDARD.value),
-            )
-            if full:
-                names.append(_Name(full, _Place.CONTAINERD))
-            elif ref and ("/" in ref or ":" in ref):
-                # skopeo puts the whole name where the standard has only the tag.
-                names.append(_Name(ref, _Place.STANDARD))
-    if "manifest.json" in members and not names:
-        for entry in json.loads(members["manifest.json"]):
-            names += [_Name(tag, _Place.DOCKER) for tag in entry.get("RepoTags") or ()]
-    return names
 
 
 def _config(settings: ImageSettings, layer: bytes) -> Obj:

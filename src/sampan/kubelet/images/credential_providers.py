@@ -13,13 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj
-from sampan.api.rules.durations import DurationError, parse_seconds
+from sampan.api.rules.durations import parse_seconds
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
+from sampan.core.durations import DurationError
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.lock_per_key import LockPerKey
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.runtime import Credentials
-from sampan.kubelet.images.locks import LockPerKey
 from sampan.kubelet.images.reference import Reference
 from sampan.kubelet.images.registry_credentials import Entries, fits
 
@@ -171,7 +173,8 @@ class CredentialProviders:
     ) -> None:
         self._providers, self._clock = providers, clock
         self._running = LockPerKey()
-        self._known: dict[tuple[str, str], tuple[float, Entries]] = {}  # (plugin, key) → until
+        # (plugin, key) → until
+        self._known: Recent[tuple[str, str], tuple[float, Entries]] = Recent(_REMEMBERED)
         self._duration = metrics.histogram(
             "kubelet_credential_provider_plugin_duration",
             "Duration of execution in seconds for credential provider plugin",
@@ -221,14 +224,9 @@ class CredentialProviders:
             seconds = provider.cache_seconds
         if seconds > 0:
             keys = {"Image": image.repository, "Registry": image.registry, "Global": _GLOBAL}
-            self._remember((provider.name, keys[answer.key_type]), seconds, answer.entries)
+            until = self._clock.monotonic() + seconds
+            self._known[provider.name, keys[answer.key_type]] = (until, answer.entries)
         return answer.entries
-
-    def _remember(self, key: tuple[str, str], seconds: float, entries: Entries) -> None:
-        self._known.pop(key, None)
-        self._known[key] = (self._clock.monotonic() + seconds, entries)
-        if len(self._known) > _REMEMBERED:
-            del self._known[next(iter(self._known))]
 
 
 async def run_plugin(provider: CredentialProvider, request: bytes) -> bytes:

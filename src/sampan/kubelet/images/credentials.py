@@ -1,8 +1,8 @@
-"""What a pull may be tried with: the pod's secrets first, then what the node itself has.
+"""Image pull credentials: the pod's secrets first, then the node's own.
 
 Job: image and secrets → credentials, in the order in which they are to be tried.
 Invariant: nothing is read and no plugin is asked before an image is really pulled.
-Owner: ImagePuller.
+Owner: ImageManager.
 """
 
 from collections.abc import Sequence

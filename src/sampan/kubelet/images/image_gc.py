@@ -1,4 +1,4 @@
-"""Image garbage: which images may go when the disk fills up, or when nobody used them for long.
+"""Image GC: by disk usage thresholds and by age unused.
 
 Job: remember when an image was first seen and last used; choose (pure) and remove.
 Invariant: an image that a container uses, or that is pinned, is never removed.
@@ -21,7 +21,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ImageGarbageSettings:
+class ImageGCPolicy:
     """As upstream's defaults. 100 percent: never for space; 0 seconds of age: never for age."""
 
     high_percent: int = 85
@@ -55,7 +55,7 @@ def update_seen(
     }
 
 
-def bytes_to_free(disk: Disk, settings: ImageGarbageSettings) -> int:
+def bytes_to_free(disk: Disk, settings: ImageGCPolicy) -> int:
     """0 while the disk is not fuller than the upper threshold; else what leads to the lower."""
     if settings.high_percent >= 100 or disk.capacity_bytes <= 0:
         return 0
@@ -73,7 +73,7 @@ def images_to_remove(
     *,
     now: float,
     free_bytes: int,
-    settings: ImageGarbageSettings,
+    settings: ImageGCPolicy,
 ) -> list[Image]:
     """Least recently used first; those that are too old in any case."""
     unused = [item for item in images if item.id not in in_use and not item.pinned and item.digests]
@@ -91,13 +91,13 @@ def images_to_remove(
     return chosen
 
 
-class ImageGarbage:
+class ImageGCManager:
     def __init__(
         self,
         runtime: Runtime,
         directory: str,
         *,
-        settings: ImageGarbageSettings,
+        settings: ImageGCPolicy,
         clock: Clock,
         warn: Callable[[str, str], None],
         disk: Callable[[str], Disk] | None = None,

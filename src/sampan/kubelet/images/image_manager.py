@@ -1,4 +1,4 @@
-"""Getting a container's image onto the node, and saying how it went.
+"""ImageManager: pull policies, credentials, pull back-off and its events.
 
 Job: pull policy, one pull per image at a time, credentials, backoff, events.
 Invariant: never two pulls of one image at once, never more than `parallel` pulls in all.
@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from sampan.api.objects import Obj, uid_of
 from sampan.api.rules.durations import seconds_text
 from sampan.core.backoff import Backoff
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.lock_per_key import LockPerKey
 from sampan.core.telemetry.trace_context import note
 from sampan.kubelet.contracts.runtime import Credentials, Image, Runtime, RuntimeFailure
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.images.credentials import ImageCredentials
-from sampan.kubelet.images.locks import LockPerKey
 from sampan.kubelet.images.reference import InvalidReference, Reference, parse, with_default_tag
 
 Emit = Callable[[Obj, str, str, str, str], None]
@@ -46,7 +47,7 @@ class _Failed:
     why: str  # "ErrImagePull: …"
 
 
-class ImagePuller:
+class ImageManager:
     def __init__(
         self,
         runtime: Runtime,
@@ -61,7 +62,7 @@ class ImagePuller:
         self._credentials, self._access = credentials, access
         self._slots = asyncio.Semaphore(parallel)
         self._pulling = LockPerKey()
-        self._failed: dict[tuple[str, str], _Failed] = {}
+        self._failed: Recent[tuple[str, str], _Failed] = Recent(_REMEMBERED)
 
     @property
     def keeps_secrets(self) -> bool:
@@ -174,11 +175,9 @@ class ImagePuller:
 
     def _note_failure(self, key: tuple[str, str], why: str) -> None:
         now = self._clock.monotonic()
-        before = self._failed.pop(key, None)
+        before = self._failed.get(key)
         times = before.times + 1 if before and now - before.at < _FORGET_SECONDS else 1
         self._failed[key] = _Failed(times, now, BACKOFF.delay(times), why)
-        if len(self._failed) > _REMEMBERED:
-            del self._failed[next(iter(self._failed))]
 
     def _say(self, pod: Obj, container: Obj, kind: str, reason: str, message: str) -> None:
         self._emit(pod, kind, reason, message, container.get("name", ""))

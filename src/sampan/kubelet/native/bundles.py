@@ -7,6 +7,7 @@ Invariant: whatever is made is below the container's directory: who removes that
 
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from sampan.kubelet.contracts.runtime import ContainerSpec, RuntimeFailure, Sand
 from sampan.kubelet.native import oci_spec, seccomp, users
 from sampan.kubelet.native.first_process import process_namespace
 from sampan.kubelet.native.image_mounts import BundlePlace, ContainerImages, mounts_of
-from sampan.kubelet.native.machine import this_machine
+from sampan.kubelet.native.machine import given_devices, this_machine
 from sampan.kubelet.native.mapped_mounts import mount_mapped
 from sampan.kubelet.native.namespaces import USERS, UTS
 from sampan.kubelet.native.records import ContainerRecord, SandboxRecord
 from sampan.kubelet.native.root_filesystem import VOLUMES, mount_root, mount_root_of_users
+from sampan.runtime import cdi
 from sampan.runtime.programs import Programs
 from sampan.runtime.seccomp_filter import SeccompFilters
 
@@ -64,9 +66,12 @@ class Bundles:
         identity = self._identity(container, config.user, root)
         target = BundlePlace(place, root, users_file, own.first if own is not None else 0)
         container = replace(container, mounts=mounts_of(target, container.mounts, images))
+        surroundings = replace(surroundings, devices=given_devices(container.devices))
         spec = oci_spec.oci_spec(
             container, sandbox.spec, config, identity, surroundings, self._machine
         )
+        if container.cdi_devices:
+            _add_cdi_devices(container.cdi_devices, spec)
         if not container.security.privileged:
             self._restrict_calls(spec, container.security.seccomp)
         (place / "config.json").write_text(json.dumps(spec))
@@ -121,6 +126,14 @@ class Bundles:
             self._unified,
             offered_controllers(parent) if self._unified and parent else None,
         )
+
+
+def _add_cdi_devices(names: Sequence[str], spec: dict[str, Any]) -> None:
+    """Raises RuntimeFailure."""
+    try:
+        cdi.apply(cdi.edits_of(names, cdi.read()), spec)
+    except cdi.CdiFailure as error:
+        raise RuntimeFailure(f"CDI device injection failed: {error}") from error
 
 
 def _mapped(container: ContainerSpec, place: Path, users_file: Path) -> ContainerSpec:

@@ -41,18 +41,20 @@ from sampan.kubelet.native.image_mounts import ContainerImages
 from sampan.kubelet.native.records import ContainerRecord, Records, SandboxRecord
 from sampan.kubelet.native.root_filesystem import unmount_root, written_above
 from sampan.kubelet.native.sandboxes import Sandboxes
-from sampan.kubelet.runtime.container_process import hears_sigterm, prepare_host, signal_number
+from sampan.kubelet.runtime.container_process import (
+    prepare_host,
+    signal_number,
+    until_sigterm_is_heard,
+)
 from sampan.runtime import monitor
-from sampan.runtime.complaints import creation_failure, process_words
+from sampan.runtime.error_messages import creation_failure, process_message
 from sampan.runtime.images.image_store import StoredImage
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure, Ended, Monitor
 from sampan.runtime.programs import Programs
-from sampan.runtime.remains import forget_ended, remove_remains
 from sampan.runtime.spawn import PIPE, Launch, spawn
+from sampan.runtime.stale_processes import forget_ended, remove_stale
 
 _KILL_SECONDS = 60.0
-# How long after its start a container's program may need until it can hear SIGTERM.
-_DEAF_SECONDS, _DEAF_POLL_SECONDS = 0.25, 0.003
 _LAYER_SECONDS = 10.0  # for so long a measured layer is taken as it was
 _START_ERROR = 128
 
@@ -101,7 +103,7 @@ class Containers:
         """Its start was cut off: it is as it was when it had been created."""
         with translated_failures("the container"):
             place = self._records.place(container_id)
-            await remove_remains(self._programs, container_id, place)
+            await remove_stale(self._programs, container_id, place)
             remove_tree(self._files(container_id).exit_code)
 
     def _adopt(self, container: Container) -> None:
@@ -297,14 +299,10 @@ class Containers:
         return await self._ends_within(watched, seconds)
 
     async def _until_it_hears(self, container: Container) -> None:
-        """The kernel drops a SIGTERM for a first process that does not catch it yet."""
-        assert container.monitor is not None
-        deadline = container.record.started_at + _DEAF_SECONDS
-        while self._clock.now() < deadline:
-            pid = container.monitor.pid
-            if not pid or hears_sigterm(pid):
-                return
-            await self._clock.sleep(_DEAF_POLL_SECONDS)
+        watched = container.monitor
+        assert watched is not None
+        since_start = self._clock.now() - container.record.started_at
+        await until_sigterm_is_heard(lambda: watched.pid or 0, since_start, self._clock)
 
     async def update(self, container_id: str, resources: LinuxResources) -> None:
         self._get(container_id)
@@ -346,7 +344,7 @@ class Containers:
         try:
             await monitor.call(self._programs, "delete", "--force", container_id)
         except ContainerFailure:  # it never was whole, or is gone
-            await remove_remains(self._programs, container_id, self._records.place(container_id))
+            await remove_stale(self._programs, container_id, self._records.place(container_id))
 
     def _forget(self, container_id: str) -> None:
         unmount_root(self._records.place(container_id))
@@ -377,7 +375,7 @@ class Containers:
             output, complaint = said
             if not pid_file.exists():
                 text = complaint.decode(errors="replace").strip()
-                why = process_words(text, command[0]) or text
+                why = process_message(text, command[0]) or text
                 raise RuntimeFailure(f"failed to exec in container: {why}")
             return ExecResult(code, output, complaint)
         except OSError as error:

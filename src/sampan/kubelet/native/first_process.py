@@ -14,7 +14,7 @@ from sampan.kubelet.containerd.pause_image import pause_program
 from sampan.runtime import monitor
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure
 from sampan.runtime.programs import Programs
-from sampan.runtime.remains import remove_remains
+from sampan.runtime.stale_processes import remove_stale
 
 _PROGRAM = "/pause"
 _NOBODY = 65535
@@ -79,4 +79,4 @@ async def end_first_process(programs: Programs, place: Path, sandbox_id: str) ->
     try:
         await monitor.call(programs, "delete", "--force", sandbox_id)
     except ContainerFailure:  # it never was whole, or is gone
-        await remove_remains(programs, sandbox_id, place / "first")
+        await remove_stale(programs, sandbox_id, place / "first")

@@ -2,9 +2,11 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sampan.kubelet.contracts.runtime import Device, RuntimeFailure
 from sampan.kubelet.native.oci_spec import Machine
 from sampan.runtime import user_namespace
 
@@ -36,6 +38,40 @@ def _capabilities() -> tuple[str, ...]:
     return tuple(f"CAP_{name}" for bit, name in enumerate(_CAPABILITIES) if mask >> bit & 1)
 
 
+def given_devices(wanted: Sequence[Device]) -> tuple[tuple[dict[str, Any], str], ...]:
+    """Those of the node behind what a container was given, each with its access. Raises
+    RuntimeFailure."""
+    found: list[tuple[dict[str, Any], str]] = []
+    for device in wanted:
+        path = os.path.realpath(device.host_path)
+        access = "".join(letter for letter in "rwm" if letter in device.permissions)
+        if os.path.isdir(path):
+            below = [{**one, "path": device.container_path + one["path"][len(path) :]}
+                     for one in _devices(path)]  # fmt: skip
+        else:
+            below = [_node(path, device.container_path)]
+        found += [(one, access) for one in below]
+    return tuple(found)
+
+
+def _node(path: str, shown: str) -> dict[str, Any]:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise RuntimeFailure(f"no device at {path}: {error.strerror}") from error
+    if not stat.S_ISCHR(status.st_mode) and not stat.S_ISBLK(status.st_mode):
+        raise RuntimeFailure(f"{path} is not a device node")
+    return _described(shown, status)
+
+
+def _described(path: str, status: os.stat_result) -> dict[str, Any]:
+    return {
+        "path": path, "type": "c" if stat.S_ISCHR(status.st_mode) else "b",
+        "major": os.major(status.st_rdev), "minor": os.minor(status.st_rdev),
+        "fileMode": stat.S_IMODE(status.st_mode), "uid": status.st_uid, "gid": status.st_gid,
+    }  # fmt: skip
+
+
 def _devices(directory: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     with os.scandir(directory) as entries:
@@ -46,13 +82,6 @@ def _devices(directory: str) -> list[dict[str, Any]]:
                 found += _devices(entry.path)
                 continue
             status = entry.stat()
-            kind = (
-                "c" if stat.S_ISCHR(status.st_mode) else "b" if stat.S_ISBLK(status.st_mode) else ""
-            )
-            if kind:
-                found.append({
-                    "path": entry.path, "type": kind, "major": os.major(status.st_rdev),
-                    "minor": os.minor(status.st_rdev), "fileMode": stat.S_IMODE(status.st_mode),
-                    "uid": status.st_uid, "gid": status.st_gid,
-                })  # fmt: skip
+            if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+                found.append(_described(entry.path, status))
     return found

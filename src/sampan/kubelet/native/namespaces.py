@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from sampan.core.mounts import MS_BIND, mount, unmount_all
 from sampan.kubelet.contracts.runtime import IdRange
-from sampan.kubelet.volumes.mounts import MS_BIND, mount, unmount_all
 
 NETWORK, IPC, UTS, USERS = "net", "ipc", "uts", "user"
 _FLAGS = {NETWORK: 0x40000000, IPC: 0x08000000, UTS: 0x04000000}

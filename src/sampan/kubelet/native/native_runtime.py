@@ -51,6 +51,7 @@ from sampan.kubelet.native.sandboxes import (
     sandbox_status,
 )
 from sampan.kubelet.native.streams.answers import NativeStreams
+from sampan.kubelet.native.users import image_user
 from sampan.runtime.cgroup_moves import CgroupMoves
 from sampan.runtime.images.claims import Claim
 from sampan.runtime.images.content import ImageError
@@ -301,14 +302,14 @@ def image_store(root: Path, shared: Path | None = None) -> ImageStore:
 
 
 def image_of(stored: StoredImage) -> Image:
-    user = stored.config.user.partition(":")[0]
+    uid, username = image_user(stored.config.user)
     return Image(
         stored.id,
         stored.names,
         stored.repo_digests,
         stored.size,
-        uid=int(user) if user.isdigit() else (None if user else 0),
-        username="" if user.isdigit() else user,
+        uid=uid,
+        username=username,
         pinned=stored.pinned,
     )
 

@@ -56,6 +56,8 @@ class Surroundings:
     cgroup: str
     unified_cgroups: bool = False
     offered: frozenset[str] | None = None  # what can be limited there; None: everything
+    # Devices of the node that the container was given, each with its access: rwm.
+    devices: tuple[tuple[dict[str, Any], str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,18 @@ def oci_spec(
         "cgroupsPath": surroundings.cgroup,
         "resources": {
             **resources(container.resources, surroundings.offered),
-            "devices": _device_rules(container),
+            "devices": _device_rules(container, surroundings),
         },
     }
     if not security.privileged and not security.unmasked_proc:
         linux |= {"maskedPaths": list(MASKED_PATHS), "readonlyPaths": list(READ_ONLY_PATHS)}
-    if security.privileged:
-        linux["devices"] = list(machine.devices)
+    given = [device for device, _ in surroundings.devices]
+    known = {device["path"] for device in given}
+    everything = machine.devices if security.privileged else ()
+    if given or everything:
+        linux["devices"] = [
+            *(device for device in everything if device["path"] not in known), *given,
+        ]  # fmt: skip
     propagations = {mount.propagation for mount in container.mounts}
     if "bidirectional" in propagations:
         linux["rootfsPropagation"] = "rshared"
@@ -271,9 +278,16 @@ def _mount(target: str, kind: str, source: str, options: list[str]) -> dict[str,
     return {"destination": target, "type": kind, "source": source, "options": options}
 
 
-def _device_rules(container: ContainerSpec) -> list[dict[str, Any]]:
+def _device_rules(container: ContainerSpec, surroundings: Surroundings) -> list[dict[str, Any]]:
     """The runtime adds the usual ones (null, zero, random, …) to what is refused."""
-    return [{"allow": container.security.privileged, "access": "rwm"}]
+    given = [
+        {
+            "allow": True, "type": device["type"], "major": device["major"],
+            "minor": device["minor"], "access": access,
+        }
+        for device, access in surroundings.devices
+    ]  # fmt: skip
+    return [{"allow": container.security.privileged, "access": "rwm"}, *given]
 
 
 def resources(limits: LinuxResources, offered: Collection[str] | None = None) -> dict[str, Any]:

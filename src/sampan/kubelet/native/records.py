@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, object_in
 from sampan.core.files.remove_tree import remove_tree
 
 
@@ -107,8 +108,8 @@ class Records(Generic[Record]):
             except (OSError, ValueError):
                 continue
             for line in reversed(lines):
-                with contextlib.suppress(ValueError, TypeError, AttributeError):
-                    yield self._of(json.loads(line))
+                with contextlib.suppress(Damaged, TypeError):
+                    yield self._of(object_in(line.encode()))
                     break
 
     def broken(self) -> list[str]:

@@ -15,9 +15,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sampan.core.mounts import MS_RDONLY, mount, unmount_all, unmount_below
 from sampan.kubelet.contracts.runtime import Layer
 from sampan.kubelet.native.mapped_mounts import mount_mapped
-from sampan.kubelet.volumes.mounts import MS_RDONLY, mount, unmount_all, unmount_below
 from sampan.runtime import user_namespace
 
 _FUSE_SECONDS = 10.0

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.mounts import mount, unmount_all
 from sampan.core.tasks import Tasks, finish
 from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
@@ -38,7 +39,6 @@ from sampan.kubelet.native.namespaces import (
     release_namespaces,
 )
 from sampan.kubelet.native.records import Records, SandboxRecord
-from sampan.kubelet.volumes.mounts import mount, unmount_all
 from sampan.runtime.own_thread import in_own_thread
 from sampan.runtime.programs import Programs
 

@@ -1,4 +1,4 @@
-"""Which system calls a container may use, as the OCI runtime wants to be told. Pure.
+"""Seccomp profiles as the OCI spec has them. Pure.
 
 Job: RuntimeDefault → what containerd allows by default, by capabilities; a profile of the node's →
     itself, checked.

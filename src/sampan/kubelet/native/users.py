@@ -2,6 +2,7 @@
 
 Job: what pod and image say, and the image's passwd and group files → an Identity. Pure, but for
     reading the two files.
+Invariant: a user that is digits is that number, whoever bears it as a name.
 Invariant: no link inside the image leads to a file of the node.
 """
 
@@ -9,33 +10,55 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from sampan.core.digits import number_up_to
 from sampan.kubelet.contracts.runtime import RuntimeFailure, SecurityContext
 from sampan.kubelet.native.oci_spec import Identity
 
 _MOST_BYTES = 1 << 20
+_SHOWN = 100  # characters of a name that is told to somebody
+LARGEST_ID = 2**31 - 1  # as containerd and the API have it
+LARGEST_INTEGER = 2**63 - 1
 
 
 def identity_of(security: SecurityContext, image_user: str, passwd: str, group: str) -> Identity:
     """Raises RuntimeFailure."""
     user, group_name = _named(security, image_user)
     known = _find(passwd, user)
-    if known is None and not user.isdigit():
+    number = number_up_to(LARGEST_ID, user)
+    if known is not None:
+        name, uid, gid, home = known
+    elif number is not None:
+        name, uid, gid, home = "", number, 0, "/"
+    else:
         raise RuntimeFailure(
-            f"unable to find user {user}: no matching entries in passwd file",
+            f"unable to find user {user[:_SHOWN]}: no matching entries in passwd file",
             reason="CreateContainerError",
         )
-    if known is not None:
-        name, uid, gid, home = known[0], int(known[2]), int(known[3]), known[5] or "/"
-    else:
-        name, uid, gid, home = "", int(user), 0, "/"
+    _refuse_another(security, uid)
     if security.run_as_group is not None:
         gid = security.run_as_group
     elif group_name:
         gid = _group(group, group_name)
     groups = {gid, *security.supplemental_groups}
     if name and not security.only_given_groups:
-        groups |= {int(entry[2]) for entry in _entries(group, 4) if name in entry[3].split(",")}
+        groups |= {number for _, number, members in _groups(group) if name in members}
     return Identity(uid, gid, tuple(sorted(groups)), home)
+
+
+def image_user(text: str) -> tuple[int | None, str]:
+    """What an image says of its user, as a number or else as a name; without a word it is root."""
+    user = text.partition(":")[0]
+    number = number_up_to(LARGEST_INTEGER, user)
+    return (number, "") if number is not None else (None if user else 0, user)
+
+
+def _refuse_another(security: SecurityContext, uid: int) -> None:
+    """The kubelet has verified a number: what runs is that one, whatever the image's files say."""
+    if security.run_as_user is not None and uid != security.run_as_user:
+        raise RuntimeFailure(
+            f"user {security.run_as_user} was asked for, the image makes it user {uid}",
+            reason="CreateContainerError",
+        )
 
 
 def _named(security: SecurityContext, image_user: str) -> tuple[str, str]:
@@ -47,26 +70,40 @@ def _named(security: SecurityContext, image_user: str) -> tuple[str, str]:
 
 
 def _group(group: str, name: str) -> int:
-    for entry in _entries(group, 4):
-        if name in (entry[0], entry[2]):
-            return int(entry[2])
-    if name.isdigit():
-        return int(name)
+    number = number_up_to(LARGEST_ID, name)
+    if number is not None:
+        return number
+    for found, gid, _ in _groups(group):
+        if found == name:
+            return gid
     raise RuntimeFailure(
-        f"unable to find group {name}: no matching entries in group file",
+        f"unable to find group {name[:_SHOWN]}: no matching entries in group file",
         reason="CreateContainerError",
     )
 
 
-def _find(passwd: str, user: str) -> list[str] | None:
-    return next((entry for entry in _entries(passwd, 7) if user in (entry[0], entry[2])), None)
+def _find(passwd: str, user: str) -> tuple[str, int, int, str] | None:
+    """Name, user, group and home. As containerd: digits are a number, never somebody's name."""
+    number = number_up_to(LARGEST_ID, user)
+    for entry in _entries(passwd, 7):
+        uid, gid = number_up_to(LARGEST_ID, entry[2]), number_up_to(LARGEST_ID, entry[3])
+        if uid is None or gid is None:
+            continue
+        if uid == number or (number is None and entry[0] == user):
+            return entry[0], uid, gid, entry[5] or "/"
+    return None
+
+
+def _groups(group: str) -> Iterator[tuple[str, int, list[str]]]:
+    for entry in _entries(group, 4):
+        gid = number_up_to(LARGEST_ID, entry[2])
+        if gid is not None:
+            yield entry[0], gid, entry[3].split(",")
 
 
 def _entries(text: str, fields: int) -> Iterator[list[str]]:
-    for line in text.splitlines():
-        entry = line.split(":")
-        if len(entry) >= fields and entry[2].isdigit() and (fields < 7 or entry[3].isdigit()):
-            yield entry
+    entries = (line.split(":") for line in text.split("\n"))
+    return (entry for entry in entries if len(entry) >= fields)
 
 
 def text_inside(root: Path, *parts: str) -> str:

@@ -1,4 +1,4 @@
-"""Graceful node shutdown: the pods of a machine that goes down end in order, and say why.
+"""Graceful node shutdown: pods are terminated by priority while the machine goes down.
 
 Job: on the way down end the pods, the least important first, each group within its own time.
 Invariant: a group begins when the one before it has ended, or its time is over.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS
 from sampan.kubelet.settings import Capacity, KubeletSettings
@@ -66,7 +67,7 @@ def read_hugepages(kernel: Path = Path("/sys/kernel/mm/hugepages")) -> dict[str,
     for folder in sorted(kernel.glob("hugepages-*kB")):
         size = int(folder.name.removeprefix("hugepages-").removesuffix("kB"))
         count = _text(str(folder / "nr_hugepages"))
-        found[_binary(size)] = size * 1024 * int(count) if count.isdigit() else 0
+        found[_binary(size)] = size * 1024 * int(count) if is_digits(count) else 0
     return found
 
 
@@ -104,7 +105,7 @@ def _memory() -> dict[str, int]:
     for line in _text("/proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         amount = rest.split()
-        if amount and amount[0].isdigit():
+        if amount and is_digits(amount[0]):
             values[name] = int(amount[0]) * 1024
     return values
 

@@ -5,20 +5,19 @@ Invariant: a condition's transition time changes only when its status does.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from sampan.api.objects import Obj, labels_of, meta_of, time_text
 from sampan.api.quantity import canonical, from_milli
 from sampan.api.rules.conditions import is_true, transition_time
 from sampan.api.rules.nodes import is_extended_resource
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import HandlerFeatures, Image, RuntimeFeatures
 from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
 
-# Capacity and allocatable of the newest machines: thousands of simulated nodes have the same one.
-_ROOMS: ByIdentity[Machine, tuple[dict[str, str], dict[str, str]]] = ByIdentity(64)
 ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
@@ -31,6 +30,9 @@ class NodeKnowledge:
     now: float
     pressures: frozenset[str] = frozenset()
     shutting_down: bool = False
+    volumes_in_use: tuple[str, ...] = ()
+    # Resources of device plugins: how many there are, and how many are healthy.
+    devices: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def node_object(told: NodeKnowledge) -> Obj:
@@ -83,9 +85,9 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     theirs = _extended_resources(old.get("capacity") or {})
     status: Obj = {
         "addresses": _addresses(told.settings),
-        "capacity": {**theirs, **capacity},
+        "capacity": {**theirs, **capacity, **_counts(told, 0)},
         # As upstream: nothing of what others advertise is reserved for the node itself.
-        "allocatable": {**theirs, **allocatable},
+        "allocatable": {**theirs, **allocatable, **_counts(told, 1)},
         "conditions": _conditions(told, old.get("conditions") or []),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": told.settings.port}},
         "nodeInfo": _node_info(told),
@@ -95,7 +97,15 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
         status["images"] = images
     if told.health.answered:
         status |= _features(told.health.features)
+    if told.volumes_in_use or old.get("volumesInUse"):
+        status["volumesInUse"] = list(told.volumes_in_use)
+    if old.get("volumesAttached"):
+        status["volumesAttached"] = old["volumesAttached"]  # the attach-detach controller's word
     return status
+
+
+def _counts(told: NodeKnowledge, which: int) -> dict[str, str]:
+    return {name: str(counts[which]) for name, counts in told.devices.items()}
 
 
 def _extended_resources(capacity: Mapping[str, str]) -> dict[str, str]:
@@ -146,11 +156,9 @@ def allocatable_of(machine: Machine) -> dict[str, str]:
     return _room(machine)[1]
 
 
+@by_identity(64)
 def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
-    return _ROOMS.get(machine) or _ROOMS.keep(machine, _added_up(machine))
-
-
-def _added_up(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
+    """Capacity and allocatable: thousands of simulated nodes have the same machine."""
     has = machine.capacity
     capacity = {
         "cpu": str(from_milli(has.cpu_milli)),

@@ -1,4 +1,4 @@
-"""The node's own word: registration, status, lease.
+"""Node registration, status and lease.
 
 Job: keep the Node object and its lease in the API true, for as long as the agent lives.
 Invariant: a status is written at once when it changed, else every `status_report_seconds`.
@@ -30,6 +30,7 @@ from sampan.kubelet.node.node_status import (
     reconciled_metadata,
 )
 from sampan.kubelet.node.shared_leases import Leases
+from sampan.kubelet.node_plugins import NodePlugins
 from sampan.kubelet.pods import fit
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 
@@ -44,7 +45,7 @@ FIRST_WORD_SECONDS = 1.0
 PACE_SECONDS = 1.0
 
 
-class Heartbeat:
+class NodeStatusManager:
     def __init__(
         self,
         context: NodeContext,
@@ -53,8 +54,10 @@ class Heartbeat:
         health: RuntimeHealth,
         recorder: EventRecorder,
         leases: Leases | None = None,
+        plugins: NodePlugins | None = None,
     ) -> None:
         """`leases`: where the nodes of one process renew theirs together."""
+        self._plugins = plugins
         self._leases = leases
         self._pressures: frozenset[str] = frozenset()
         self._shutting_down = False
@@ -198,6 +201,8 @@ class Heartbeat:
         return NodeKnowledge(
             self._settings, self._machine, self._health, self._images, self._clock.now(),
             self._pressures, self._shutting_down,
+            self._plugins.csi.in_use() if self._plugins is not None else (),
+            self._plugins.devices.offered() if self._plugins is not None else {},
         )  # fmt: skip
 
     async def _patiently(self, sentence: str, attempt: Callable[[], Awaitable[None]]) -> None:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from sampan.api.objects import micro_time_text
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 
 SHARES = 40
@@ -70,7 +71,7 @@ class SharedLeases:
         self._soon: dict[str, Alone] = {}
         self._turns = [0] * shares  # how often each was renewed
         self._place: dict[str, int] = {}  # node → its share
-        self._left: dict[str, _Left] = {}
+        self._left: Bounded[str, _Left] = Bounded(MOST_LEFT)
         self._joined = asyncio.Event()
 
     def keep(self, node: str, alone: Alone, *, soon: bool = False) -> None:
@@ -97,8 +98,6 @@ class SharedLeases:
         if place >= 0 and self._shares[place].get(node) is alone:
             del self._shares[place][node], self._place[node]
             if self._soon.get(node) is not alone:
-                if len(self._left) >= MOST_LEFT:
-                    self._left.clear()
                 self._left[node] = _Left(place, self._turns[place], self._clock.monotonic())
         if self._soon.get(node) is alone:
             del self._soon[node]

@@ -1,4 +1,4 @@
-"""What each pod was given of the node's cpu and memory, and what it asks for beyond that.
+"""Allocated resources: what each pod was admitted with, and which resizes wait.
 
 Job: remember at which resources a pod was admitted, on disk; decide about a resize.
 Invariant: a pod runs with what it was given, whatever its spec says by now; after a restart of the

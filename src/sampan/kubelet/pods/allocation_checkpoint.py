@@ -1,4 +1,4 @@
-"""The file that remembers what pods were given.
+"""The checkpoint file of allocated resources.
 
 Job: a line for each change, read at a start, written anew when most of its lines say nothing more.
 Invariant: after `stored`, all that was put before is on the disk; the event loop waits for the disk
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sampan.core.files.json_files import Damaged, object_in
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)
@@ -92,16 +93,27 @@ class AllocationCheckpoint:
 
 def _apply(line: bytes, found: dict[str, Given]) -> None:
     try:
-        said = json.loads(line)
-        if "allocations" in said:
-            found.update(said["allocations"])
-        elif said["given"] is None:
-            found.pop(said["uid"], None)
-        else:
-            found[said["uid"]] = said["given"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if line:
-            log.warning("a line of the checkpoint was not read", error=error)
+        if not line:
+            return
+        said = object_in(line)
+        changed = said["allocations"] if "allocations" in said else {said["uid"]: said["given"]}
+        for uid, given in changed.items():
+            if given is None:
+                found.pop(uid, None)
+            elif _is_given(given):
+                found[uid] = given
+            else:
+                log.warning("what a pod was given is not known any more", uid=uid)
+    except (Damaged, KeyError, TypeError, AttributeError) as error:
+        log.warning("a line of the checkpoint was not read", error=error)
+
+
+def _is_given(said: object) -> bool:
+    """By container, what it has by resource."""
+    return isinstance(said, dict) and all(
+        isinstance(kinds, dict) and all(isinstance(each, dict) for each in kinds.values())
+        for kinds in said.values()
+    )
 
 
 def _sync(path: str) -> None:

@@ -1,4 +1,4 @@
-"""How long a container that ended waits before it is started again.
+"""CrashLoopBackOff: how long a container that ended waits before it is started again. Pure.
 
 Job: delay and reset of the crash backoff from what the runtime itself remembers. Pure.
 Invariant: nothing is kept in memory: the streak of quick ends travels as an annotation of each

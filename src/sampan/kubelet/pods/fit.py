@@ -1,4 +1,4 @@
-"""Does a pod fit on this node? The last check before anything of it is started.
+"""Pod admission on the node: resources, ports, selectors, taints, before anything is started.
 
 Job: (pod, pods that hold resources, node) → None or the reason and message of the refusal. Pure.
 Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePorts, TaintToleration …
@@ -14,7 +14,7 @@ from sampan.api.rules.node_selectors import may_run_on
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
 from sampan.api.rules.tolerations import NO_EXECUTE, Taint, keeps_away, taints_of, tolerations_of
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
@@ -30,8 +30,6 @@ SAFE_SYSCTLS = frozenset({
     "net.ipv4.tcp_wmem",
 })  # fmt: skip
 RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
-# Of containers that are alone in their pods: those of one template share what they ask for.
-_KNOWN: ByIdentity[Obj, Mapping[str, Quantity]] = ByIdentity()
 _MORE = frozenset({"initContainers", "overhead", "resources"})  # of a spec: count, too
 _NOTHING: Mapping[str, Quantity] = {}
 
@@ -136,7 +134,13 @@ def shared_requests(pod: Obj) -> Mapping[str, Quantity]:
     resources: Obj | None = containers[0].get("resources")
     if not resources:
         return _NOTHING
-    return _KNOWN.get(resources) or _KNOWN.keep(resources, pod_resources.requests(pod))
+    return _requests_with(resources)
+
+
+@by_identity(1024)
+def _requests_with(resources: Obj) -> Mapping[str, Quantity]:
+    """Of a pod with these resources of its only container, where nothing else counts."""
+    return pod_resources.requests({"spec": {"containers": [{"resources": resources}]}})
 
 
 def countable_amount(name: str, amount: Quantity) -> int:

@@ -1,4 +1,4 @@
-"""What may be thrown away.
+"""Container GC: which dead containers and sandboxes may be removed.
 
 Job: name the dead containers that nobody needs; remove the directories of pods that are gone.
 Invariant: of each container the newest dead one stays: logs of the previous run come from it.

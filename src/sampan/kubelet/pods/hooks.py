@@ -1,4 +1,4 @@
-"""Lifecycle hooks: what a container wants done right after its start and before its stop.
+"""Lifecycle hooks: postStart and preStop by exec, HTTP, TCP and sleep.
 
 Job: run one postStart or preStop handler against a running container.
 Invariant: a handler that cannot be run is a failure, never skipped in silence.
@@ -10,6 +10,7 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError
@@ -107,7 +108,7 @@ def hook_url(action: Obj, subject: Subject) -> str:
 
 def _port(wanted: object, container: Obj) -> int:
     """A number, or the name of one of the container's ports."""
-    if str(wanted or "").isdigit():
+    if is_digits(str(wanted or "")):
         return int(str(wanted))
     for port in container.get("ports") or ():
         if port.get("name") == wanted:

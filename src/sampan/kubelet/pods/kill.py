@@ -1,4 +1,4 @@
-"""Ending containers: hook, signal, patience, kill; sidecars last.
+"""Killing containers: preStop, stop signal, grace period, SIGKILL; sidecars last.
 
 Job: stop one container or a whole pod within its grace period.
 Invariant: a preStop hook runs once per container and inside the grace period.

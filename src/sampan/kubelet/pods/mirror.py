@@ -24,14 +24,13 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PODS
-from sampan.api.rules.pods import is_mirror
+from sampan.api.rules.pods import HASH_ANNOTATION, MIRROR_ANNOTATION, is_mirror
 from sampan.client.contract import Preconditions
 from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
-from sampan.kubelet.pods.pod_config import HASH_ANNOTATION, MIRROR_ANNOTATION
 
 log = get_logger(__name__)
 

@@ -11,14 +11,15 @@ from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
 from sampan.kubelet.pods.mirror import Mirrors
 from sampan.kubelet.pods.start_at_once import StartAtOnce
+from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.status.recorder import PodEvents
-from sampan.kubelet.status.status_manager import StatusReporter
+from sampan.kubelet.status.status_manager import StatusManager
 
 
 @dataclass(frozen=True, slots=True)
-class PodMeans:
-    """With what something is done to a pod."""
+class PodTools:
+    """What acts on a pod."""
 
     killer: Killer
     hooks: Hooks
@@ -26,13 +27,14 @@ class PodMeans:
     events: PodEvents
     at_once: StartAtOnce
     cgroups: CgroupThread | None  # None: the runtime's own
+    resources: ResourceAdmission | None = None  # None: nothing is given to containers of their own
 
 
 @dataclass(frozen=True, slots=True)
-class PodRecords:
-    """What is known of pods, and where it is told."""
+class PodState:
+    """What is known of pods: observed, reported, mirrored, allocated."""
 
     observations: Observations
-    reporter: StatusReporter
+    status_manager: StatusManager
     mirrors: Mirrors
     allocations: Allocations

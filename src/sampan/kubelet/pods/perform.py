@@ -1,4 +1,4 @@
-"""Carrying out a plan: the only module that changes containers.
+"""Carrying out a plan: what it says to start, stop and remove.
 
 Job: one `match` over the actions; every effect with its event, and with the reason why a
     container still waits where it failed.
@@ -24,6 +24,7 @@ from sampan.kubelet.container_spec import generate
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.context import LANE, NodeContext
+from sampan.kubelet.contracts.resources_hook import NO_GRANTS, GrantFailure, Grants
 from sampan.kubelet.contracts.runtime import (
     Image,
     ObservedPod,
@@ -42,15 +43,15 @@ from sampan.kubelet.contracts.spec import (
     latest,
     resources_of,
 )
-from sampan.kubelet.contracts.verdict import Waiting
+from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import (
     SubPathFailure,
     VolumeFailure,
 )
-from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
+from sampan.kubelet.images.image_manager import ImageFailure, ImageManager
 from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.pods.hooks import HookFailure, Subject, handler_of
-from sampan.kubelet.pods.parts import PodMeans
+from sampan.kubelet.pods.parts import PodTools
 from sampan.kubelet.pods.plan import (
     Action,
     CreateSandbox,
@@ -79,6 +80,7 @@ class Performed:
     started: list[str] = field(default_factory=list)
     resized: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)  # by container id
     resize_error: str = ""
+    verdict: Verdict | None = None  # the pod cannot be had here after all
 
 
 @dataclass(slots=True)
@@ -112,19 +114,20 @@ class Performer:
     def __init__(
         self,
         context: NodeContext,
-        means: PodMeans,
+        tools: PodTools,
         *,
-        puller: ImagePuller,
+        puller: ImageManager,
         services: Services,
         node: generate.NodeFacts,
         features: Callable[[], RuntimeFeatures],
     ) -> None:
         """`features`: what the runtime can do, as it last said."""
         self._runtime, self._client, self._clock = context.runtime, context.client, context.clock
-        self._killer, self._hooks, self._volumes = means.killer, means.hooks, means.volumes
-        self._events, self._cgroups = means.events, means.cgroups
+        self._killer, self._hooks, self._volumes = tools.killer, tools.hooks, tools.volumes
+        self._events, self._cgroups = tools.events, tools.cgroups
+        self._resources = tools.resources
         self._puller, self._node, self._features = puller, node, features
-        self._inputs = InputReader(context, means, puller, services, features)
+        self._inputs = InputReader(context, tools, puller, services, features)
         self._users = UserNamespaces(node.root_dir)
         self._started, self._failed = Started(context.metrics), _Failed(context.metrics)
         self._traces = context.metrics.traces
@@ -248,7 +251,9 @@ class Performer:
 
     def _no_volumes(self, site: _Site, error: VolumeFailure, done: Performed) -> None:
         site.broken = done.failed = True
-        self._events.warning(site.pod, "FailedMount", str(error))
+        done.verdict = error.verdict
+        if error.reason:
+            self._events.warning(site.pod, error.reason, str(error))
 
     async def _mount(self, site: _Site, done: Performed) -> None:
         try:
@@ -308,6 +313,7 @@ class Performer:
         if site.inputs.services is None:
             raise generate.ConfigError(NO_SERVICES)
         sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
+        grants = await self._grants(site.pod, container)
         spec = generate.container_spec(
             site.pod,
             container,
@@ -323,6 +329,7 @@ class Performer:
                 features=self._features(),
                 runtime_handler=handler,
                 users=sandbox.security.users,
+                grants=grants,
             ),
         )
         notes = {
@@ -337,6 +344,15 @@ class Performer:
             replace(spec, annotations=notes, mounts=mounts, security=security),
             sandbox,
         )
+
+    async def _grants(self, pod: Obj, container: Obj) -> Grants:
+        """Raises ConfigError."""
+        if self._resources is None:
+            return NO_GRANTS
+        try:
+            return await self._resources.grants(pod, container)
+        except GrantFailure as error:
+            raise generate.ConfigError(str(error)) from error
 
     def _sandbox_spec(self, pod: Obj, attempt: int, handler: str) -> SandboxSpec:
         """Raises ConfigError."""

@@ -1,4 +1,4 @@
-"""What must happen to a pod's sandbox and containers next.
+"""Pod actions: what must happen to a pod's sandbox and containers next. Pure.
 
 Job: (pod, what the runtime has, now) → actions, in the order in which to perform them. Pure.
 Invariant: a plan that was performed without failure leads to an empty plan or to new progress;

@@ -1,9 +1,9 @@
-"""The merge: what a source wants now against what it wanted before.
+"""PodConfig: diffs one source's pods into ADD, UPDATE, DELETE, REMOVE and RECONCILE.
 
-Job: (old set, new set) → ordered changes. Pure; the caller passes the time.
+Job: (old set, new set) → ordered updates. Pure; the caller passes the time.
 Invariant: applying the changes to the old set gives the new set.
 Invariant: a pod is in the set once per uid; what came from a source is never changed in place.
-Owner: SyncLoop writes PodSources, one Wanted per source.
+Owner: SyncLoop writes PodConfig, one SourcePods per source.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,17 +12,15 @@ from enum import StrEnum
 from functools import lru_cache
 
 from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, name_of, uid_of
+from sampan.api.rules.pods import SOURCE_ANNOTATION
 from sampan.core.fast_dataclass import dataclass
 
 SEEN_ANNOTATION = "kubernetes.io/config.seen"
-SOURCE_ANNOTATION = "kubernetes.io/config.source"
-HASH_ANNOTATION = "kubernetes.io/config.hash"
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _OURS = (SEEN_ANNOTATION, SOURCE_ANNOTATION)
 _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-class Kind(StrEnum):
+class PodOperation(StrEnum):
     REMOVE = "REMOVE"  # gone from the source
     ADD = "ADD"
     UPDATE = "UPDATE"  # spec, labels or annotations changed
@@ -31,65 +29,71 @@ class Kind(StrEnum):
 
 
 # As config.go sends them: what goes makes room for what comes.
-_ORDER = (Kind.REMOVE, Kind.ADD, Kind.UPDATE, Kind.DELETE, Kind.RECONCILE)
+_ORDER = (
+    PodOperation.REMOVE,
+    PodOperation.ADD,
+    PodOperation.UPDATE,
+    PodOperation.DELETE,
+    PodOperation.RECONCILE,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    kind: Kind
+class PodUpdate:
+    kind: PodOperation
     pod: Obj
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPod:
     raw: Obj  # as the source sent it
     pod: Obj  # the same with first-seen time and source as annotations
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SourcePods:
     """One source's last set. Not ready: the source has not spoken yet."""
 
     source: str
     ready: bool = False
-    pods: Mapping[str, Known] = field(default_factory=dict)
+    pods: Mapping[str, KnownPod] = field(default_factory=dict)
 
 
-class PodSources:
-    """What each source wants, as it last said."""
+class PodConfig:
+    """The pods of each source, as it last delivered them."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._wanted = {name: Wanted(name) for name in names}
+        self._wanted = {name: SourcePods(name) for name in names}
         self._silent = set(self._wanted)
 
     def all_ready(self) -> bool:
         """Has each of them spoken?"""
         return not self._silent
 
-    def __getitem__(self, name: str) -> Wanted:
+    def __getitem__(self, name: str) -> SourcePods:
         return self._wanted[name]
 
-    def __setitem__(self, name: str, wanted: Wanted) -> None:
+    def __setitem__(self, name: str, wanted: SourcePods) -> None:
         self._wanted[name] = wanted
         if wanted.ready:
             self._silent.discard(name)
 
-    def values(self) -> Iterable[Wanted]:
+    def values(self) -> Iterable[SourcePods]:
         return self._wanted.values()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    wanted: Wanted
-    changes: list[Change]
+    wanted: SourcePods
+    changes: list[PodUpdate]
     refused: list[tuple[Obj, str]]  # pods that cannot be taken, and why
 
 
-def merge(old: Wanted, new: Iterable[Obj], seen: str) -> Merged:
+def merge(old: SourcePods, new: Iterable[Obj], seen: str) -> Merged:
     """Compare by uid. `seen` is the moment of this set, as text."""
-    by_kind: dict[Kind, list[Change]] = {kind: [] for kind in _ORDER}
+    by_kind: dict[PodOperation, list[PodUpdate]] = {kind: [] for kind in _ORDER}
     refused: list[tuple[Obj, str]] = []
-    pods: dict[str, Known] = {}
+    pods: dict[str, KnownPod] = {}
     known_pods = old.pods
     for raw in new:
         uid = uid_of(raw)
@@ -104,28 +108,30 @@ def merge(old: Wanted, new: Iterable[Obj], seen: str) -> Merged:
             refused.append((raw, f"pod uid {uid} is there twice"))
             continue
         known = pods[uid] = _known_pod(raw, before, old.source, seen)
-        change = Change(Kind.ADD, known.pod) if before is None else _change(before, known)
+        change = (
+            PodUpdate(PodOperation.ADD, known.pod) if before is None else _change(before, known)
+        )
         if change is not None:
             by_kind[change.kind].append(change)
     for uid, known in known_pods.items():
         if uid not in pods:
-            by_kind[Kind.REMOVE].append(Change(Kind.REMOVE, known.pod))
-    by_kind[Kind.ADD].sort(key=_age)
+            by_kind[PodOperation.REMOVE].append(PodUpdate(PodOperation.REMOVE, known.pod))
+    by_kind[PodOperation.ADD].sort(key=_age)
     changes = [change for kind in _ORDER for change in by_kind[kind]]
-    return Merged(Wanted(old.source, True, pods), changes, refused)
+    return Merged(SourcePods(old.source, True, pods), changes, refused)
 
 
-def _age(change: Change) -> tuple[str, str]:
+def _age(change: PodUpdate) -> tuple[str, str]:
     meta = meta_of(change.pod)
     return str(meta.get("creationTimestamp") or ""), str(meta.get("uid"))
 
 
-def _known_pod(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
+def _known_pod(raw: Obj, before: KnownPod | None, source: str, seen: str) -> KnownPod:
     if before is not None:
         seen = annotations_of(before.pod)[SEEN_ANNOTATION]
     told = annotations_of(raw)
     notes = {**told, **_our_notes(seen, source)} if told else _our_notes(seen, source)
-    return Known(raw, {**raw, "metadata": {**meta_of(raw), "annotations": notes}})
+    return KnownPod(raw, {**raw, "metadata": {**meta_of(raw), "annotations": notes}})
 
 
 @lru_cache(maxsize=64)
@@ -134,12 +140,12 @@ def _our_notes(seen: str, source: str) -> Mapping[str, str]:
     return {SEEN_ANNOTATION: seen, SOURCE_ANNOTATION: source}
 
 
-def _change(before: Known, after: Known) -> Change | None:
+def _change(before: KnownPod, after: KnownPod) -> PodUpdate | None:
     if _differ(before.raw, after.raw):
-        kind = Kind.DELETE if is_deleted(after.pod) else Kind.UPDATE
-        return Change(kind, after.pod)
+        kind = PodOperation.DELETE if is_deleted(after.pod) else PodOperation.UPDATE
+        return PodUpdate(kind, after.pod)
     if before.raw.get("status") != after.raw.get("status"):
-        return Change(Kind.RECONCILE, after.pod)
+        return PodUpdate(PodOperation.RECONCILE, after.pod)
     return None
 
 

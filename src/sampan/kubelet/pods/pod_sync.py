@@ -32,6 +32,7 @@ from sampan.kubelet.container_spec.name_resolution import missing_cluster_dns
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
+from sampan.kubelet.contracts.resources_hook import PodRefused
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ObservedPod,
@@ -42,7 +43,7 @@ from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.pods import garbage
 from sampan.kubelet.pods.allocation import resize_text
-from sampan.kubelet.pods.parts import PodMeans, PodRecords
+from sampan.kubelet.pods.parts import PodState, PodTools
 from sampan.kubelet.pods.perform import Performed, Performer
 from sampan.kubelet.pods.plan import Action, HoldBack, plan
 from sampan.kubelet.pods.pod_state import Cause, Phase
@@ -79,8 +80,8 @@ class PodSync:
     def __init__(
         self,
         context: NodeContext,
-        means: PodMeans,
-        records: PodRecords,
+        tools: PodTools,
+        records: PodState,
         *,
         performer: Callable[[], Performer],
         probes: Probes,
@@ -89,11 +90,12 @@ class PodSync:
         self._settings, self._runtime, self._clock = (
             context.settings, context.runtime, context.clock
         )  # fmt: skip
-        self._killer, self._volumes, self._events = means.killer, means.volumes, means.events
-        self._cgroups, self._allocations = means.cgroups, records.allocations
-        self._observations, self._reporter = records.observations, records.reporter
+        self._killer, self._volumes, self._events = tools.killer, tools.volumes, tools.events
+        self._cgroups, self._allocations = tools.cgroups, records.allocations
+        self._resources = tools.resources
+        self._observations, self._status_manager = records.observations, records.status_manager
         self._mirrors, self._health = records.mirrors, health
-        self._performer, self._at_once, self._probes = performer, means.at_once, probes
+        self._performer, self._at_once, self._probes = performer, tools.at_once, probes
         self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
         metrics = context.metrics
         self._traces, self._runs = metrics.traces, RunSpans(metrics.traces)
@@ -139,7 +141,7 @@ class PodSync:
             if job.known:
                 self._report_end(job)
             if job.known and is_deleted(pod):
-                self._reporter.delete(pod)
+                self._status_manager.delete(pod)
             if job.gone:
                 await self._timed(uid, "remove containers and sandbox", self._remove_remains(uid))
                 self._runs.forget(uid)
@@ -187,6 +189,9 @@ class PodSync:
         if is_static(pod):
             self._mirrors.want(pod)
         observed = await self._look_first(job)
+        refused = await self._refused_resources(pod, observed)
+        if refused is not None:
+            return self._rejected(pod, refused, waiting)
         actions: Sequence[Action] = ()
         for _ in range(ROUNDS):
             self._runs.note(uid, observed)
@@ -208,6 +213,8 @@ class PodSync:
             await self._allocations.stored()
             done = await self._performer().perform(pod, actions, observed)
             waiting |= done.waiting
+            if done.verdict is not None:
+                return self._rejected(pod, done.verdict, waiting)
             self._note_resize(pod, done)
             for name in done.started:
                 waiting.pop(name, None)
@@ -268,11 +275,34 @@ class PodSync:
             self._events.normal(job.pod, "ResizeCompleted", f"Pod resize completed: {text}")
             self._report(job, observed, waiting)
 
+    async def _refused_resources(self, pod: Obj, observed: ObservedPod | None) -> Verdict | None:
+        """Devices and the like are given to it before anything of it starts; or not."""
+        resources = self._resources
+        if resources is None or not resources.awaits(pod):
+            return None
+        there = observed.containers if observed is not None else ()
+        if any(container.state is ContainerState.RUNNING for container in there):
+            resources.goes_on(pod)
+            return None
+        try:
+            await self._traces.timed(uid_of(pod), LANE, "devices", resources.admit(pod))
+        except PodRefused as refused:
+            return refused.verdict
+        return None
+
+    def _rejected(self, pod: Obj, verdict: Verdict, waiting: Mapping[str, Waiting]) -> Outcome:
+        """What was found out only when it was to be started. Nothing of it runs."""
+        self._events.warning(
+            pod, verdict.reason, verdict.message.removeprefix("Pod was rejected: ")
+        )
+        return Outcome(verdict=verdict, cause=Cause.REJECTED, waiting=waiting)
+
     async def _refresh_volumes(self, pod: Obj) -> None:
         try:
             await self._volumes.refresh(pod)
         except VolumeFailure as error:
-            self._events.warning(pod, "FailedMount", str(error))
+            if error.reason:
+                self._events.warning(pod, error.reason, str(error))
 
     def _network_is_ready(self, pod: Obj) -> bool:
         if is_host_network(pod) or self._health.network_ready:
@@ -300,7 +330,7 @@ class PodSync:
         if refresh is not None:
             moments.append(refresh)
         deadline = spec_of(pod).get("activeDeadlineSeconds")
-        status = self._reporter.status_of(uid_of(pod)) or {}
+        status = self._status_manager.status_of(uid_of(pod)) or {}
         if deadline is not None and status.get("startTime"):
             moments.append(seconds_of(status["startTime"]) + float(deadline))
         return max(min(moments) - now, 0.0) if moments else None
@@ -310,7 +340,7 @@ class PodSync:
         observed = await self._observe(pod)
         if job.worker.cause is Cause.REJECTED and job.verdict is not None and observed is None:
             shown = {**pod, "status": self._newest_status(pod)}
-            self._reporter.set(pod, rejected_status(shown, job.verdict, self._clock.now()))
+            self._status_manager.set(pod, rejected_status(shown, job.verdict, self._clock.now()))
             return
         tells = job.known and not job.verdict and not is_terminal(pod)
         if observed is not None:
@@ -336,6 +366,8 @@ class PodSync:
             ]
         )
         self._runs.note(uid, last)
+        if self._resources is not None:
+            self._resources.release(uid)  # before anybody hears that its place is free
         if job.known:
             # … but told afterwards: the scheduler gives the place, and its host ports, to the next
             # pod as soon as it hears of the end.
@@ -422,23 +454,23 @@ class PodSync:
         begins = observed is None and status["phase"] == "Pending"
         ends = job.worker.phase is Phase.TERMINATING and not ending
         if self._settings.simulated and (begins or ends or shown is not status):
-            self._reporter.set_passing(job.pod, shown)
+            self._status_manager.set_passing(job.pod, shown)
         elif begins:
-            self._reporter.set_soon(job.pod, shown)  # its start goes first
+            self._status_manager.set_soon(job.pod, shown)  # its start goes first
         else:
-            self._reporter.set(job.pod, shown)
+            self._status_manager.set(job.pod, shown)
         return status
 
     def _report_end(self, job: Job) -> None:
         """Nothing of it is left to clean up: what shows no end yet gets one."""
         status = self._newest_status(job.pod)
         if status.get("phase") not in TERMINAL_PHASES:
-            self._reporter.set(job.pod, finished_status(status))
+            self._status_manager.set(job.pod, finished_status(status))
 
     def _newest_status(self, pod: Obj) -> Obj:
         """What we said last, with the conditions of others as the API shows them now."""
         shown: Obj = pod.get("status") or {}
-        ours = self._reporter.status_of(uid_of(pod))
+        ours = self._status_manager.status_of(uid_of(pod))
         if ours is None:
             return shown
         foreign = [

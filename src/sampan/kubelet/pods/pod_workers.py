@@ -1,4 +1,4 @@
-"""Pod workers: one step at a time per pod uid, the newest wish first.
+"""Pod workers: one step at a time per pod uid, the newest update first.
 
 Job: own every pod's Worker; start, interrupt, repeat and end its steps.
 Invariant: at most one step runs per uid; an idle pod has neither a task nor a timer.
@@ -58,7 +58,8 @@ class Outcome:
 
     failed: bool = False  # try again after a pause
     terminal: bool = False  # the pod is over: end it
-    verdict: Verdict | None = None  # the node itself ends it
+    verdict: Verdict | None = None  # the node itself ends it …
+    cause: Cause = Cause.EVICTED  # … because of this
     wake_after: float | None = None  # look again then, even if nothing happens
     waiting: Mapping[str, Waiting] | None = None
 
@@ -411,7 +412,7 @@ class PodWorkers:
     def _synced(self, slot: _Slot, job: Job, outcome: Outcome) -> None:
         if slot.worker.phase is Phase.SYNCING and (outcome.terminal or outcome.verdict):
             slot.verdict = slot.verdict or outcome.verdict
-            cause = Cause.EVICTED if outcome.verdict else Cause.COMPLETED
+            cause = outcome.cause if outcome.verdict else Cause.COMPLETED
             grace = self._grace_of_spec(slot)
             self._become(slot, pod_state.killed(slot.worker, grace, cause))
             self._go_on(slot)

@@ -1,4 +1,4 @@
-"""What the containers of a pod are started with: images, objects, Services and volumes.
+"""Inputs of a container's start: images, ConfigMaps and Secrets, Services, volumes.
 
 Job: read it before anything of the pod is made, pull its images, mount its volumes.
 Invariant: an image that cannot be had keeps the containers that need it from starting, no others.
@@ -21,9 +21,9 @@ from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.runtime import Image, RuntimeFeatures
 from sampan.kubelet.contracts.spec import find_container
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, Objects
-from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
+from sampan.kubelet.images.image_manager import ImageFailure, ImageManager
 from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
-from sampan.kubelet.pods.parts import PodMeans
+from sampan.kubelet.pods.parts import PodTools
 
 # How long the first list of the services is waited for: an API that does not give it holds nobody
 # up in silence.
@@ -67,13 +67,13 @@ class InputReader:
     def __init__(
         self,
         context: NodeContext,
-        means: PodMeans,
-        puller: ImagePuller,
+        tools: PodTools,
+        puller: ImageManager,
         services: Services,
         features: Callable[[], RuntimeFeatures],
     ) -> None:
         self._client, self._traces = context.client, context.metrics.traces
-        self._volumes, self._events = means.volumes, means.events
+        self._volumes, self._events = tools.volumes, tools.events
         self._puller, self._services, self._features = puller, services, features
 
     async def read(self, pod: Obj, inputs: StartInputs) -> None:

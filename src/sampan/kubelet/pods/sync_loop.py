@@ -1,11 +1,11 @@
-"""The sync loop: where wishes and observations meet the workers.
+"""The sync loop: pod updates, runtime events and orphans, handed to the pod workers.
 
 Job: merge what the sources want, dispatch each change, and find what runs without being wanted.
     It is called by events; it has no tick of its own.
 Invariant: nothing is cleaned up before every source has spoken once.
 Invariant: a pod that does not fit is never started.
 Invariant: no pod is refused because of a Node object that is older than the pod.
-Owner: Kubelet; the sources and Relist call it.
+Owner: Kubelet; the sources and Pleg call it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +20,10 @@ from sampan.api.objects import (
     time_text,
     uid_of,
 )
-from sampan.api.quantity import Quantity
+from sampan.api.quantity import Quantity, value_of
 from sampan.api.rules.pods import is_critical, is_mirror, is_terminal
 from sampan.core.clock import Clock
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress
 from sampan.kubelet.contracts.runtime import ObservedPod
@@ -31,8 +31,8 @@ from sampan.kubelet.contracts.spec import grace_seconds_of
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods import fit, preempt
 from sampan.kubelet.pods.allocation import DEFERRED, resize_text, why_not
-from sampan.kubelet.pods.parts import PodRecords
-from sampan.kubelet.pods.pod_config import Change, Kind, PodSources, merge
+from sampan.kubelet.pods.parts import PodState
+from sampan.kubelet.pods.pod_config import PodConfig, PodOperation, PodUpdate, merge
 from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.pods.pod_workers import NOBODY, End, PodWorkers
 from sampan.kubelet.pods.preempt import PREEMPTED
@@ -52,22 +52,27 @@ class NodeView:
     room: Callable[[], fit.NodeRoom]
     refetch: Callable[[Callable[[], None]], None] | None = None
     goes_on: Callable[[Obj], bool] | None = None
+    # Nobody but these pods, by their uids, has anything of the node's.
+    keep_only: Callable[[set[str]], None] = lambda _uids: None
+    # What of the node's devices is held, by resource, for a pod that holds some.
+    least: Callable[[str], Mapping[str, int]] = lambda _uid: {}
 
 
 class SyncLoop:
     def __init__(
         self,
         *,
-        sources: PodSources,
+        sources: PodConfig,
         workers: PodWorkers,
-        records: PodRecords,
+        records: PodState,
         events: PodEvents,
         node: NodeView,
         clock: Clock,
     ) -> None:
-        self._workers, self._reporter, self._events = workers, records.reporter, events
+        self._workers, self._status_manager, self._events = workers, records.status_manager, events
         self._mirrors, self._allocations = records.mirrors, records.allocations
         self._room, self._clock = node.room, clock
+        self._keep_only, self._least = node.keep_only, node.least
         self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
         self._wanted = sources
         self._refetch_node, self._goes_on = node.refetch, node.goes_on
@@ -88,8 +93,9 @@ class SyncLoop:
             self._dispatch(change, now)
         if self.all_ready() and not was_ready:
             self._mirrors.sweep()
-            known = (uid for wanted in self._wanted.values() for uid in wanted.pods)
+            known = {uid for wanted in self._wanted.values() for uid in wanted.pods}
             self._allocations.keep_only(known)
+            self._keep_only(known)
         if self._allocations.pending and merged.changes:
             self._retry_resizes()
 
@@ -105,38 +111,41 @@ class SyncLoop:
                 # A start that was cancelled may still have succeeded, after its pod had ended.
                 self._workers.end_again(pod.uid)
 
-    def _dispatch(self, change: Change, now: float) -> None:
+    def _dispatch(self, change: PodUpdate, now: float) -> None:
         pod = change.pod
         if is_mirror(pod):
             self._dispatch_mirror(change)
             return
-        if self._doubted.pop(uid_of(pod), None) is not None and change.kind is not Kind.REMOVE:
+        if (
+            self._doubted.pop(uid_of(pod), None) is not None
+            and change.kind is not PodOperation.REMOVE
+        ):
             self._admit(pod, now)
             return
         match change.kind:
-            case Kind.ADD:
+            case PodOperation.ADD:
                 self._admit(pod, now)
-            case Kind.UPDATE:
-                self._reporter.seen(pod)
+            case PodOperation.UPDATE:
+                self._status_manager.seen(pod)
                 self._consider_resize(pod)
                 self._workers.want(pod, now)
-            case Kind.DELETE:
-                self._reporter.seen(pod)
+            case PodOperation.DELETE:
+                self._status_manager.seen(pod)
                 self._workers.want(pod, now, End(Cause.DELETED, grace_seconds_of(pod)))
-            case Kind.REMOVE:
-                self._reporter.forget(uid_of(pod))
+            case PodOperation.REMOVE:
+                self._status_manager.forget(uid_of(pod))
                 self._allocations.forget(uid_of(pod))
                 self._requests.pop(uid_of(pod), None)
                 self._workers.remove(uid_of(pod), grace_seconds_of(pod))
-            case Kind.RECONCILE:
-                self._reporter.seen(pod)
+            case PodOperation.RECONCILE:
+                self._status_manager.seen(pod)
                 self._workers.update(pod)
                 if spec_of(pod).get("readinessGates"):
                     self._workers.wake(uid_of(pod))
 
-    def _dispatch_mirror(self, change: Change) -> None:
+    def _dispatch_mirror(self, change: PodUpdate) -> None:
         """The reflection of a static pod."""
-        if change.kind is Kind.REMOVE:
+        if change.kind is PodOperation.REMOVE:
             self._mirrors.gone(change.pod)
         else:
             self._mirrors.seen(change.pod)
@@ -186,7 +195,7 @@ class SyncLoop:
 
     def _refusal(self, pod: Obj, victims: set[str]) -> Verdict | None:
         """A critical pod may make room for itself."""
-        others, room = self._holding(), self._room()
+        others, room = self._holding(), self._room_for(pod)
         verdict = fit.refusal(pod, others, room, self._requests_of)
         if verdict is None or not is_critical(pod) or fit.lacking(pod, others, room) is None:
             return verdict
@@ -202,6 +211,17 @@ class SyncLoop:
                 self._workers.kill(uid_of(victim), grace, Cause.EVICTED, PREEMPTED)
                 victims.add(uid_of(victim))
         return verdict
+
+    def _room_for(self, pod: Obj) -> fit.NodeRoom:
+        """As upstream: what a pod holds already it still finds, whatever the node offers now."""
+        room, least = self._room(), self._least(uid_of(pod))
+        if not least:
+            return room
+        held = {
+            name: str(max(amount, value_of(room.allocatable.get(name, "0")).value()))
+            for name, amount in least.items()
+        }
+        return replace(room, allocatable={**room.allocatable, **held})
 
     def _requests_of(self, pod: Obj) -> Mapping[str, Quantity]:
         """Remembered: every new pod is weighed against all that are here."""

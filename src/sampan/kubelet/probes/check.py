@@ -1,4 +1,4 @@
-"""Looking at a real container: a command, an HTTP request, a connection or a gRPC health check.
+"""Probes of a real container: exec, HTTP, TCP and gRPC.
 
 Job: one probe's action → a Finding, within its time.
 Invariant: every connection is of its own and closed afterwards; nothing is kept between looks.

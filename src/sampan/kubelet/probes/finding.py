@@ -1,4 +1,4 @@
-"""What one look at a container found.
+"""The result of one probe.
 
 Job: the words that the checks and the probes share.
 """

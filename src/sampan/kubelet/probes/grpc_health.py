@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from sampan.api.rules.durations import seconds_text
+from sampan.core.grpc.status_codes import status_text
 from sampan.core.protobuf_wire import bytes_field
 from sampan.kubelet.probes.finding import Finding
 
@@ -46,8 +47,7 @@ def _error_text(error: grpc.aio.AioRpcError) -> str:
         name = "grpc.health.v1.Health"
         said = f"this server does not implement the grpc health protocol ({name})"
         return f"error: {said}: {error.details()}"
-    code = "".join(word.capitalize() for word in error.code().name.split("_"))
-    text = f"rpc error: code = {code} desc = {error.details()}"
+    text = status_text(error.code().name, error.details() or "")
     return f"error: health rpc probe failed: {text}"
 
 

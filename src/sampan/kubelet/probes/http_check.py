@@ -10,6 +10,7 @@ from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
 from sampan.api.objects import Obj
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError, HttpTimeout
@@ -57,7 +58,7 @@ def headers_of(action: Obj, agent: str) -> Headers:
 
 def port_of(wanted: object, container: Obj) -> int:
     """A number, or the name of one of the container's ports."""
-    if str(wanted or "").isdigit():
+    if is_digits(str(wanted or "")):
         return int(str(wanted))
     for port in container.get("ports") or ():
         if port.get("name") == wanted:

@@ -1,4 +1,4 @@
-"""The probes of a node: who is probed when, and what the results add up to.
+"""ProbeManager: which container is probed when, and what its results add up to.
 
 Job: keep one timer per probe of a running container; a task only while it looks; wake the pod when
     a verdict changes.
@@ -60,7 +60,7 @@ class _Slot:
     looks: int = 0  # since then
 
 
-class NodeProbes:
+class ProbeManager:
     def __init__(
         self,
         context: NodeContext,

@@ -2,7 +2,7 @@
 
 Job: count results under upstream's names for as long as the pod is there.
 Invariant: a pod that is forgotten leaves no series behind; a restarted container goes on counting.
-Owner: NodeProbes.
+Owner: ProbeManager.
 """
 
 from functools import cached_property

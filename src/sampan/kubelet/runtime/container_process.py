@@ -7,8 +7,14 @@ Invariant: a process that cannot be seen is taken for one that needs no waiting 
 
 import os
 import signal
+from collections.abc import Callable
 
+from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 from sampan.kubelet.contracts.runtime import ContainerSpec, RuntimeFailure
+
+# How long after its start a container's program may need until it can hear SIGTERM.
+DEAF_SECONDS, _DEAF_POLL_SECONDS = 0.25, 0.003
 
 
 def is_there(pid: int) -> bool:
@@ -19,9 +25,12 @@ def signal_number(name: str) -> int:
     """SIGUSR1, SIGRTMIN+3, SIGRTMAX-2. Raises RuntimeFailure for what the kernel does not have."""
     base, sign, offset = name.partition("+") if "+" in name else name.partition("-")
     found = getattr(signal, base, None)
-    if not isinstance(found, signal.Signals) or not (offset or "0").isdigit():
+    if not isinstance(found, signal.Signals) or not is_digits(offset or "0"):
         raise RuntimeFailure(f"unknown signal {name}")
-    return found + (int(offset or 0) if sign == "+" else -int(offset or 0))
+    number = found + (int(offset or 0) if sign == "+" else -int(offset or 0))
+    if not 0 < number < signal.NSIG:
+        raise RuntimeFailure(f"unknown signal {name}")
+    return number
 
 
 def hears_sigterm(pid: int) -> bool:
@@ -36,6 +45,20 @@ def hears_sigterm(pid: int) -> bool:
         return False  # runc's own init, which will become the program
     catches = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
     return bool(catches) or fields.get("State", "").strip().startswith("S")
+
+
+async def until_sigterm_is_heard(
+    pid_of: Callable[[], int], started_seconds_ago: float, clock: Clock
+) -> None:
+    """The kernel drops a SIGTERM for a first process that does not catch it yet, and it is sent
+    only once: right after its start the program is given the moment that it needs. `pid_of`: of the
+    first process, 0 where it is over or cannot be known."""
+    deadline = clock.monotonic() + DEAF_SECONDS - started_seconds_ago
+    while clock.monotonic() < deadline:
+        pid = pid_of()
+        if not pid or hears_sigterm(pid):
+            return
+        await clock.sleep(_DEAF_POLL_SECONDS)
 
 
 def prepare_host(container: ContainerSpec, log_directory: str) -> None:

@@ -7,6 +7,7 @@ Invariant: what the runtime does not have is Gone, what does not answer is Runti
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from sampan.core.grpc.status_codes import status_text
 from sampan.cri.client import CriError, CriNotFound, CriUnavailable
 from sampan.kubelet.contracts.runtime import RuntimeFailure, RuntimeUnavailable
 
@@ -40,9 +41,5 @@ def failure_of(error: CriError) -> RuntimeFailure:
         CriNotFound: Gone,
     }
     # As upstream prints gRPC's errors in statuses and events.
-    text = f"rpc error: code = {_camel(error.code)} desc = {error.message}"
+    text = status_text(error.code, error.message)
     return kinds.get(type(error), RuntimeFailure)(text)
-
-
-def _camel(code: str) -> str:
-    return "".join(word.capitalize() for word in code.split("_"))

@@ -125,6 +125,15 @@ def container_config(spec: ContainerSpec) -> Message:
             for key, value in spec.env
         ],
         mounts=[_mount(mount, spec.security.users) for mount in spec.mounts],
+        devices=[
+            cri.Device(
+                container_path=device.container_path,
+                host_path=device.host_path,
+                permissions=device.permissions,
+            )
+            for device in spec.devices
+        ],
+        CDI_devices=[cri.CDIDevice(name=name) for name in spec.cdi_devices],
         labels=dict(spec.labels),
         annotations=dict(spec.annotations),
         log_path=spec.log_path,
@@ -201,6 +210,18 @@ def release(version: str) -> tuple[int, int]:
     """1.6.20~ds1, v2.1.3, 1.31.0-dev → the first two numbers; (0, 0) where there are none."""
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
     return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+
+
+def injects_cdi(name: str, version: str, status: Message) -> bool:
+    """Does the runtime itself know what CDI devices stand for? `status`: its verbose one."""
+    if name != "containerd":
+        return name == "cri-o"
+    if release(version) >= (2, 0):
+        return True
+    try:
+        return bool(json.loads(status.info.get("config") or "{}").get("enableCDI"))
+    except (ValueError, AttributeError):
+        return False
 
 
 def configured_driver(status: Message) -> str:

@@ -9,13 +9,15 @@ Invariant: a container whose end the runtime has announced is never shown as run
 Owner: the kubelet; one per node.
 """
 
+import asyncio
 import json
+import math
 import os
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import all_of, finish
@@ -27,7 +29,7 @@ from sampan.cri.client import (
     CriError,
     CriNotFound,
 )
-from sampan.cri.events import Happened, What, happenings
+from sampan.cri.events import ContainerEvent, ContainerEventType, happenings
 from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet.container_spec.bandwidth import is_limited
 from sampan.kubelet.contracts.local_streams import LocalStreams, StreamOptions
@@ -51,11 +53,13 @@ from sampan.kubelet.contracts.runtime import (
     SandboxStatus,
 )
 from sampan.kubelet.runtime import cri_messages as messages
+from sampan.kubelet.runtime.cdi_devices import with_cdi_devices
 from sampan.kubelet.runtime.container_process import (
-    hears_sigterm,
+    DEAF_SECONDS,
     is_there,
     prepare_host,
     signal_number,
+    until_sigterm_is_heard,
 )
 from sampan.kubelet.runtime.cri_errors import Gone, failure_of, translate_errors, unspoken
 
@@ -66,9 +70,6 @@ _CONNECT_POLL_SECONDS = 0.005
 # SIGKILL, from outside or from the kernel's OOM killer: only CRI can say which.
 _KILLED = 137
 _ASK_AGAIN_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
-# How long after its start a container's program may need until it can hear SIGTERM.
-_DEAF_SECONDS = 0.25
-_DEAF_POLL_SECONDS = 0.003
 _END_POLL_SECONDS = 0.01
 
 
@@ -82,16 +83,6 @@ class _End:
     at: float
 
 
-class _Remembered(OrderedDict[str, Any]):
-    """A dict of the newest entries."""
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > _REMEMBERED:
-            self.popitem(last=False)
-
-
 class CriRuntime:
     local_streams: LocalStreams | None = None  # a URL leads to its own
 
@@ -100,11 +91,12 @@ class CriRuntime:
         self._client = CriClient(socket_path)
         self._clock = clock
         self._name = ""
+        self._cdi: bool | None = None  # whether it knows CDI; None: it was not asked yet
         self._may_have_ports_handler = not one_network
         self._on_addresses: OnAddresses | None = None
-        self._uids: OrderedDict[str, str] = _Remembered()  # of containers and of sandboxes
-        self._ends: OrderedDict[str, _End] = _Remembered()
-        self._started: OrderedDict[str, float] = _Remembered()  # by this process
+        self._uids: Recent[str, str] = Recent(_REMEMBERED)  # of containers and of sandboxes
+        self._ends: Recent[str, _End] = Recent(_REMEMBERED)
+        self._started: Recent[str, float] = Recent(_REMEMBERED)  # by this process
 
     def call_with_addresses(self, on_addresses: OnAddresses) -> None:
         """Awaited for each new sandbox, before any container of it can send a packet."""
@@ -128,6 +120,18 @@ class CriRuntime:
                 if self._clock.monotonic() > deadline:
                     raise
             await self._clock.sleep(_CONNECT_POLL_SECONDS)
+
+    async def _injects_cdi(self) -> bool:
+        if self._cdi is None:
+            with translate_errors():
+                version, status = await all_of(
+                    (
+                        self._client.runtime("Version", cri.VersionRequest(version="v1")),
+                        self._client.runtime("Status", cri.StatusRequest(verbose=True)),
+                    )
+                )
+            self._cdi = messages.injects_cdi(version.runtime_name, version.runtime_version, status)
+        return self._cdi
 
     async def info(self) -> RuntimeInfo:
         with translate_errors():
@@ -240,6 +244,8 @@ class CriRuntime:
         self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
     ) -> str:
         prepare_host(container, sandbox.log_directory)
+        if container.cdi_devices and not await self._injects_cdi():
+            container = await asyncio.to_thread(with_cdi_devices, container)
         request = cri.CreateContainerRequest(
             pod_sandbox_id=sandbox_id,
             config=messages.container_config(container),
@@ -409,14 +415,10 @@ class CriRuntime:
     # ---- helpers
 
     async def _until_it_hears(self, container_id: str) -> None:
-        """The kernel drops a SIGTERM for a first process that does not catch it yet, and CRI
-        sends only one: right after a start, give the program the moment that it needs."""
-        deadline = self._started.get(container_id, 0.0) + _DEAF_SECONDS
-        if self._clock.monotonic() > deadline:
-            return
-        pid = await self._pid(container_id)
-        while pid and not hears_sigterm(pid) and self._clock.monotonic() < deadline:
-            await self._clock.sleep(_DEAF_POLL_SECONDS)
+        since_start = self._clock.monotonic() - self._started.get(container_id, -math.inf)
+        if since_start < DEAF_SECONDS:
+            pid = await self._pid(container_id)
+            await until_sigterm_is_heard(lambda: pid, since_start, self._clock)
 
     async def _pid(self, container_id: str) -> int:
         """Of the first process, while it runs; 0 where the runtime does not say."""
@@ -429,15 +431,15 @@ class CriRuntime:
         except (CriError, ValueError):
             return 0  # the next call will say what is wrong
 
-    def _event(self, happened: Happened) -> RuntimeEvent | None:
+    def _event(self, happened: ContainerEvent) -> RuntimeEvent | None:
         """None for what only this node agent causes, by calls that it is waiting for anyway."""
         uid = happened.pod_uid or self._uids.get(happened.container_id, "")
-        if happened.what is What.EXITED and happened.exit_code is not None:
+        if happened.what is ContainerEventType.EXITED and happened.exit_code is not None:
             self._ends[happened.container_id] = _End(happened.exit_code, happened.at)
             return RuntimeEvent(uid, happened.container_id, happened.exit_code, happened.at)
-        if happened.what in (What.CREATED, What.DELETED):
+        if happened.what in (ContainerEventType.CREATED, ContainerEventType.DELETED):
             return None
-        if happened.what is What.STARTED and not uid:
+        if happened.what is ContainerEventType.STARTED and not uid:
             return None  # a sandbox whose RunPodSandbox has not returned yet
         return RuntimeEvent(uid, happened.container_id)
 

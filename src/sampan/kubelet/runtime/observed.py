@@ -1,7 +1,7 @@
-"""What the runtime had when somebody last looked.
+"""The pod cache: what the runtime last reported of each pod.
 
 Job: remember what was seen of each pod: what has changed since, and which event is news.
-Owner: Relist and PodSync look through it.
+Owner: Pleg and PodSync look through it.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Watching the runtime: its events wake pods at once; a slow look at everything is the safety net.
+"""Pleg: the pod lifecycle event generator. Runtime events first, a slow relist as safety net.
 
 Job: keep RuntimeHealth true, wake the pods that something happened to, find orphans.
 Invariant: an event wakes its own pod only; a broken stream makes us look at everything.
@@ -44,7 +44,7 @@ class RuntimeHealth:
     features: RuntimeFeatures = field(default_factory=RuntimeFeatures)
 
 
-class Relist:
+class Pleg:
     def __init__(
         self,
         context: NodeContext,

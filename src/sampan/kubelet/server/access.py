@@ -1,4 +1,4 @@
-"""Who may ask the node's HTTP server what: by certificate or token, as the API says.
+"""Authentication and authorisation of the kubelet's HTTP server: certificates, tokens, reviews.
 
 Job: a request → what of the node it asks for → its refusal, or nothing.
 Invariant: nobody is let in whom neither the cluster's authority nor the API vouched for.
@@ -6,6 +6,7 @@ Owner: KubeletServer.
 """
 
 from sampan.api.errors import ApiError
+from sampan.api.rules.kubelet_paths import connects
 from sampan.client.contract import Client
 from sampan.client.delegated_access import DelegatedAccess
 from sampan.core.clock import Clock
@@ -31,9 +32,10 @@ class Wish:
 
 
 def wish_of(method: str, path: str) -> Wish:
-    """As upstream's request attributes, with fine-grained authorization."""
+    """As upstream's request attributes, with fine-grained authorization; but who runs something in
+    a container, or connects to it, needs `create` also by a WebSocket, which begins with a GET."""
     first = path.lstrip("/").partition("/")[0]
-    verb = _VERBS.get(method, "")
+    verb = "create" if connects(path) else _VERBS.get(method, "")
     if first in _SUBRESOURCES:
         return Wish(verb, (_SUBRESOURCES[first],))
     finer = (_FINE_GRAINED[first],) if first in _FINE_GRAINED else ()
@@ -53,6 +55,7 @@ class ServerAccess:
             return Response(500, _TEXT, f"the token was not reviewed: {error}\n".encode())
         if caller is None:
             return Response(401, _TEXT, b"Unauthorized")
+        request.known_as = caller.user
         wish = wish_of(request.method, request.path)
         about = (
             f"(user={caller.user}, verb={wish.verb}, resource=nodes, "

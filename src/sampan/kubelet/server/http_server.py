@@ -1,6 +1,6 @@
-"""The node's own HTTP server: logs, exec, attach, port-forward, pods, health and metrics.
+"""The kubelet's HTTP server: logs, exec, attach, port-forward, pods, health and metrics.
 
-Job: ask who comes and what they may (server_access.py); route; turn what is not available into a
+Job: ask who comes and what they may (access.py); route; turn what is not available into a
     status code.
 Invariant: no route is served to a caller who was not let in.
 Owner: the node agent starts and stops it.
@@ -21,6 +21,7 @@ import orjson
 from sampan.api.log_options import LogOptions, options_from_query
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
+from sampan.core.digits import is_digits
 from sampan.core.file_events import FileEvents
 from sampan.core.http.messages import Headers, Reply, Request, Response, Stream
 from sampan.core.http.server import Server
@@ -80,8 +81,9 @@ class KubeletServer:
     async def start(self, host: str, port: int, ssl_context: ssl.SSLContext) -> int:
         """`ssl_context` verifies client certificates against the cluster's CA."""
         self._server = Server(
-            self.answer, ssl_context=ssl_context, clock=self._clock, name="kubelet http"
-        )
+            self.answer, ssl_context=ssl_context, clock=self._clock, name="kubelet http",
+            knows_callers=True,
+        )  # fmt: skip
         return await self._server.start(host, port)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -244,7 +246,7 @@ class KubeletServer:
         if request.method != "POST":
             return Response(405, _TEXT, b"405: Method Not Allowed")
         given = parse_qs(request.query).get("timeout", ["0"])[0]
-        if not given.isdigit():
+        if not is_digits(given):
             raise NotAvailable("cannot parse value of timeout parameter")
         found = await self._found(target, False)
         named = f"{target.namespace}/{target.pod}/{target.container}"

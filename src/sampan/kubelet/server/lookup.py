@@ -1,4 +1,4 @@
-"""Which container a request to the node means: by the runtime's own word, not by a cached status.
+"""Which container a request means: asked of the runtime, not of a cached status.
 
 Job: namespace/pod/container → container id, log file, whether it runs; pod → sandbox.
 Invariant: the choice (`choose_for_logs`) is pure, and worded as the original words it.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
-from sampan.api.rules.pods import restart_policy
+from sampan.api.rules.pods import is_terminal, restart_policy
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
@@ -155,8 +155,7 @@ def choose_for_logs(
 
 def will_run_again(pod: Obj, container: str, ended: ContainerStatus) -> bool:
     found = find_container(pod, container)
-    phase = (pod.get("status") or {}).get("phase")
-    if found is None or is_deleted(pod) or phase in ("Succeeded", "Failed"):
+    if found is None or is_deleted(pod) or is_terminal(pod):
         return False
     role, spec = found
     if role is Role.INIT:

@@ -103,7 +103,7 @@ class Streams:
             if seen:
                 return await ask(seen)
         except (NotAvailable, RuntimeFailure) as error:
-            log.debug("not as it was last seen", pod=target.pod, error=error)
+            log.debug("cached container id is stale", pod=target.pod, error=error)
         return await ask(await find(target))
 
     async def _sandbox(self, target: Target) -> str:

@@ -24,9 +24,10 @@ from itertools import pairwise
 from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, canonical, value_of
-from sampan.api.rules.durations import DurationError, long_seconds
+from sampan.api.rules.durations import long_seconds
 from sampan.api.rules.names import Complaints, dns_label, dns_subdomain, label_key, label_value
 from sampan.api.rules.nodes import is_extended_resource
+from sampan.core.durations import DurationError
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.node.machine import SIMULATED
 from sampan.kubelet.settings import Capacity

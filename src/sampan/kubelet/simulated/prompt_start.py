@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sampan.api.objects import Obj, labels_of, name_of, namespace_of, spec_of, uid_of
 from sampan.api.rules.pods import containers, is_static
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity_and
 from sampan.kubelet.container_spec.generate import container_annotations, pod_labels
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, SandboxStatus
 from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
@@ -67,10 +67,6 @@ class Ids(NamedTuple):
     image: str
 
 
-# Annotations are the same for all that are made of one template, on all nodes.
-_NOTES: ByIdentity[Obj, tuple[object, Mapping[str, str]]] = ByIdentity(256)
-
-
 def container_of(
     pod: Obj, container: Obj, ids: Ids, sandbox: SandboxStatus, log_root: str
 ) -> ContainerStatus:
@@ -92,9 +88,13 @@ def container_of(
 
 
 def _annotations(pod: Obj, container: Obj) -> Mapping[str, str]:
-    grace = spec_of(pod).get("terminationGracePeriodSeconds")
-    known = _NOTES.get(container)
-    if known is None or known[0] != grace:
-        notes = {**container_annotations(pod, container, 0), STREAK_ANNOTATION: "0"}
-        known = _NOTES.keep(container, (grace, shared_notes(notes)))
-    return known[1]
+    return _first_annotations(container, spec_of(pod).get("terminationGracePeriodSeconds"))
+
+
+@by_identity_and(256)
+def _first_annotations(container: Obj, grace_seconds: int | None) -> Mapping[str, str]:
+    """The same for all that are made of one template, on all nodes: of a pod that nobody has
+    deleted yet, nothing else is in there."""
+    pod: Obj = {"spec": {"terminationGracePeriodSeconds": grace_seconds}}
+    notes = {**container_annotations(pod, container, 0), STREAK_ANNOTATION: "0"}
+    return shared_notes(notes)

@@ -27,6 +27,7 @@ only:
 
 from collections.abc import Mapping
 
+from sampan.core.digits import is_digits
 from sampan.kubelet.contracts.runtime import Role
 
 PREFIX = "simulated.sampan.dev/"
@@ -80,7 +81,7 @@ class Script:
         return None if self.text("stop-seconds") == "never" else self.seconds("stop-seconds")
 
     def exit_code(self, attempt: int) -> int:
-        codes = [int(code) for code in self.text("exit-code").split(",") if code.strip().isdigit()]
+        codes = [int(code) for code in self.text("exit-code").split(",") if is_digits(code.strip())]
         return codes[min(attempt, len(codes) - 1)] if codes else 0
 
     def failure(self, step: str) -> tuple[int | None, str] | None:
@@ -89,7 +90,7 @@ class Script:
             name, _, rest = entry.strip().partition(":")
             if name == step:
                 times, _, message = rest.partition(":")
-                count = int(times) if times.isdigit() else None
+                count = int(times) if is_digits(times) else None
                 return count, message or f"{step} fails by script"
         return None
 
@@ -109,7 +110,7 @@ def _value_problem(word: str, text: str) -> str:
     listed = [part.strip() for part in text.split(",")]
     if word in _NUMBERS and not (word in _MAY_BE_NEVER and text == "never"):
         return "" if _is_number(text) else f"{text!r} is no number"
-    if word == "exit-code" and not all(item.isdigit() for item in listed):
+    if word == "exit-code" and not all(is_digits(item) for item in listed):
         return f"{text!r} is no list of exit codes"
     if word in _PROBES and not {*listed} <= {"ok", "fail", "error"}:
         return f"{text!r} is no list of ok, fail and error"

@@ -8,6 +8,7 @@ Invariant: looks are counted per container id, so that a restarted container beg
 """
 
 from sampan.api.objects import annotations_of, labels_of, name_of, namespace_of, uid_of
+from sampan.core.bounded import Recent
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.probes.finding import Finding, Probed, ProbeError
 from sampan.kubelet.probes.tally import Probe
@@ -20,7 +21,7 @@ REMEMBERED = 100_000
 class ScriptedCheck:
     def __init__(self, runtime: Runtime, scenario: Scenario = NOTHING) -> None:
         self._runtime, self._scenario = runtime, scenario
-        self._looks: dict[tuple[str, str], int] = {}
+        self._looks: Recent[tuple[str, str], int] = Recent(REMEMBERED)
 
     async def __call__(self, probe: Probe, about: Probed) -> Finding:
         pod = about.pod
@@ -32,10 +33,8 @@ class ScriptedCheck:
         if not words and "exec" in probe.action:
             return await self._command(probe, about)
         key = (about.id, probe.kind)
-        look = self._looks.pop(key, 0)
+        look = self._looks.get(key, 0)
         self._looks[key] = look + 1
-        if len(self._looks) > REMEMBERED:
-            del self._looks[next(iter(self._looks))]
         word = words[min(look, len(words) - 1)] if words else "ok"
         if word == "error":
             raise ProbeError("errors by script")

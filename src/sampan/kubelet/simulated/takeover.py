@@ -21,6 +21,7 @@ from sampan.api.objects import (
     spec_of,
     uid_of,
 )
+from sampan.api.rules.conditions import find
 from sampan.api.rules.pods import is_host_network, is_mirror, is_static, is_terminal
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.generate import container_annotations, pod_labels
@@ -116,10 +117,8 @@ def _runs_as_asked(container: Obj, shown: Obj) -> bool:
 
 
 def _has_sandbox(status: Obj) -> bool:
-    return any(
-        condition.get("type") == "PodReadyToStartContainers" and condition.get("status") == "True"
-        for condition in status.get("conditions") or ()
-    )
+    condition = find(status.get("conditions") or (), "PodReadyToStartContainers")
+    return condition is not None and condition.get("status") == "True"
 
 
 def _instances(

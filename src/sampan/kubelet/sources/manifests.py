@@ -16,9 +16,9 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import PODS
 from sampan.api.rules import pods
+from sampan.api.rules.pods import HASH_ANNOTATION, SOURCE_ANNOTATION
 from sampan.api.schema.published import Schema
 from sampan.api.validation import validate_create
-from sampan.kubelet.pods.pod_config import HASH_ANNOTATION, SOURCE_ANNOTATION
 
 FILE = "file"
 HTTP = "http"

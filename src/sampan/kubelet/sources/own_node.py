@@ -1,4 +1,4 @@
-"""The node's own Node object, as the API shows it now.
+"""The Node object of this node, watched.
 
 Job: tell each node of every change to its Node; many nodes of one process share one watch.
 Invariant: a change is told in the same turn of the event loop in which it is heard of.

@@ -1,8 +1,8 @@
-"""What a pod takes of the node's disk: its emptyDirs, its logs and its containers' own layers.
+"""Ephemeral storage used by a pod: emptyDirs, logs and writable layers.
 
 Job: walk directories (in a thread) and ask the runtime for writable layers → a LocalStorage.
 Invariant: no link is followed; what goes away meanwhile, or is not known, counts as nothing.
-Owner: PressureWatch.
+Owner: EvictionManager.
 """
 
 import asyncio

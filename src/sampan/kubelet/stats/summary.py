@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, time_text, uid_of
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.runtime import Layer, Runtime, RuntimeFailure
@@ -18,6 +19,8 @@ from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.stats.local_storage import Taken, on_disk
 from sampan.kubelet.stats.node_stats import ContainerUsage, NodeStats, PodUsage
 from sampan.kubelet.stats.usage import Interface, Usage, read_interfaces, read_machine_usage
+
+_MOST_RATES = 10_000
 
 log = get_logger(__name__)
 
@@ -37,7 +40,8 @@ class StatsSummary:
         self._node_name, self._stats, self._runtime = node_name, stats, runtime
         self._machine, self._clock = machine, clock
         self._root_dir, self._log_dir, self._image_dir = directories
-        self._before: dict[str, tuple[float, int]] = {}  # what → when, nanoseconds of cpu
+        # What → when, nanoseconds of cpu.
+        self._before: Recent[str, tuple[float, int]] = Recent(_MOST_RATES)
 
     async def layers(self) -> Mapping[str, Layer]:
         try:
@@ -128,10 +132,8 @@ class StatsSummary:
     def _cpu(self, what: str, usage: Usage, now: str) -> Obj:
         """The rate since somebody last asked; none the first time."""
         moment = self._clock.monotonic()
-        before = self._before.pop(what, None)
+        before = self._before.get(what)
         self._before[what] = (moment, usage.cpu_nanoseconds)
-        if len(self._before) > 10_000:
-            del self._before[next(iter(self._before))]
         shown: Obj = {"time": now, "usageCoreNanoSeconds": usage.cpu_nanoseconds}
         if before is not None and moment > before[0]:
             used = max(0, usage.cpu_nanoseconds - before[1])

@@ -6,6 +6,7 @@ Invariant: a folder that is gone, or a figure that the kernel does not give, is 
 
 from pathlib import Path
 
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 NANO = 1_000_000_000
@@ -77,7 +78,7 @@ def read_machine_usage(proc: Path = Path("/proc")) -> Usage:
     """Of everything that runs on the machine."""
     fields = _text(proc / "stat").partition("\n")[0].split()
     # user nice system idle iowait irq softirq steal, in hundredths of a second
-    ticks = [int(field) for field in fields[1:9] if field.isdigit()]
+    ticks = [int(field) for field in fields[1:9] if is_digits(field)]
     busy = sum(ticks) - sum(ticks[3:5])
     memory = {
         name: int(rest.split()[0]) * 1024
@@ -98,7 +99,7 @@ def read_interfaces(pid: int, proc: Path = Path("/proc")) -> tuple[Interface, ..
     found = []
     for line in _text(proc / str(pid) / "net/dev").splitlines()[2:]:
         name, _, rest = line.partition(":")
-        figures = [int(part) for part in rest.split() if part.isdigit()]
+        figures = [int(part) for part in rest.split() if is_digits(part)]
         if name.strip() != "lo" and len(figures) >= 12:
             found.append(Interface(name.strip(), *figures[:4], *figures[8:12]))
     return tuple(found)
@@ -108,7 +109,7 @@ def first_process(folder: Path | None) -> int:
     """Of those in a cgroup; 0 where there is none."""
     text = _text(folder / "cgroup.procs") if folder is not None else ""
     first = text.partition("\n")[0]
-    return int(first) if first.isdigit() else 0
+    return int(first) if is_digits(first) else 0
 
 
 def _cpu(folder: Path | None, quota: Path | None) -> dict[str, int]:
@@ -142,12 +143,12 @@ def _memory_events(folder: Path | None) -> dict[str, int]:
 
 def _fields(file: Path) -> dict[str, int]:
     pairs = (line.split() for line in _text(file).splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and is_digits(pair[1])}
 
 
 def _number(file: Path) -> int:
     text = _text(file).strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if is_digits(text) else 0
 
 
 def _text(file: Path) -> str:

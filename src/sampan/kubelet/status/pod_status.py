@@ -18,6 +18,7 @@ from sampan.api.rules.pods import (
     init_containers,
     is_host_network,
     is_sidecar,
+    restart_policy,
 )
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
@@ -202,10 +203,9 @@ def _init_progress(pod: Obj, inits: list[Obj], normals: list[Obj]) -> tuple[bool
         ended = status["state"].get("terminated")
         if ended is None or ended.get("exitCode", 0) != 0:
             pending = True
-        if ended is not None and ended.get("exitCode", 0) != 0:
-            policy = spec_of(pod).get("restartPolicy") or "Always"
-            if policy == "Never":
-                return True, True
+        failed = ended is not None and ended.get("exitCode", 0) != 0
+        if failed and restart_policy(pod) == "Never":
+            return True, True
     return pending, False
 
 

@@ -1,4 +1,4 @@
-"""The one writer of pod statuses, and of the last word: the pod's removal from the API.
+"""StatusManager: the one writer of pod statuses, and of the pod's final removal from the API.
 
 Job: bring each pod's newest status to the API, only when it differs, as the smallest patch, for
     as long as it takes; delete the pod from the API when it has ended and deletion was asked for.
@@ -61,7 +61,7 @@ class _Entry:
     compared: tuple[Obj, Obj, Obj | None] | None = None  # known, wanted, and the patch between
 
 
-class StatusReporter:
+class StatusManager:
     def __init__(self, client: Client, *, tasks: Tasks, clock: Clock, rng: random.Random) -> None:
         self._client, self._tasks, self._clock, self._rng = client, tasks, clock, rng
         self._entries: dict[str, _Entry] = {}

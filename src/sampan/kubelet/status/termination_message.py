@@ -1,4 +1,4 @@
-"""What a container left behind as its last words.
+"""Termination messages: from the message file, or the end of the log.
 
 Job: read the termination log of ended containers, or by policy the tail of their log.
 Invariant: never more than the API takes: 4096 bytes of the file, 2048 bytes or 80 lines of a log.

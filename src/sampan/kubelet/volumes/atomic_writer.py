@@ -1,4 +1,4 @@
-"""Files that change all at once: a reader sees the old set or the new one, never a mixture.
+"""Atomic writer: the files of a volume change all at once, by one symlink.
 
 Job: bring a directory to a payload, as upstream's atomic writer lays it out: the files are in a
     directory with a timestamp, `..data` is a link to it, and every visible name a link through

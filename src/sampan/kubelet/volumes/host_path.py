@@ -1,4 +1,4 @@
-"""hostPath: is what the pod wants of the node there, and is it what the pod says it is?
+"""hostPath volumes: type checks, and what the types create.
 
 Job: the check of each hostPath type, with upstream's words; DirectoryOrCreate and FileOrCreate.
 """

@@ -1,4 +1,4 @@
-"""A node's own part in the local provisioner: the directories behind its volumes.
+"""The local provisioner's side on a node: the directories behind its persistent volumes.
 
 Job: say where they are, make one for each volume on this node, remove it when its volume goes.
 Invariant: nothing is ever made or removed but `<root>/<name of the volume>`; no link is followed
@@ -102,7 +102,7 @@ class LocalVolumes:
                     queue.forget(name)
                 except (ApiError, OSError) as error:
                     seconds = queue.retry(name)
-                    log.warning("volume's turn failed", volume=name, error=error, again=seconds)
+                    log.warning("local volume sync failed", volume=name, error=error, again=seconds)
                 finally:
                     queue.done(name)
         finally:
@@ -126,7 +126,7 @@ class LocalVolumes:
                 await self._node_client.patch(NODES, "", self._node_name, patch, patch_type="merge")
                 return
             except ApiError as error:
-                log.info("node cannot be told yet", node=self._node_name, error=error)
+                log.info("node annotation not written yet", node=self._node_name, error=error)
                 await self._clock.sleep(RETRY.delay(attempt))
                 attempt += 1
 

@@ -1,4 +1,4 @@
-"""The volumes of a real node's pods.
+"""Volume manager of a real node: sets volumes up, keeps their content true, tears them down.
 
 Job: gather what a plan needs (objects, tokens, bound volumes), have it carried out in a thread,
     remember what was made, so that unchanged pods cost nothing.
@@ -16,12 +16,22 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sampan.api.errors import ApiError, NotFound
-from sampan.api.objects import Obj, annotations_of, key_of, labels_of, meta_of, namespace_of, uid_of
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    key_of,
+    labels_of,
+    meta_of,
+    namespace_of,
+    spec_of,
+    uid_of,
+)
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
+from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
@@ -31,7 +41,8 @@ from sampan.kubelet.contracts.volumes_hook import (
     SubPathFailure,
     VolumeFailure,
 )
-from sampan.kubelet.volumes.plan import Node, bound_volume_name, plan_volumes
+from sampan.kubelet.csi.csi_volumes import CsiVolumes
+from sampan.kubelet.volumes.plan import Node, Plugged, bound_volume_name, plan_volumes
 from sampan.kubelet.volumes.references import (
     CLAIM,
     claims_of,
@@ -39,13 +50,15 @@ from sampan.kubelet.volumes.references import (
     volume_references,
     volumes_of,
 )
-from sampan.kubelet.volumes.set_up import set_up, tear_down
+from sampan.kubelet.volumes.set_up import release_sub_paths, set_up, tear_down
 from sampan.kubelet.volumes.sub_path import bind_sub_path
 from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, wanted_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 T = TypeVar("T")
 log = get_logger(__name__)
+
+ORPHAN_RETRY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +80,16 @@ class NodeVolumes:
         node: NodeFacts,
         clock: Clock,
         rng: random.Random,
+        csi: CsiVolumes | None = None,
     ) -> None:
-        """`changed` is called with the uid of a pod whose volumes must be looked at."""
+        """`changed` is called with the uid of a pod whose volumes must be looked at. `csi`: where
+        there is an API that knows of drivers."""
+        self._csi = csi
         self._client, self._objects, self._on_change = client, objects, changed
         self._clock = clock
         self._tokens = Tokens(client, clock=clock, rng=rng)
         around = Surroundings(node.node_name, node.node_ips, allocatable=node.allocatable)
-        self._node = Node(f"{node.root_dir}/pods", node.memory_bytes, around)
+        self._node = Node(node.root_dir, node.memory_bytes, around)
         self._ready: dict[str, _Ready] = {}
         self._running: dict[str, asyncio.Future[Any]] = {}
 
@@ -102,17 +118,36 @@ class NodeVolumes:
         ready = self._ready.get(uid)
         if ready is not None and ready.made_from == made_from and not self._is_due(uid):
             return ready.volumes
+        known = ready.volumes if ready is not None else {}
+        wanted = pod if ready is None else _renewable(pod)
         steps = plan_volumes(
-            pod, objects, await self._bound(pod, objects), await self._token_of(pod), self._node
-        )
+            wanted, objects, await self._bound(wanted, objects), await self._token_of(pod),
+            self._node,
+        )  # fmt: skip
         now = self._clock.now()
+        own = [step for step in steps if not isinstance(step, Plugged)]
+        plugged = [step for step in steps if isinstance(step, Plugged)]
 
         def make() -> dict[str, MountedVolume]:
-            return {step.name: set_up(step, now) for step in steps}
+            return {step.name: set_up(step, now) for step in own}
 
-        volumes = await self._alone(uid, make)
+        made = await all_of(
+            [
+                *([self._alone(uid, make)] if own else []),
+                *(self._mounted(pod, step) for step in plugged),
+            ]
+        )
+        volumes = {**known, **{name: found for part in made for name, found in part.items()}}
         self._ready[uid] = _Ready(volumes, made_from)
         return volumes
+
+    async def _mounted(self, pod: Obj, step: Plugged) -> dict[str, MountedVolume]:
+        if self._csi is None:
+            why = "kubernetes.io/csi: failed to get a kubernetes client"
+            raise VolumeFailure(
+                f'MountVolume.NewMounter initialization failed for volume "{step.name}" : {why}'
+            )
+        return {step.name: await self._csi.mount(pod, step.volume)}
 
     async def resolve(self, pod: Obj, container: str, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
         if not any(mount.sub_path for mount in mounts):
@@ -125,6 +160,8 @@ class NodeVolumes:
         uid = uid_of(pod)
         try:
             await self._made(pod, await self.objects(pod))
+            if self._csi is not None:
+                await self._csi.refresh(pod)
         except VolumeFailure:
             # What it had, it keeps; a change of the objects brings us back at once.
             ready = self._ready.get(uid)
@@ -136,26 +173,45 @@ class NodeVolumes:
     def next_refresh(self, uid: str) -> float | None:
         ready = self._ready.get(uid)
         moments = [ready.retry_at if ready is not None else None, self._tokens.next_due(uid)]
+        if self._csi is not None:
+            moments.append(self._csi.next_refresh(uid))
         return min((moment for moment in moments if moment is not None), default=None)
 
     async def clean_up(self, uid: str) -> None:
         self._ready.pop(uid, None)
         self._tokens.forget(uid)
         self._objects.release(uid)
+        await self._tear_down(uid, whole=False)
+
+    async def _tear_down(self, uid: str, *, whole: bool) -> None:
+        """Raises VolumeFailure."""
         try:
-            await self._alone(uid, partial(tear_down, self._directory(uid), whole=False))
+            if self._csi is not None and self._csi.has(uid):
+                await self._alone(uid, partial(release_sub_paths, self._directory(uid)))
+                await self._csi.unmount_pod(uid)
+            await self._alone(uid, partial(tear_down, self._directory(uid), whole=whole))
         except OSError as error:
             raise VolumeFailure(f"cannot remove the volumes of pod {uid}: {error}") from error
 
     async def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
-        for uid in await asyncio.to_thread(_names_in, self._node.pods_dir):
-            if is_known(uid):
-                continue
-            try:
-                await self._alone(uid, partial(tear_down, self._directory(uid), whole=True))
-                log.info("removed what was left of a pod", uid=uid)
-            except OSError as error:
-                log.warning("cannot remove what is left of a pod", uid=uid, error=error)
+        """What needs a driver that is not here yet is tried again."""
+        uids = await asyncio.to_thread(_names_in, self._node.pods_dir)
+        if self._csi is None:
+            for uid in [uid for uid in uids if not is_known(uid)]:
+                await self._remove(uid)
+            return
+        self._csi.sweep()
+        while uids := [uid for uid in uids if not is_known(uid) and not await self._remove(uid)]:
+            await self._csi.driver_or(ORPHAN_RETRY_SECONDS)
+
+    async def _remove(self, uid: str) -> bool:
+        try:
+            await self._tear_down(uid, whole=True)
+        except VolumeFailure as error:
+            log.warning("cannot remove what is left of a pod", uid=uid, error=error)
+            return self._csi is None or not self._csi.has(uid)
+        log.info("removed what was left of a pod", uid=uid)
+        return True
 
     def _is_due(self, uid: str) -> bool:
         moment = self.next_refresh(uid)
@@ -250,6 +306,13 @@ def _made_from(pod: Obj, objects: Objects) -> object:
     downward = any(kind_of(item) in ("downwardAPI", "projected") for item in volumes_of(pod))
     shown = (labels_of(pod), annotations_of(pod)) if downward else None
     return seen, shown
+
+
+def _renewable(pod: Obj) -> Obj:
+    """Without the volumes that stay what they are once they are mounted."""
+    lasting = ("persistentVolumeClaim", "ephemeral", "csi")
+    volumes = [volume for volume in volumes_of(pod) if kind_of(volume) not in lasting]
+    return {**pod, "spec": {**spec_of(pod), "volumes": volumes}}
 
 
 def _names_in(directory: str) -> list[str]:

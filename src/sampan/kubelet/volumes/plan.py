@@ -10,9 +10,12 @@ from dataclasses import field
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
 from sampan.api.quantity import value_of
 from sampan.api.rules.pods import init_containers, is_sidecar
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.container_spec.environment import Surroundings
+from sampan.kubelet.contracts.paths import own_path
+from sampan.kubelet.contracts.spec import with_roles
 from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
+from sampan.kubelet.csi.csi_volume import CsiVolume, of_inline_volume, of_persistent_volume
 from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of
 from sampan.kubelet.volumes.references import CLAIM, ephemeral_claim, kind_of, volumes_of
 
@@ -75,16 +78,41 @@ class ImageContent:
     name: str
 
 
-Step = Directory | Files | HostPath | LocalPath | ImageContent
+@dataclass(frozen=True, slots=True)
+class BlockDevice:
+    """A local persistent volume that is a device of the node."""
+
+    name: str
+    path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plugged:
+    """A CSI driver mounts it."""
+
+    name: str
+    volume: CsiVolume
+
+
+OwnStep = Directory | Files | HostPath | LocalPath | ImageContent | BlockDevice
+Step = OwnStep | Plugged
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """What a volume may ask of its node."""
 
-    pods_dir: str
+    root_dir: str
     memory_bytes: int
     around: Surroundings
+
+    @property
+    def pods_dir(self) -> str:
+        return f"{self.root_dir}/pods"
+
+    def own(self, path: str) -> str:
+        return own_path(path, self.root_dir)
 
 
 def plan_volumes(
@@ -121,15 +149,17 @@ def _step(
             return _empty_dir(name, volume.get(kind) or {}, pod, node)
         case "hostPath":
             source = volume[kind]
-            return HostPath(name, source.get("path", ""), source.get("type") or "")
+            return HostPath(name, node.own(source.get("path", "")), source.get("type") or "")
+        case "csi":
+            return Plugged(name, of_inline_volume(volume, pod))
         case "persistentVolumeClaim":
-            return _claimed_volume(name, volume[kind], pod, objects, bound)
+            return _claimed_volume(name, volume[kind], pod, objects, bound, node)
         case "ephemeral":
             claim = ephemeral_claim(pod, name)
             found = objects.get((CLAIM, claim))
             if found is not None and not _is_owner(pod, found):
                 raise _not_its_own(pod, name, claim)
-            return _claimed_volume(name, {"claimName": claim}, pod, objects, bound)
+            return _claimed_volume(name, {"claimName": claim}, pod, objects, bound, node)
         case "image":
             return ImageContent(name)  # whether the runtime can is checked before
     raise VolumeFailure(f"volumes of type {kind} are not supported by this node yet")
@@ -221,8 +251,8 @@ def _is_owner(pod: Obj, claim: Obj) -> bool:
 
 
 def _claimed_volume(
-    name: str, source: Obj, pod: Obj, objects: Objects, bound: Mapping[str, Obj]
-) -> HostPath | LocalPath:
+    name: str, source: Obj, pod: Obj, objects: Objects, bound: Mapping[str, Obj], node: Node
+) -> Step:
     claim = source.get("claimName", "")
     volume_name = bound_volume_name(pod, name, claim, objects)
     if name not in bound:
@@ -233,13 +263,33 @@ def _claimed_volume(
     if holder != uid_of(objects[(CLAIM, claim)] or {}):
         why = f"PV {volume_name} is bound to another claim"
         raise _claim_fault(pod, name, claim, why)
-    if spec.get("volumeMode") == "Block":
-        why = f"PV {volume_name}: volumes of mode Block are not supported by this node yet"
+    if why := _wrong_use(pod, name, is_block=spec.get("volumeMode") == "Block"):
         raise _claim_fault(pod, name, claim, why)
-    read_only = bool(source.get("readOnly")) or spec.get("accessModes") == ["ReadOnlyMany"]
-    if spec.get("hostPath"):
+    step = _of_volume(name, source, pod, volume, node)
+    if step is None:
+        kind = next((key for key in spec if key in _OTHER_SOURCES), "unknown")
+        mode = " of mode Block" if spec.get("volumeMode") == "Block" else ""
+        why = f"PV {volume_name}: volumes of type {kind}{mode} are not supported by this node yet"
+        raise _claim_fault(pod, name, claim, why)
+    if isinstance(step, Plugged):
+        held = ((objects[(CLAIM, claim)] or {}).get("status") or {}).get("capacity") or {}
+        return Plugged(name, replace(step.volume, claimed=held.get("storage") or ""))
+    return step
+
+
+def _of_volume(name: str, source: Obj, pod: Obj, volume: Obj, node: Node) -> Step | None:
+    """None: the node does not know how."""
+    spec = volume.get("spec") or {}
+    is_block = spec.get("volumeMode") == "Block"
+    read_only = bool(source.get("readOnly"))
+    if spec.get("csi"):
+        return Plugged(name, of_persistent_volume(volume, read_only=read_only))
+    read_only = read_only or spec.get("accessModes") == ["ReadOnlyMany"]
+    if spec.get("local") and is_block:
+        return BlockDevice(name, spec["local"].get("path", ""), read_only)
+    if spec.get("hostPath") and not is_block:
         host = spec["hostPath"]
-        return HostPath(name, host.get("path", ""), host.get("type") or "", read_only)
+        return HostPath(name, node.own(host.get("path", "")), host.get("type") or "", read_only)
     if spec.get("local"):
         context = spec_of(pod).get("securityContext") or {}
         return LocalPath(
@@ -247,9 +297,24 @@ def _claimed_volume(
             None if read_only else group_of(pod),
             context.get("fsGroupChangePolicy") == "OnRootMismatch",
         )  # fmt: skip
-    kind = next((key for key in spec if key in _OTHER_SOURCES), "unknown")
-    why = f"PV {volume_name}: volumes of type {kind} are not supported by this node yet"
-    raise _claim_fault(pod, name, claim, why)
+    return None
+
+
+def _wrong_use(pod: Obj, name: str, *, is_block: bool) -> str:
+    """As upstream: a device is no directory, and the other way."""
+    if is_block and _is_named(pod, name, "volumeMounts"):
+        return f"volume {name} has volumeMode Block, but is specified in volumeMounts"
+    if not is_block and _is_named(pod, name, "volumeDevices"):
+        return f"volume {name} has volumeMode Filesystem, but is specified in volumeDevices"
+    return ""
+
+
+def _is_named(pod: Obj, name: str, kind: str) -> bool:
+    return any(
+        item.get("name") == name
+        for _, container in with_roles(pod)
+        for item in container.get(kind) or ()
+    )
 
 
 _OTHER_SOURCES = frozenset(

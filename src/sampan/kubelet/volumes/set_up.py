@@ -12,25 +12,26 @@ import stat
 from dataclasses import replace
 from typing import assert_never
 
+from sampan.core import mounts
 from sampan.core.files.remove_tree import remove_tree
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
-from sampan.kubelet.volumes import mounts
 from sampan.kubelet.volumes.atomic_writer import write_payload
 from sampan.kubelet.volumes.host_path import check_host_path
 from sampan.kubelet.volumes.ownership import GROUP_READS, give_root_to_group, give_to_group
 from sampan.kubelet.volumes.plan import (
+    BlockDevice,
     Directory,
     Files,
     HostPath,
     ImageContent,
     LocalPath,
-    Step,
+    OwnStep,
 )
 
 _VOLUME_MODE, _PRIVATE_MODE = 0o777, 0o750
 
 
-def set_up(step: Step, now: float) -> MountedVolume:
+def set_up(step: OwnStep, now: float) -> MountedVolume:
     """Raises VolumeFailure."""
     try:
         match step:
@@ -48,6 +49,9 @@ def set_up(step: Step, now: float) -> MountedVolume:
                 return MountedVolume(path, read_only)
             case ImageContent():
                 return MountedVolume("", read_only=True)
+            case BlockDevice(path=path, read_only=read_only):
+                _check_device(path)
+                return MountedVolume("", read_only, device=path)
             case _:
                 assert_never(step)
     except (OSError, VolumeFailure) as error:
@@ -99,6 +103,15 @@ def _local(step: LocalPath) -> None:
         give_to_group(step.path, step.group, only_on_mismatch=step.only_on_mismatch)
 
 
+def _check_device(path: str) -> None:
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError as error:
+        raise VolumeFailure(f'path "{path}" does not exist') from error
+    if not stat.S_ISBLK(mode):
+        raise VolumeFailure(f"{path} is not a block device")
+
+
 def _make(path: str) -> None:
     """Only the volume itself is for everybody, not the way to it."""
     missing = []
@@ -110,13 +123,19 @@ def _make(path: str) -> None:
             os.mkdir(item, _PRIVATE_MODE)
 
 
+def release_sub_paths(pod_directory: str) -> None:
+    """Before a driver takes a volume back, nothing may hold on to a part of it. Raises OSError."""
+    if os.path.isdir(f"{pod_directory}/volume-subpaths"):
+        mounts.unmount_below(f"{pod_directory}/volume-subpaths")
+
+
 def tear_down(pod_directory: str, *, whole: bool) -> None:
     """Unmount everything of the pod, then remove its volumes, or (`whole`) all of it. Raises
     OSError."""
     if not os.path.isdir(pod_directory):
         return
     mounts.unmount_below(pod_directory)
-    parts = ("volumes", "volume-subpaths")
+    parts = ("volumes", "volume-subpaths", "volumeDevices")
     for path in [pod_directory] if whole else [f"{pod_directory}/{part}" for part in parts]:
         if os.path.isdir(path) and not os.path.islink(path):
             remove_tree(path)

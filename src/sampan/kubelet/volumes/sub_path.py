@@ -13,8 +13,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sampan.core.mounts import MS_BIND, mount, unmount_all
 from sampan.kubelet.contracts.volumes_hook import SubPathFailure
-from sampan.kubelet.volumes.mounts import MS_BIND, mount, unmount_all
 
 _MOST_LINKS = 40  # as the kernel's own bound
 

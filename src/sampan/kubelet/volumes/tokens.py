@@ -10,7 +10,15 @@ import random
 from dataclasses import replace
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, name_of, namespace_of, seconds_of, spec_of, uid_of
+from sampan.api.objects import (
+    Obj,
+    name_of,
+    namespace_of,
+    seconds_of,
+    spec_of,
+    time_text,
+    uid_of,
+)
 from sampan.api.resources import SERVICE_ACCOUNTS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
@@ -41,13 +49,21 @@ class Tokens:
 
     async def get(self, pod: Obj, projection: Obj) -> str:
         """Raises VolumeFailure."""
+        return (await self._newest(pod, projection)).text
+
+    async def status(self, pod: Obj, projection: Obj) -> Obj:
+        """The status of a TokenRequest. Raises VolumeFailure."""
+        token = await self._newest(pod, projection)
+        return {"token": token.text, "expirationTimestamp": time_text(token.expires)}
+
+    async def _newest(self, pod: Obj, projection: Obj) -> _Token:
         wanted = wanted_of(projection)
         known = self._tokens.setdefault(uid_of(pod), {})
         token = known.get(wanted)
         now = self._clock.now()
         if token is None or now >= token.due:
             known[wanted] = token = await self._renew(pod, wanted, token, now)
-        return token.text
+        return token
 
     def next_due(self, uid: str) -> float | None:
         return min((item.due for item in self._tokens.get(uid, {}).values()), default=None)

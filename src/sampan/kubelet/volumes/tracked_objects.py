@@ -1,4 +1,4 @@
-"""The config maps and secrets that pods refer to, always as the API has them now.
+"""ConfigMaps and Secrets that pods refer to, watched while they do.
 
 Job: one watch for each object that a pod refers to, shared by all pods that do; tell those pods
     when it changes. Reading costs nothing then: no request per pod and per sync.

@@ -3,7 +3,8 @@
 Job: the answer of one of several name servers, within a deadline; kept for as long as it holds.
 Invariant: no answer is taken that is not to the question that was asked, from the server that was
     asked, with the number that it was asked under.
-Invariant: the cache is bounded; the same question is asked once, however many wait for it.
+Invariant: the cache is bounded, in bytes, too; the same question is asked once, however many wait
+    for it, and no more than so many at once.
 Invariant: a server that kept quiet is asked last for a while, and nobody waits for longer than
     programs do.
 """
@@ -11,17 +12,20 @@ Invariant: a server that kept quiet is asked last for a while, and nobody waits 
 import asyncio
 import random
 import socket
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import Tasks
-from sampan.network.dns.measures import DENIAL, SUCCESS, DnsMeasures
+from sampan.network.dns.metrics import DENIAL, SUCCESS, DnsMetrics
 from sampan.network.dns.wire import (
     NOERROR,
     NXDOMAIN,
     BadMessage,
+    Record,
     Reply,
     aged,
     rcode_name,
@@ -36,6 +40,8 @@ ALL_SECONDS = 5.0  # for all tries together: as CoreDNS, and as resolvers wait f
 QUIET_SECONDS = 10.0
 MOST_SECONDS = 30  # as CoreDNS' cache in kubeadm's configuration
 MOST_ANSWERS = 10_000
+LARGEST_KEPT = 2048  # bytes of an answer: nearly all fit in one datagram
+MOST_UNDER_WAY = 1000  # as kubeadm's configuration of CoreDNS
 Upstream = tuple[str, int]
 
 
@@ -49,9 +55,18 @@ class ForwardSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    """As small as it gets: there are thousands of them."""
+
     message: bytes
-    reply: Reply
+    rcode: int
+    sort: str
+    ttl: int
+    ttl_places: "array[int]"
     since: float
+
+
+class TooBusy(Exception):
+    """So many questions are under way that this one is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +74,21 @@ class Found:
     """The message as it came; empty, with SERVFAIL, where no server answered in time."""
 
     message: bytes
-    reply: Reply
+    rcode: int
     known: bool  # before it was asked for
+
+    def records(self) -> tuple[Record, ...]:
+        """Of the answer: A, AAAA, CNAME."""
+        return read_reply(self.message).records if self.message else ()
 
 
 class Forwarder:
     def __init__(
-        self, settings: ForwardSettings, clock: Clock, rng: random.Random, measures: DnsMeasures
+        self, settings: ForwardSettings, clock: Clock, rng: random.Random, measures: DnsMetrics
     ) -> None:
         self._settings, self._clock, self._rng = settings, clock, rng
         self._measures = measures
-        self._kept: dict[tuple[str, int], _Kept] = {}
+        self._kept: Recent[tuple[str, int], _Kept] = Recent(MOST_ANSWERS)
         self._asking: dict[tuple[str, int], asyncio.Task[_Kept]] = {}
         self._quiet: dict[Upstream, float] = {}  # until when each is asked last
         self._tasks = Tasks("name servers")
@@ -79,23 +98,25 @@ class Forwarder:
         await self._tasks.stop()
 
     async def ask(self, name: str, kind: int) -> Found:
-        """Older by as much as it was kept."""
+        """Older by as much as it was kept. Raises TooBusy."""
         key = (name, kind)
         now = self._clock.monotonic()
         kept, known = self._kept.get(key), True
-        if kept is not None and now - kept.since < min(kept.reply.ttl, MOST_SECONDS):
-            self._measures.hit(_sort(kept.reply))
+        if kept is not None and now - kept.since < min(kept.ttl, MOST_SECONDS):
+            self._measures.hit(kept.sort)
         else:
             known = False
             self._measures.missed()
             task = self._asking.get(key)
             if task is None:
+                if len(self._asking) >= MOST_UNDER_WAY:
+                    raise TooBusy
                 task = self._asking[key] = self._tasks.start(name, self._ask(key))
                 task.add_done_callback(lambda _: self._asking.pop(key, None))
             kept = await asyncio.shield(task)
         age = int(now - kept.since)
-        message = aged(kept.message, kept.reply.ttl_places, age) if age > 0 else kept.message
-        return Found(message, kept.reply, known)
+        message = aged(kept.message, kept.ttl_places, age) if age > 0 else kept.message
+        return Found(message, kept.rcode, known)
 
     def servers_for(self, name: str) -> Sequence[Upstream]:
         """Of the longest stub domain that the name is in, else the machine's."""
@@ -120,25 +141,18 @@ class Forwarder:
                 self._quiet[server] = self._clock.monotonic() + QUIET_SECONDS
                 continue
             self._quiet.pop(server, None)
-            message = without_opt(message, reply)
-            kept = _Kept(message, reply, self._clock.monotonic())
-            if reply.rcode in (NOERROR, NXDOMAIN):
-                self._keep(key, kept)
+            kept = _kept(without_opt(message, reply), reply, self._clock.monotonic())
+            if reply.rcode in (NOERROR, NXDOMAIN) and len(message) <= LARGEST_KEPT:
+                self._kept[key] = kept
             return kept
-        return _Kept(b"", _SERVFAIL, self._clock.monotonic())
+        return _kept(b"", _SERVFAIL, self._clock.monotonic())
 
     def _ordered(self, servers: Sequence[Upstream]) -> list[Upstream]:
         now = self._clock.monotonic()
         return sorted(servers, key=lambda server: self._quiet.get(server, 0.0) > now)
 
-    def _keep(self, key: tuple[str, int], kept: _Kept) -> None:
-        self._kept.pop(key, None)
-        while len(self._kept) >= MOST_ANSWERS:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = kept
-
     def _entries(self) -> Mapping[str, int]:
-        return Counter(_sort(kept.reply) for kept in self._kept.values())
+        return Counter(kept.sort for kept in self._kept.values())
 
     async def _ask_server(
         self, server: Upstream, name: str, kind: int, seconds: float
@@ -152,6 +166,11 @@ class Forwarder:
         took = self._clock.monotonic() - started
         self._measures.asked_elsewhere(server, rcode_name(reply.rcode), took)
         return message, reply
+
+
+def _kept(message: bytes, reply: Reply, now: float) -> _Kept:
+    places = array("H", reply.ttl_places)
+    return _Kept(message, reply.rcode, _sort(reply), reply.ttl, places, now)
 
 
 def _sort(reply: Reply) -> str:

@@ -79,7 +79,7 @@ async def publish(
             await _publish(client, addresses, pieces)
             return
         except ApiError as error:
-            log.warning("the name server cannot be made known, trying again", error=error)
+            log.warning("Service of the name server not published, trying again", error=error)
         await clock.sleep(RETRY_SECONDS)
 
 

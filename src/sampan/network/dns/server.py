@@ -6,15 +6,11 @@ Invariant: an answer about the cluster is made of what the informers know now: a
 Owner: one per node; the zone and the answers that were made are written here only.
 """
 
-import asyncio
 import functools
 import random
-import socket
 import struct
-from collections.abc import Callable
-from typing import cast
 
-from sampan.api.objects import Obj, key_of
+from sampan.api.objects import Obj, key_of, name_of
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES
 from sampan.api.rules.endpoint_slices import services_of_slice
 from sampan.client.informer import Informers
@@ -22,28 +18,25 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.shares import Shares
 from sampan.core.tasks import Tasks
 from sampan.network.dns import wire
-from sampan.network.dns.forward import Forwarder, ForwardSettings
-from sampan.network.dns.measures import (
+from sampan.network.dns.forward import Forwarder, ForwardSettings, TooBusy
+from sampan.network.dns.listeners import Asker, Datagrams, Streams, sockets
+from sampan.network.dns.metrics import (
     CACHE,
     FORWARD,
     KUBERNETES,
     Answered,
     Channel,
-    DnsMeasures,
+    DnsMetrics,
     Series,
 )
 from sampan.network.dns.wire import Answer, BadMessage, Question, Record
-from sampan.network.dns.zone import ClusterZone
-from sampan.network.socket_buffers import widen_receiving
+from sampan.network.dns.zone import ClusterZone, is_headless
 
-MOST_ANSWERS = 20_000
 MOST_CHASES = 8
-TCP_IDLE_SECONDS = 10.0
-PORT = 53
-WAITING_BYTES = 4 << 20
-Asker = tuple[str, int]
+MOST_UNDER_WAY, MOST_UNDER_WAY_OF_ONE = 2000, 250  # questions that somebody else has to answer
 log = get_logger(__name__)
 
 
@@ -68,11 +61,12 @@ class ClusterDns:
         self.zone = ClusterZone(settings.domain, settings.service_addresses or settings.addresses)
         self._services = informers.of(SERVICES)
         self._slices = informers.of(ENDPOINT_SLICES, indices={"named": services_of_slice})
-        self._clock, self._measures = clock, DnsMeasures(metrics)
+        self._clock, self._measures = clock, DnsMetrics(metrics)
         self._forwarder = Forwarder(settings.forward, clock, rng, self._measures)
         self._tasks = Tasks("dns")
-        self._datagrams: list[_Datagrams] = []
-        self._listeners: list[asyncio.Server] = []
+        self._under_way = Shares(MOST_UNDER_WAY, MOST_UNDER_WAY_OF_ONE)
+        self._datagrams: list[Datagrams] = []
+        self._streams: list[Streams] = []
         self.endpoints: list[tuple[str, int]] = []  # where it listens
 
     async def start(self) -> None:
@@ -81,20 +75,20 @@ class ClusterDns:
         self._slices.on_change(self._slice_changed)
         await self._services.synced()
         await self._slices.synced()
-        loop = asyncio.get_running_loop()
         for address in self._settings.addresses:
-            datagrams, stream = _sockets(address)
+            datagrams, stream = sockets(address)
             self.endpoints.append((address, stream.getsockname()[1]))
-            factory = functools.partial(_Datagrams, Channel("udp", _family(address)), self._receive)
-            _, protocol = await loop.create_datagram_endpoint(factory, sock=datagrams)
-            self._datagrams.append(protocol)
-            self._listeners.append(await asyncio.start_server(self._serve_stream, sock=stream))
+            by_datagram, by_stream = (Channel(sort, _family(address)) for sort in ("udp", "tcp"))
+            self._datagrams.append(Datagrams(by_datagram, datagrams, self._receive))
+            streams = Streams(functools.partial(self._answer_stream, by_stream))
+            self._streams.append(streams)
+            await streams.listen(stream)
 
     async def stop(self) -> None:
         for datagrams in self._datagrams:
             datagrams.close()
-        for listener in self._listeners:
-            listener.close()
+        for streams in self._streams:
+            streams.close()
         await self._tasks.stop()
         await self._forwarder.close()
 
@@ -122,12 +116,15 @@ class ClusterDns:
         if question.cls != wire.IN:
             refusal = Answer(wire.REFUSED, authoritative=False)
             return _answered(question, refusal, limit)
-        found = await self._forwarder.ask(question.name, question.type)
+        try:
+            found = await self._forwarder.ask(question.name, question.type)
+        except TooBusy:  # as CoreDNS
+            return _answered(question, Answer(wire.REFUSED, authoritative=False), limit, FORWARD)
         plugin = CACHE if found.known else FORWARD
         if not found.message:
-            failure = Answer(found.reply.rcode, authoritative=False)
+            failure = Answer(found.rcode, authoritative=False)
             return _answered(question, failure, limit, plugin)
-        rcode = wire.rcode_name(found.reply.rcode)
+        rcode = wire.rcode_name(found.rcode)
         return Answered(_forward(question, found.message, limit), _kind(question), rcode, plugin)
 
     def _from_zone(self, question: Question) -> Answer | None:
@@ -152,9 +149,12 @@ class ClusterDns:
         name = question.name
         for _ in range(MOST_CHASES):
             if not self.zone.is_mine(name):
-                reply = (await self._forwarder.ask(name, question.type)).reply
-                found += reply.records
-                return Answer(reply.rcode, tuple(found))
+                try:
+                    there = await self._forwarder.ask(name, question.type)
+                except TooBusy:
+                    return Answer(wire.REFUSED, tuple(found))
+                found += there.records()
+                return Answer(there.rcode, tuple(found))
             here = self.zone.answer(name, question.type)
             found += here.answers
             aliases = [each for each in here.answers if each.type == wire.CNAME]
@@ -163,7 +163,7 @@ class ClusterDns:
             name = str(aliases[0].data)
         return Answer(wire.SERVFAIL, tuple(found))
 
-    def _receive(self, datagrams: "_Datagrams", message: bytes, asker: Asker) -> None:
+    def _receive(self, datagrams: Datagrams, message: bytes, asker: Asker) -> None:
         started = self._clock.monotonic()
         known = datagrams.made.get(message[2:])
         if known is not None:
@@ -174,16 +174,23 @@ class ClusterDns:
             return
         answer = self.quick_answer(message)
         if answer is None:
-            self._tasks.start("question", self._answer_later(datagrams, message, asker, started))
+            if self._under_way.take(asker[0]):
+                later = self._answer_later(datagrams, message, asker, started)
+                self._tasks.start("question", later)
+            else:
+                datagrams.send(_refused(message), asker)
         elif answer.message:
             datagrams.send(answer.message, asker)
             series = self._note(datagrams.channel, answer, started)
             datagrams.remember(message, answer, series)
 
     async def _answer_later(
-        self, datagrams: "_Datagrams", message: bytes, asker: Asker, started: float
+        self, datagrams: Datagrams, message: bytes, asker: Asker, started: float
     ) -> None:
-        answer = await self.answer(message, udp=True)
+        try:
+            answer = await self.answer(message, udp=True)
+        finally:
+            self._under_way.give_back(asker[0])
         if answer.message:
             datagrams.send(answer.message, asker)
             self._note(datagrams.channel, answer, started)
@@ -194,101 +201,37 @@ class ClusterDns:
         self._measures.took(self._clock.monotonic() - started)
         return series
 
-    async def _serve_stream(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        channel = Channel("tcp", _family(str(writer.get_extra_info("sockname")[0])))
+    async def _answer_stream(self, channel: Channel, message: bytes, asker: str) -> bytes:
+        """Empty: there is nothing to say."""
+        started = self._clock.monotonic()
+        if not self._under_way.take(asker):
+            return _refused(message)
         try:
-            while True:
-                async with asyncio.timeout(TCP_IDLE_SECONDS):
-                    length = int.from_bytes(await reader.readexactly(2), "big")
-                    message = await reader.readexactly(length)
-                started = self._clock.monotonic()
-                answer = await self.answer(message, udp=False)
-                if not answer.message:
-                    return
-                writer.write(len(answer.message).to_bytes(2, "big") + answer.message)
-                await writer.drain()
-                self._note(channel, answer, started)
-        except (asyncio.IncompleteReadError, TimeoutError, OSError):
-            return
+            answer = await self.answer(message, udp=False)
         finally:
-            writer.close()
+            self._under_way.give_back(asker)
+        if answer.message:
+            self._note(channel, answer, started)
+        return answer.message
 
     def _service_changed(self, old: Obj | None, new: Obj | None) -> None:
-        self._put(key_of(new or old or {}))
+        key = key_of(new or old or {})
+        if old is not None and new is not None and is_headless(old) and is_headless(new):
+            return  # all that it has in the zone is its slices', by its name
+        self._changed(self.zone.put(key, new, self._slices.cache.by("named", key)))
 
     def _slice_changed(self, old: Obj | None, new: Obj | None) -> None:
-        services = {key for obj in (old, new) if obj for key in services_of_slice(obj)}
-        for key in services:
-            self._put(key)
+        name = name_of(new or old or {})
+        now = set(services_of_slice(new)) if new else set()
+        for key in {*now, *(services_of_slice(old) if old else ())}:
+            service = self._services.cache.get(key)
+            piece = new if key in now else None
+            self._changed(self.zone.put_slice(key, service, name, piece))
 
-    def _put(self, key: str) -> None:
-        service = self._services.cache.get(key)
-        if self.zone.put(key, service, self._slices.cache.by("named", key)):
+    def _changed(self, anything: bool) -> None:
+        if anything:
             for datagrams in self._datagrams:
                 datagrams.made.clear()
-
-
-class _Datagrams(asyncio.DatagramProtocol):
-    """One socket, and the answers that were made for it: of the cluster's names as they are."""
-
-    def __init__(
-        self, channel: Channel, receive: "Callable[[_Datagrams, bytes, Asker], None]"
-    ) -> None:
-        self.channel, self._receive = channel, receive
-        # Question as bytes, without its number → answer likewise.
-        self.made: dict[bytes, tuple[bytes, Series]] = {}
-        self._transport: asyncio.DatagramTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not of that class in every loop, though always of its kind.
-        self._transport = cast(asyncio.DatagramTransport, transport)
-
-    def datagram_received(self, data: bytes, address: Asker) -> None:
-        self._receive(self, data, address)
-
-    def remember(self, question: bytes, answer: Answered, series: Series) -> None:
-        if len(self.made) >= MOST_ANSWERS:
-            self.made.clear()
-        self.made[question[2:]] = (answer.message[2:], series)
-
-    def send(self, message: bytes, asker: Asker) -> None:
-        assert self._transport is not None
-        self._transport.sendto(message, asker)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-
-    def error_received(self, error: Exception) -> None:
-        log.debug("a datagram could not be sent", error=error)
-
-
-def _sockets(address: str) -> tuple[socket.socket, socket.socket]:
-    """The well-known port, or where somebody has that on every address any other: pods come by
-    the Service's address, and its endpoint says which."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    last: OSError | None = None
-    for port in (PORT, 0, 0, 0):
-        stream = socket.socket(family, socket.SOCK_STREAM)
-        datagrams = socket.socket(family, socket.SOCK_DGRAM)
-        try:
-            stream.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            stream.bind((address, port))
-            datagrams.bind((address, stream.getsockname()[1]))
-            datagrams.setblocking(False)
-            # A burst of questions waits here while the loop is busy, instead of being lost.
-            widen_receiving(datagrams, WAITING_BYTES)
-            stream.setblocking(False)
-        except OSError as error:
-            last = error
-            stream.close()
-            datagrams.close()
-            continue
-        return datagrams, stream
-    assert last is not None
-    raise last
 
 
 def _family(address: str) -> str:
@@ -302,6 +245,15 @@ def _kind(question: Question) -> str:
 def _answered(question: Question, answer: Answer, limit: int, plugin: str = KUBERNETES) -> Answered:
     written = wire.write_answer(question, answer, limit)
     return Answered(written, _kind(question), wire.rcode_name(answer.rcode), plugin)
+
+
+def _refused(message: bytes) -> bytes:
+    """REFUSED, of a question that was read, in as few bytes as it has."""
+    flags = 0x8000 | (message[2] & 0x01) << 8 | wire.REFUSED
+    end = wire.plain_length(message)
+    if not end:
+        return _format_error(message)
+    return message[:2] + struct.pack(">HHHHH", flags, 1, 0, 0, 0) + message[12:end]
 
 
 def _format_error(message: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """DNS messages as bytes (RFC 1035, EDNS of RFC 6891).
 
 Job: read a question, write an answer, read what a name server answered. Pure.
-Invariant: a name that is read ends, whatever pointers it has: each leads further to the front.
+Invariant: a message is read in time in proportion to its length, whatever pointers its names have:
+    each leads further to the front, and where it leads is read once.
 Invariant: an answer that does not fit is cut at a whole record, and says so.
 """
 
@@ -19,6 +20,7 @@ BADVERS = 16
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED",
           16: "BADVERS"}  # fmt: skip
 SMALLEST_UDP, LARGEST_UDP = 512, 1232
+LARGEST_QUESTION = 1232  # with all that EDNS may add to a name
 
 HEADER = struct.Struct(">HHHHHH")
 _RECORD = struct.Struct(">HHIH")  # type, class, time to live, length
@@ -27,7 +29,10 @@ _ANSWER, _AUTHORITATIVE, _TRUNCATED, _RECURSION_WANTED, _RECURSION = (
 )  # fmt: skip
 _OPCODE = 0x7800
 _POINTER = 0xC0
-_MOST_LABELS = 128
+_MOST_NAME_BYTES = 255
+# As CoreDNS: of a question's other sections.
+_MOST_ANSWERS, _MOST_AUTHORITIES, _MOST_ADDITIONAL = 1, 1, 2
+_MOST_RECORDS = 4096  # of an answer
 
 
 class BadMessage(Exception):
@@ -66,27 +71,30 @@ class Answer:
 
 
 def read_question(message: bytes) -> Question:
-    if len(message) < HEADER.size:
-        raise BadMessage("shorter than a header")
-    number, flags, questions, _, _, additional = HEADER.unpack_from(message)
+    if not HEADER.size <= len(message) <= LARGEST_QUESTION:
+        raise BadMessage("shorter than a header, or longer than a question")
+    number, flags, questions, answers, authorities, additional = HEADER.unpack_from(message)
     if flags & _ANSWER or questions != 1:
         raise BadMessage("not one question")
-    name, at = read_name(message, HEADER.size)
+    if answers > _MOST_ANSWERS or authorities > _MOST_AUTHORITIES or additional > _MOST_ADDITIONAL:
+        raise BadMessage("more than a question")
+    name, at = _question_name(message)
     if at + 4 > len(message):
         raise BadMessage("the question ends early")
     kind, cls = struct.unpack_from(">HH", message, at)
     raw = message[HEADER.size : at + 4]
-    size, edns, version = _edns(message, at + 4) if additional else (SMALLEST_UDP, False, 0)
+    more = answers + authorities + additional
+    size, edns, version = _edns(message, at + 4, more) if more else (SMALLEST_UDP, False, 0)
     return Question(
         number, name.lower(), kind, cls, raw, bool(flags & _RECURSION_WANTED),
         (flags & _OPCODE) >> 11, size, edns, version,
     )  # fmt: skip
 
 
-def _edns(message: bytes, at: int) -> tuple[int, bool, int]:
+def _edns(message: bytes, at: int, records: int) -> tuple[int, bool, int]:
     """How much the asker takes in one datagram, whether it said so, and in which version."""
-    while at < len(message):
-        _, at = read_name(message, at)
+    for _ in range(records):
+        at = _after_name(message, at)
         if at + _RECORD.size > len(message):
             break
         kind, size, ttl, length = _RECORD.unpack_from(message, at)
@@ -96,34 +104,46 @@ def _edns(message: bytes, at: int) -> tuple[int, bool, int]:
     return SMALLEST_UDP, False, 0
 
 
-def read_name(message: bytes, at: int) -> tuple[str, int]:
-    """The name without its last dot, and where what follows it starts."""
+def plain_length(message: bytes) -> int:
+    """Of a question without anything behind it; 0 where it is none."""
+    try:
+        return _after_name(message, HEADER.size) + 4
+    except BadMessage:
+        return 0
+
+
+def _after_name(message: bytes, at: int) -> int:
+    """Where what follows a name starts; it is not read."""
+    end = at + _MOST_NAME_BYTES
+    while at < min(end, len(message)):
+        length = message[at]
+        if length & _POINTER == _POINTER:
+            return at + 2
+        if length & _POINTER:
+            break
+        at += 1 + length
+        if length == 0:
+            return at
+    raise BadMessage("a name ends early, or never")
+
+
+def _question_name(message: bytes) -> tuple[str, int]:
+    """The name without its last dot, and where what follows it starts. There is nothing yet that it
+    could point to."""
     labels: list[str] = []
-    after = -1
-    limit = at
+    at, end = HEADER.size, HEADER.size + _MOST_NAME_BYTES
     while True:
-        if at >= len(message):
-            raise BadMessage("a name ends early")
+        if at >= min(end, len(message)):
+            raise BadMessage("a name ends early, or never")
         length = message[at]
         if length == 0:
-            break
-        if length & _POINTER == _POINTER:
-            if at + 1 >= len(message):
-                raise BadMessage("a name ends early")
-            target = struct.unpack_from(">H", message, at)[0] & 0x3FFF
-            if after < 0:
-                after = at + 2
-            if target >= limit:
-                raise BadMessage("a name points forward")
-            at = limit = target
-            continue
-        if length & _POINTER or len(labels) >= _MOST_LABELS:
-            raise BadMessage("a label is too long")
+            return ".".join(labels), at + 1
+        if length & _POINTER:
+            raise BadMessage("a label is too long, or a name points forward")
         if at + 1 + length > len(message):
             raise BadMessage("a name ends early")
         labels.append(message[at + 1 : at + 1 + length].decode("latin-1"))
         at += 1 + length
-    return ".".join(labels), after if after >= 0 else at + 1
 
 
 def write_answer(question: Question, answer: Answer, limit: int = 0) -> bytes:
@@ -255,17 +275,18 @@ def read_reply(message: bytes) -> Reply:
         raise BadMessage("not an answer")
     at = HEADER.size
     if questions:
-        _, at = read_name(message, at)
-        at += 4
+        at = _after_name(message, at) + 4
     question = message[HEADER.size : at]
     records: list[Record] = []
     ttls: list[int] = []
     places: list[int] = []
     opt_at = 0
+    if sum(counts) > _MOST_RECORDS:
+        raise BadMessage("too many records")
+    names = _Names(message)
     for section, count in enumerate(counts):
         for _ in range(count):
-            start = at
-            name, at = read_name(message, at)
+            start, at = at, _after_name(message, at)
             if at + _RECORD.size > len(message):
                 raise BadMessage("a record ends early")
             kind, _, ttl, length = _RECORD.unpack_from(message, at)
@@ -276,8 +297,8 @@ def read_reply(message: bytes) -> Reply:
             if kind != OPT:
                 places.append(at + 4)
                 ttls.append(_negative_ttl(message, kind, ttl, body, length))
-            if section == 0 and (data := _known_value(message, kind, body, length)) is not None:
-                records.append(Record(name, kind, ttl, data))
+            if section == 0 and (data := names.value(kind, body, length)) is not None:
+                records.append(Record(names.at(start), kind, ttl, data))
             at = body + length
     truncated = bool(flags & _TRUNCATED)
     shortest = min(ttls, default=0)
@@ -303,14 +324,50 @@ def _negative_ttl(message: bytes, kind: int, ttl: int, body: int, length: int) -
     return ttl
 
 
-def _known_value(message: bytes, kind: int, body: int, length: int) -> str | None:
-    if kind == A and length == 4:
-        return socket.inet_ntop(socket.AF_INET, message[body : body + 4])
-    if kind == AAAA and length == 16:
-        return socket.inet_ntop(socket.AF_INET6, message[body : body + 16])
-    if kind == CNAME:
-        return read_name(message, body)[0]
-    return None
+class _Names:
+    """Of one message: each label of it is read once, however many names end with it."""
+
+    def __init__(self, message: bytes) -> None:
+        self._message = message
+        self._known: dict[int, str] = {}  # by where it starts
+
+    def at(self, place: int) -> str:
+        """Without its last dot."""
+        steps: list[tuple[int, str]] = []  # a label, or none where it goes on elsewhere
+        message, limit = self._message, place
+        while (known := self._known.get(place)) is None:
+            length = message[place] if place < len(message) else 0xFF
+            if length == 0:
+                known = ""
+                break
+            points = length & _POINTER == _POINTER
+            if place + (2 if points else 1 + length) > len(message):
+                raise BadMessage("a name ends early")
+            if points:
+                steps.append((place, ""))
+                place = struct.unpack_from(">H", message, place)[0] & 0x3FFF
+                if place >= limit:
+                    raise BadMessage("a name points forward")
+                limit = place
+            elif length & _POINTER:
+                raise BadMessage("a label is too long")
+            else:
+                steps.append((place, message[place + 1 : place + 1 + length].decode("latin-1")))
+                place += 1 + length
+        for place, label in reversed(steps):
+            known = (f"{label}.{known}" if known else label) if label else known
+            if len(known) > _MOST_NAME_BYTES - 2:
+                raise BadMessage("a name is too long")
+            self._known[place] = known
+        return known
+
+    def value(self, kind: int, body: int, length: int) -> str | None:
+        """Of the types that are looked into."""
+        if kind == A and length == 4:
+            return socket.inet_ntop(socket.AF_INET, self._message[body : body + 4])
+        if kind == AAAA and length == 16:
+            return socket.inet_ntop(socket.AF_INET6, self._message[body : body + 16])
+        return self.at(body) if kind == CNAME else None
 
 
 def aged(message: bytes, places: Iterable[int], seconds: int) -> bytes:

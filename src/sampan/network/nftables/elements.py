@@ -21,11 +21,16 @@ class Field(enum.Enum):
     IPV6 = enum.auto()
     PROTOCOL = enum.auto()
     PORT = enum.auto()
+    INTERFACE = enum.auto()
+    HARDWARE = enum.auto()
 
 
 Value = str | int
 Values = tuple[Value, ...]
-_BYTES = {Field.IPV4: 4, Field.IPV6: 16, Field.PROTOCOL: 4, Field.PORT: 4}
+_BYTES = {
+    Field.IPV4: 4, Field.IPV6: 16, Field.PROTOCOL: 4, Field.PORT: 4,
+    Field.INTERFACE: 16, Field.HARDWARE: 8,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,10 @@ def _field(field: Field, value: Value) -> bytes:
             return struct.pack("B3x", PROTOCOLS[str(value)])
         case Field.PORT:
             return struct.pack(">H2x", value)
+        case Field.INTERFACE:
+            return struct.pack("16s", str(value).encode())
+        case Field.HARDWARE:
+            return bytes.fromhex(str(value).replace(":", "")) + b"\0\0"
 
 
 def _value(field: Field, data: bytes) -> Value:
@@ -90,3 +99,7 @@ def _value(field: Field, data: bytes) -> Value:
             return _PROTOCOL_NAMES.get(data[0], str(data[0]))
         case Field.PORT:
             return int(struct.unpack(">H2x", data)[0])
+        case Field.INTERFACE:
+            return data.rstrip(b"\0").decode()
+        case Field.HARDWARE:
+            return data[:6].hex(":")

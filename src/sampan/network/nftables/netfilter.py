@@ -30,7 +30,7 @@ from sampan.network.nftables.attributes import (
 from sampan.network.nftables.elements import DROP, Data, SetShape, Values, Verdict, decode, encode
 from sampan.network.socket_buffers import widen_receiving, widen_sending
 
-FAMILIES = {"ip": 2, "ip6": 10, "inet": 1}
+FAMILIES = {"ip": 2, "ip6": 10, "inet": 1, "bridge": 7}
 
 _NETLINK_NETFILTER = 12
 _REQUEST, _ACK, _DUMP, _CREATE, _APPEND = 0x1, 0x4, 0x300, 0x400, 0x800

@@ -6,7 +6,7 @@ Job: find the chains that what pods send and get has to pass. What iptables made
 
 from collections.abc import Iterable
 
-from sampan.network.nftables.questions import BaseChain, base_chains
+from sampan.network.nftables.queries import BaseChain, base_chains
 
 _FORWARD_HOOK, _DROP = 2, 0
 _OF_IPTABLES = "FORWARD"

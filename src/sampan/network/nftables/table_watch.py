@@ -56,11 +56,11 @@ class Transactions:
     def forget(self) -> None:
         self._touched = self._signed = False
 
-    def _note(self, kind: int, said: dict[int, bytes]) -> None:
-        if said.get(_TABLE_NAME) != self._table:
+    def _note(self, kind: int, parsed: dict[int, bytes]) -> None:
+        if parsed.get(_TABLE_NAME) != self._table:
             return
         self._touched = True
-        if kind == _DELETE_CHAIN and said.get(_CHAIN_NAME) == SIGNATURE.encode() + b"\0":
+        if kind == _DELETE_CHAIN and parsed.get(_CHAIN_NAME) == SIGNATURE.encode() + b"\0":
             self._signed = True
 
 

@@ -1,4 +1,4 @@
-"""News of the machine's routes: a link that went down took its routes with it, or somebody did.
+"""Watch of the machine's routes: those that a link took down with it, or somebody removed.
 
 Job: call when a route of the main table came or went.
 Invariant: what comes and goes with each pod (routes of one wire) is no news; when the kernel had

@@ -1,4 +1,4 @@
-"""The ways to other nodes' pods.
+"""Routes to other nodes' pod CIDRs.
 
 Job: Nodes → a route for each other node's range of pods: straight to the node where it is on the
     same network (host-gw), through a VXLAN tunnel where it is not. Pure.
@@ -11,6 +11,7 @@ from collections.abc import Sequence, Set
 from typing import Literal
 
 from sampan.api.objects import Obj, is_deleted, name_of
+from sampan.api.validation.network.addresses import address_of, network_of
 from sampan.core.fast_dataclass import dataclass
 
 Mode = Literal["auto", "host-gw", "vxlan", "none"]
@@ -78,17 +79,17 @@ def pod_mtu(uplink: int, mode: Mode, address: str = "") -> int:
 
 
 def pod_cidrs(node: Obj) -> list[str]:
+    """What is no range is left out: one Node that says nonsense takes nobody else's routes."""
     spec = node.get("spec") or {}
-    return list(spec.get("podCIDRs") or [each for each in [spec.get("podCIDR")] if each])
+    listed = spec.get("podCIDRs") or [spec.get("podCIDR") or ""]
+    return [str(found) for each in listed if (found := network_of(str(each))) is not None]
 
 
 def internal_addresses(node: Obj) -> list[str]:
+    """Likewise; the API does not look what a node says its addresses are."""
     entries = (node.get("status") or {}).get("addresses") or ()
-    return [
-        str(entry["address"])
-        for entry in entries
-        if entry.get("type") == "InternalIP" and entry.get("address")
-    ]
+    addresses = (str(each.get("address")) for each in entries if each.get("type") == "InternalIP")
+    return [str(found) for each in addresses if (found := address_of(each)) is not None]
 
 
 def hardware_address(address: str) -> bytes:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sampan.api.objects import Obj
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, object_in
 
 _ENDINGS = (".conf", ".conflist", ".json")
 _MOST_BYTES = 1 << 20
@@ -43,7 +45,7 @@ class NetworkList:
     @property
     def tells_deletions(self) -> bool:
         """Do plugins of this version get the result when they are to take it back?"""
-        numbers = [int(part) if part.isdigit() else 0 for part in self.version.split(".")]
+        numbers = [int(part) if is_digits(part) else 0 for part in self.version.split(".")]
         return tuple(numbers) >= _FIRST_WITH_CHECKS
 
 
@@ -62,8 +64,8 @@ def _list_in(file: Path) -> NetworkList:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise NotConfigured(f"{file} is too large")
-        found = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
+        found = object_in(file.read_bytes())
+    except (OSError, Damaged) as error:
         raise NotConfigured(f"failed to load CNI config file {file}: {error}") from error
     try:
         return list_of(found)

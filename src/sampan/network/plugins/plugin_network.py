@@ -16,6 +16,8 @@ from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, json_object
+from sampan.core.log import get_logger
 from sampan.network.plugins.network_list import (
     NetworkList,
     NotConfigured,
@@ -26,6 +28,7 @@ from sampan.network.plugins.network_list import (
 from sampan.network.plugins.plugin_program import Call, PluginFailed, is_there, run_plugin
 
 INTERFACE = "eth0"
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,15 @@ class PluginNetwork:
 
     def _record(self, container: str) -> _Record | None:
         """A file that is cut off was written when the machine stopped: nothing was made then."""
+        file = self._file(container)
+        if not file.exists():
+            return None
         try:
-            return _Record(**json.loads(self._file(container).read_text()))
-        except (OSError, ValueError, TypeError):
+            found = _Record(**json_object(file))
+            list_of(found.list)
+            return found
+        except (Damaged, NotConfigured, TypeError) as error:
+            log.warning("record of a pod's CNI result unreadable", error=error)
             return None
 
 

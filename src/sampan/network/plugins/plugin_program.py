@@ -43,10 +43,12 @@ class Call:
         }
 
 
-def run_plugin(plugin: Obj, told: bytes, call: Call, surroundings: Mapping[str, str]) -> Any:
+def run_plugin(
+    plugin: Obj, configuration: bytes, call: Call, surroundings: Mapping[str, str]
+) -> Any:
     """What it printed; None: nothing. Blocking. Raises PluginFailed."""
     try:
-        return _run(plugin["type"], told, call, surroundings)
+        return _run(plugin["type"], configuration, call, surroundings)
     except PluginFailed as error:
         name = f' name="{plugin["name"]}"' if plugin.get("name") else ""
         described = f'plugin type="{plugin["type"]}"{name} failed ({_VERBS[call.command]})'
@@ -63,7 +65,7 @@ def _program(kind: str, call: Call) -> Path | None:
     return Path(call.directory) / kind if kind and os.sep not in kind else None
 
 
-def _run(kind: str, told: bytes, call: Call, surroundings: Mapping[str, str]) -> Any:
+def _run(kind: str, configuration: bytes, call: Call, surroundings: Mapping[str, str]) -> Any:
     program = _program(kind, call)
     if program is None:
         raise PluginFailed(f"invalid plugin name: {kind}")
@@ -71,7 +73,7 @@ def _run(kind: str, told: bytes, call: Call, surroundings: Mapping[str, str]) ->
         raise PluginFailed(f'failed to find plugin "{kind}" in path [{call.directory}]')
     try:
         done = subprocess.run(
-            [program], input=told, capture_output=True, env=call.environment(surroundings),
+            [program], input=configuration, capture_output=True, env=call.environment(surroundings),
             timeout=SECONDS, check=False, cwd="/",
         )  # fmt: skip
     except OSError as error:
@@ -85,8 +87,8 @@ def _run(kind: str, told: bytes, call: Call, surroundings: Mapping[str, str]) ->
     try:
         return json.loads(done.stdout)
     except ValueError as error:
-        said = done.stdout[:200].decode(errors="replace")
-        raise PluginFailed(f"its result {said!r} is no JSON: {error}") from error
+        output = done.stdout[:200].decode(errors="replace")
+        raise PluginFailed(f"its result {output!r} is no JSON: {error}") from error
 
 
 def _complaint(code: int, stdout: bytes, stderr: bytes) -> str:
@@ -96,9 +98,9 @@ def _complaint(code: int, stdout: bytes, stderr: bytes) -> str:
         why = f"netplugin failed: {text!r}"
         return why if text else f"netplugin failed with no error message: {end}"
     try:
-        said = json.loads(stdout)
-        details = f"; {said['details']}" if said.get("details") else ""
-        return f"{said.get('msg') or ''}{details}"
+        output = json.loads(stdout)
+        details = f"; {output['details']}" if output.get("details") else ""
+        return f"{output.get('msg') or ''}{details}"
     except (ValueError, AttributeError) as error:
         text = stdout[:200].decode(errors="replace")
         return f"netplugin failed but error parsing its diagnostic message {text!r}: {error}"

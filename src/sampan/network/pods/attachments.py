@@ -6,14 +6,18 @@ Invariant: an address that an interface still has is in a file.
 Owner: PodInterfaces; nobody else writes in this directory.
 """
 
+import ipaddress
 import json
 from dataclasses import asdict
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, json_object
+from sampan.core.log import get_logger
 from sampan.network.pods.plugin_protocol import PortMapping
 
 Key = tuple[str, str]  # container and interface
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class Attachment:
     host_interface: str
     addresses: tuple[str, ...]  # 10.244.0.5/24
     ports: tuple[PortMapping, ...] = ()
+    guarded: bool = False  # its veth passes what is its own (veth_guard.py)
 
     @property
     def key(self) -> Key:
@@ -76,9 +81,13 @@ class Attachments:
 def _read(file: Path) -> Attachment | None:
     """A file that is cut off was written when the machine stopped: its interface never was."""
     try:
-        found = json.loads(file.read_text())
+        found = json_object(file)
         ports = tuple(PortMapping(**port) for port in found.pop("ports"))
+        for address in found["addresses"]:
+            ipaddress.ip_interface(address)
         return Attachment(**{**found, "addresses": tuple(found["addresses"])}, ports=ports)
-    except (OSError, ValueError, TypeError, KeyError):
-        file.unlink(missing_ok=True)
+    except (Damaged, ValueError, TypeError, KeyError) as error:
+        log.warning("record of a pod's interface unreadable", file=file, error=error)
+        if file.is_file():
+            file.unlink()
         return None

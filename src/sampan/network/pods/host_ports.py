@@ -6,15 +6,18 @@ Invariant: of two pods with the same host port the first has it until it goes.
 Owner: PodInterfaces, one per family of addresses.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sampan.core.log import get_logger
-from sampan.network.nftables import conntrack, nft
-from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
+from sampan.network.listeners import Listener
+from sampan.network.nftables import conntrack
 from sampan.network.nftables.elements import PROTOCOLS, Elements, Field, SetShape, Values
-from sampan.network.nftables.netfilter import ElementChange, Netfilter
+from sampan.network.pods.attachment_elements import AttachmentElements
 from sampan.network.pods.attachments import Attachment
+from sampan.network.pods.plugin_protocol import PortMapping
+from sampan.network.services.ruleset import listening_sets, own_ports
 
 PORTS, ADDRESS_PORTS, HAIRPIN = "host-ports", "host-address-ports", "host-port-hairpin"
 _TRANSPORT = "meta l4proto { tcp, udp, sctp }"
@@ -34,6 +37,7 @@ def skeleton(family: str, table: str, bridge: str) -> str:
         f"add map {where} {PORTS} {{ {by_port}; }}",
         f"add map {where} {ADDRESS_PORTS} {{ {by_address}; }}",
         f"add set {where} {HAIRPIN} {{ type {address} . {address}; }}",
+        *(f"add set {where} {name} {{ {kind}; }}" for name, kind in listening_sets(family).items()),
     ]
     for name, hook, rules in _chains(family, bridge):
         kind = f" {{ type {hook}; policy accept; }}" if hook else ""
@@ -45,6 +49,7 @@ def skeleton(family: str, table: str, bridge: str) -> str:
 def _chains(family: str, bridge: str) -> list[tuple[str, str, list[str]]]:
     local = "fib daddr type local" + (" ip6 daddr != ::1" if family == "ip6" else "")
     to_pod = [
+        *own_ports(family),
         f"{_TRANSPORT} dnat {family} to {family} daddr . {_PORT_KEY} map @{ADDRESS_PORTS}",
         f"{local} {_TRANSPORT} dnat {family} to {_PORT_KEY} map @{PORTS}",
     ]
@@ -94,61 +99,49 @@ def _is_of(family: str, address: str) -> bool:
     return (":" in address) == (family == "ip6")
 
 
+def taken_port(ports: Iterable[PortMapping], known: Iterable[Listener]) -> str:
+    """`80/TCP`: one that a program of the node listens at; empty: none. Pure."""
+    listening = {(each.protocol, each.port): each for each in known if not each.address}
+    at_one = {(each.address, each.protocol, each.port) for each in known if each.address}
+    addresses = {each.address for each in known if each.address}
+    for port in ports:
+        wanted = (port.protocol, port.host_port)
+        places = {port.host_ip} if port.host_ip else addresses
+        if wanted in listening or any((place, *wanted) in at_one for place in places):
+            return f"{port.host_port}/{port.protocol}"
+    return ""
+
+
 class HostPorts:
     def __init__(self, family: str, table: str, bridge: str) -> None:
         self._family, self._table, self._bridge = family, table, bridge
-        self._netfilter: Netfilter | None = None
-        self._desired = DesiredElements()
+        shapes = {name: shape_of(family, name) for name in (PORTS, ADDRESS_PORTS, HAIRPIN)}
+        own = functools.partial(elements_of, family=family)
+        self._elements = AttachmentElements(family, table, shapes, own)
 
-    def load(self, attachments: Iterable[Attachment]) -> None:
+    def load(self, attachments: Sequence[Attachment]) -> None:
         """The rules, and every pod's elements; what nobody has goes. Raises OSError, NftError."""
         rules = skeleton(self._family, self._table, self._bridge)
-        nft.write(self._family, self._table, rules)
-        self.take_over(attachments)
+        self._elements.load(rules, attachments)
+        self._route_loopback(attachments)
 
-    def take_over(self, attachments: Iterable[Attachment]) -> None:
+    def take_over(self, attachments: Sequence[Attachment]) -> None:
         """Likewise, where the rules were just written. Raises OSError."""
-        self.close()
-        netfilter = self._netfilter = Netfilter(self._family, self._table)
-        present: Elements = {}
-        for name in (PORTS, ADDRESS_PORTS, HAIRPIN):
-            for key, data in netfilter.elements(shape_of(self._family, name)):
-                present[name, key] = data
-        self._desired = DesiredElements(present)
-        changes: list[Change] = []
-        for attachment in attachments:
-            elements = elements_of(attachment, self._family)
-            changes += self._desired.put(attachment.owner, elements)
-            self._route_loopback(elements)
-        self._apply([*changes, *self._desired.adopted()])
+        self._elements.take_over(attachments)
+        self._route_loopback(attachments)
 
     def close(self) -> None:
-        if self._netfilter is not None:
-            self._netfilter.close()
-        self._netfilter = None
+        self._elements.close()
 
     def put(self, attachment: Attachment) -> None:
         """Raises OSError."""
-        elements = elements_of(attachment, self._family)
-        if elements:
-            self._apply(self._desired.put(attachment.owner, elements))
-            self._route_loopback(elements)
-            self._forget(elements, kept=True)
+        self._elements.put(attachment)
+        self._route_loopback([attachment])
+        self._forget(elements_of(attachment, self._family), kept=True)
 
     def remove(self, attachment: Attachment) -> None:
-        elements = elements_of(attachment, self._family)
-        if elements:
-            self._apply(self._desired.put(attachment.owner, {}))
-            self._forget(elements, kept=False)
-
-    def _apply(self, changes: Sequence[Change]) -> None:
-        assert self._netfilter is not None, "load comes first"
-        self._netfilter.apply(
-            [
-                ElementChange(shape_of(self._family, name), key, value, gone)
-                for (name, key), value, gone in net_changes(changes)
-            ]
-        )
+        self._elements.remove(attachment)
+        self._forget(elements_of(attachment, self._family), kept=False)
 
     def _forget(self, elements: Elements, *, kept: bool) -> None:
         """Clients of UDP go on sending to where they were once sent."""
@@ -157,9 +150,9 @@ class HostPorts:
                 holders = {data} if kept and isinstance(data, tuple) else set()
                 conntrack.forget(self._family, key, holders)
 
-    def _route_loopback(self, elements: Elements) -> None:
+    def _route_loopback(self, attachments: Iterable[Attachment]) -> None:
         """So that 127.0.0.1 leads to host ports on the machine itself, as the reference plugin."""
-        if self._family != "ip" or not elements:
+        if self._family != "ip" or not any(elements_of(each, "ip") for each in attachments):
             return
         switch = Path(f"/proc/sys/net/ipv4/conf/{self._bridge}/route_localnet")
         try:

@@ -174,10 +174,10 @@ def result(
             "routes": list(routes), "dns": {}}  # fmt: skip
 
 
-def answer(said: Obj | None) -> bytes:
-    return b"\0" + (json.dumps(said).encode() if said is not None else b"")
+def answer(document: Obj | None) -> bytes:
+    return b"\0" + (json.dumps(document).encode() if document is not None else b"")
 
 
 def refusal(version: str, error: PluginError) -> bytes:
-    said = {"cniVersion": version or LATEST, "code": error.code, "msg": error.message}
-    return b"\1" + json.dumps(said).encode()
+    document = {"cniVersion": version or LATEST, "code": error.code, "msg": error.message}
+    return b"\1" + json.dumps(document).encode()

@@ -27,14 +27,15 @@ from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks, finish
 from sampan.core.telemetry.trace_context import current_uid
 from sampan.core.telemetry.traces import NO_TRACES, Traces
+from sampan.network.listeners import listeners
 from sampan.network.nftables.nft import NftError
-from sampan.network.nftables.questions import WrittenRules
+from sampan.network.nftables.queries import WrittenRules
 from sampan.network.pods import interfaces
 from sampan.network.pods.addresses import AddressesExhausted, gateway_of, next_address
 from sampan.network.pods.attachments import Attachment, Attachments
 from sampan.network.pods.bandwidth import UNLIMITED, Bandwidth
-from sampan.network.pods.host_ports import HostPorts
-from sampan.network.pods.interfaces import Cable
+from sampan.network.pods.host_ports import HostPorts, taken_port
+from sampan.network.pods.interfaces import Veth
 from sampan.network.pods.plugin_program import SOCKET, plugin_program
 from sampan.network.pods.plugin_protocol import (
     BAD_CONFIGURATION,
@@ -52,6 +53,7 @@ from sampan.network.pods.plugin_protocol import (
     result,
     versions,
 )
+from sampan.network.pods.veth_guard import VethGuard
 
 MOST_BYTES = 1 << 20  # of one call
 MOST_THREADS = 8
@@ -113,6 +115,8 @@ class PodInterfaces:
         self._ports = [
             HostPorts(family, settings.table, settings.bridge) for family in settings.families
         ]
+        self._guard = VethGuard(settings.table, settings.bridge)
+        self._parts: list[VethGuard | HostPorts] = [self._guard, *self._ports]
         self._traces = NO_TRACES
         self._tasks = Tasks("pod interfaces")
         # Of its own: no other work holds them up, and none is done in a pod's namespace by mistake.
@@ -133,8 +137,8 @@ class PodInterfaces:
             if not interfaces.is_there(attachment.host_interface):
                 self._attachments.remove(attachment)
         if written is not None and written.are_the_last():
-            for ports in self._ports:
-                ports.take_over(self._attachments.all())
+            for part in self._parts:
+                part.take_over(self._attachments.all())
         else:
             await self._in_thread(self._restore)
         loop = asyncio.get_running_loop()
@@ -146,19 +150,19 @@ class PodInterfaces:
         self._traces = traces
 
     def restore_soon(self) -> None:
-        """Somebody deleted the node's table: host ports come back."""
+        """Somebody deleted the node's table: host ports and the guard of veth pairs come back."""
         self._tasks.start("restore", finish(self._restore_after_loss()))
 
     async def _restore_after_loss(self) -> None:
         try:
             await self._in_thread(self._restore)
         except (OSError, NftError) as error:
-            log.warning("host ports cannot be restored", error=error)
+            log.warning("rules of pods' interfaces cannot be restored", error=error)
 
     def _restore(self) -> None:
-        """Rules and elements of host ports, whatever became of them. Raises OSError, NftError."""
-        for ports in self._ports:
-            ports.load(self._attachments.all())
+        """Rules and elements, whatever became of them. Raises OSError, NftError."""
+        for part in self._parts:
+            part.load(self._attachments.all())
 
     async def stop(self) -> None:
         """Interfaces stay: pods may run on. Those that are going are gone then."""
@@ -167,8 +171,8 @@ class PodInterfaces:
             self._server = None
             (self._settings.directory / SOCKET).unlink(missing_ok=True)
         await self._tasks.stop()
-        for ports in self._ports:
-            ports.close()
+        for part in self._parts:
+            part.close()
         self._threads.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -210,7 +214,7 @@ class PodInterfaces:
         try:
             call = parse_call(data)
             version = call.version
-            said = await self._do(call)
+            result = await self._do(call)
         except PluginError as error:
             reply(refusal(version, error))
         except AddressesExhausted as error:
@@ -220,7 +224,7 @@ class PodInterfaces:
             log.warning("a pod's interface could not be made or removed", error=error)
             reply(refusal(version, PluginError(FAILED, f"the pod's network interface: {error}")))
         else:
-            reply(answer(said))
+            reply(answer(result))
 
     async def _do(self, call: PluginCall) -> Obj | None:
         if call.command == "VERSION":
@@ -245,18 +249,21 @@ class PodInterfaces:
         before = self._attachments.get((call.container, call.interface))
         if before is not None:
             await self._detach(before)
+        await self._refuse_taken_ports(call)
         attachment = Attachment(
             call.container,
             call.interface,
             self._host_interface(call),
             tuple(self._next_addresses()),
             call.ports,
+            guarded=True,
         )
         self._attachments.put(attachment)
         made = False
         try:
-            cable = self._cable(attachment, call)
-            await self._in_thread(functools.partial(interfaces.plug, cable))
+            self._guard.put(attachment)
+            veth = self._veth(attachment, call)
+            await self._in_thread(functools.partial(interfaces.plug, veth))
             for ports in self._ports:
                 ports.put(attachment)
             made = True
@@ -264,6 +271,12 @@ class PodInterfaces:
             if not made:
                 await self._detach(attachment)
         return self._result(call, attachment)
+
+    async def _refuse_taken_ports(self, call: PluginCall) -> None:
+        """Who listens on the node goes on hearing what is for him. Raises PluginError, OSError."""
+        taken = taken_port(call.ports, await self._in_thread(listeners)) if call.ports else ""
+        if taken:
+            raise PluginError(FAILED, f"host port {taken} is in use by a program of the node")
 
     def _next_addresses(self) -> list[str]:
         taken, found = self._attachments.taken(), []
@@ -277,8 +290,8 @@ class PodInterfaces:
         bridge = self._settings.bridge
         return interfaces.host_interface_name(bridge, call.container, call.interface)
 
-    def _cable(self, attachment: Attachment, call: PluginCall) -> Cable:
-        return Cable(
+    def _veth(self, attachment: Attachment, call: PluginCall) -> Veth:
+        return Veth(
             self._settings.bridge, attachment.host_interface, attachment.interface,
             call.namespace, attachment.addresses, self._settings.mtu, call.bandwidth,
         )  # fmt: skip
@@ -318,7 +331,14 @@ class PodInterfaces:
     async def _detach(self, attachment: Attachment) -> None:
         for ports in self._ports:
             ports.remove(attachment)
-        await self._in_thread(functools.partial(interfaces.unplug, attachment.host_interface))
+        unplug = functools.partial(
+            interfaces.unplug,
+            attachment.host_interface,
+            self._settings.bridge,
+            attachment.addresses if attachment.guarded else (),
+        )
+        await self._in_thread(unplug)
+        self._guard.remove(attachment)
         self._attachments.remove(attachment)
 
     async def _loopback(self, call: PluginCall) -> Obj | None:

@@ -7,6 +7,7 @@ Invariant: a pod of the host's network has none: its address is the node's.
 from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj, labels_of, namespace_of
+from sampan.api.rules.pods import is_terminal
 from sampan.core.fast_dataclass import dataclass
 from sampan.network.nftables.elements import Elements, Verdict
 from sampan.network.policies import ruleset
@@ -36,7 +37,7 @@ def pod_view(pod: Obj, node_name: str, addresses: Sequence[str] = ()) -> PodView
     """`addresses` where they are known before the API says so. None where there is nothing to
     judge: no address yet, all containers ended, or the host's network."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if spec.get("hostNetwork") or status.get("phase") in ("Succeeded", "Failed"):
+    if spec.get("hostNetwork") or is_terminal(pod):
         return None
     known = tuple(addresses) or _addresses(status)
     if not known:

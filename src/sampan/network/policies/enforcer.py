@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj, key_of, labels_of, name_of
 from sampan.api.resources import NAMESPACES, PODS, by_kind
+from sampan.api.rules.pods import is_terminal
 from sampan.client.informer import Informers
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -21,7 +22,7 @@ from sampan.network.nftables.desired_elements import Change, DesiredElements, ne
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.netfilter import ElementChange, Netfilter
 from sampan.network.nftables.nft import NftError
-from sampan.network.nftables.questions import WrittenRules
+from sampan.network.nftables.queries import WrittenRules
 from sampan.network.policies import ruleset
 from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, Labels, compile_policy
 from sampan.network.policies.elements_of_pod import (
@@ -346,5 +347,4 @@ def _same_for_policies(old: Obj, new: Obj) -> bool:
 
 def _facts(pod: Obj) -> tuple[object, ...]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    ended = status.get("phase") in ("Succeeded", "Failed")
-    return spec.get("nodeName"), ended, status.get("podIPs"), status.get("podIP")
+    return spec.get("nodeName"), is_terminal(pod), status.get("podIPs"), status.get("podIP")

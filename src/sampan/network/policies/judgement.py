@@ -1,4 +1,4 @@
-"""Whether NetworkPolicies let one connection through, and which of them decide.
+"""Verdict of NetworkPolicies on one connection, and which of them decide.
 
 Job: policies, both pods, protocol and port → a judgement for people. Pure; the kernel's rules come
     from ruleset.py, and tests hold the two together.

@@ -35,7 +35,7 @@ def frontend_of(key: ElementKey) -> Hashable:
     """What packets are sent to: (address, protocol, port), or (protocol, port) of nodes. One
     Service answers there, also where several name the same external address."""
     name, values = key
-    if name == HAIRPIN:
+    if name == HAIRPIN or name.startswith("listening-"):
         return key
     return values[:3] if name == ALLOWED_SOURCES else values
 
@@ -58,6 +58,7 @@ class _Port:
         self, service: Obj, port: Obj, slices: Sequence[Obj], family: str, node: NodeView
     ) -> None:
         self._spec, self._port, self._family = service["spec"], port, family
+        self._node = node
         self._status = service.get("status") or {}
         self._protocol: str = port.get("protocol") or "TCP"
         found = endpoints_of_port(slices, port.get("name") or "", self._protocol, family, node)
@@ -87,8 +88,10 @@ class _Port:
         return [address for address in addresses if (":" in address) == (self._family == "ip6")]
 
     def _external_addresses(self) -> list[str]:
+        """A pod's address is that pod's: nobody claims it for a Service."""
         external = self._spec.get("externalIPs") or []
-        return list(dict.fromkeys([*external, *self._load_balancer_addresses()]))
+        found = dict.fromkeys([*external, *self._load_balancer_addresses()])
+        return [address for address in found if not self._node.is_pod(address)]
 
     def _load_balancer_addresses(self) -> list[str]:
         ingress = (self._status.get("loadBalancer") or {}).get("ingress") or ()

@@ -8,6 +8,7 @@ As kube-proxy's topology.go.
 """
 
 from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
@@ -19,6 +20,11 @@ ADDRESS_TYPES = {"ip": "IPv4", "ip6": "IPv6"}
 class NodeView:
     name: str
     zone: str = ""
+    pod_ranges: tuple[IPv4Network | IPv6Network, ...] = ()  # of all pods, where they are known
+
+    def is_pod(self, address: str) -> bool:
+        found = ip_address(address)
+        return any(found in network for network in self.pod_ranges)
 
 
 @dataclass(frozen=True, slots=True)

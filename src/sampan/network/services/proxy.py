@@ -11,6 +11,7 @@ Owner: one per node; the only writer of its table.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from ipaddress import ip_network
 
 from sampan.api.objects import Obj, key_of, labels_of
 from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES
@@ -24,17 +25,25 @@ from sampan.network.nftables import conntrack
 from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
-from sampan.network.nftables.questions import WrittenRules
+from sampan.network.nftables.queries import WrittenRules
 from sampan.network.nftables.table_watch import TableWatch, Tampering
 from sampan.network.services.elements_of_service import elements_of_service, frontend_of
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.health_checks import Check, HealthChecks, check_of
+from sampan.network.services.node_listeners import NodeListeners
 from sampan.network.services.ruleset import ProxyPlace
-from sampan.network.services.stale import Stale, stale_affinity, stale_clients, stale_udp
+from sampan.network.services.stale_conntrack import (
+    StaleEndpoints,
+    stale_affinity,
+    stale_clients,
+    stale_udp,
+)
 from sampan.network.services.table import ServiceTable
 
 ZONE = "topology.kubernetes.io/zone"
 RETRY_SECONDS = 1.0
+LISTENERS_SECONDS = 5.0  # between two looks at what listens on the node
+LISTENERS = "listeners of the node"  # whose elements they are; no Service is called so
 # Whoever changes our rules again and again may have us write them for a quarter of the time.
 RESTORE_PAUSE, LEAST_PAUSE_SECONDS = 3.0, 0.1
 log = get_logger(__name__)
@@ -76,6 +85,8 @@ class ServiceProxy:
         self._tampering: Tampering | None = None  # somebody else was at the table
         self._next_restoration = 0.0
         self._on_restored: list[Callable[[], None]] = []
+        self._pod_ranges = tuple(map(ip_network, settings.place.cluster_cidrs))
+        self._listeners = NodeListeners(clock)
         self._health = HealthChecks(settings.families)
         self._checked: dict[str, tuple[Check, int]] = {}
         self._wake = asyncio.Event()
@@ -104,11 +115,28 @@ class ServiceProxy:
         try:
             while True:
                 await self._sync()
-                await self._wake.wait()
+                await self._news()
         finally:
             watch.close()
             self._close()
             await self._health.close()
+
+    async def _news(self) -> None:
+        """Of the cluster, or of what listens on the node."""
+        while not self._wake.is_set():
+            try:
+                async with asyncio.timeout(LISTENERS_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                if self._listeners_changed():
+                    return
+
+    def _listeners_changed(self) -> bool:
+        try:
+            return self._listeners.look()
+        except OSError as error:
+            log.warning("listening sockets unreadable", error=error)
+            return False
 
     def call_when_restored(self, on_restored: Callable[[], None]) -> None:
         """When the table was lost and is there again: others have rules in it, too."""
@@ -116,7 +144,7 @@ class ServiceProxy:
 
     def _tampered(self, how: Tampering) -> None:
         if how is Tampering.CERTAIN:
-            log.warning("somebody changed the rules of Services: they are written again",
+            log.warning("rules of Services were changed by another program, writing them again",
                         table=self._settings.place.table)  # fmt: skip
         if self._tampering is not Tampering.CERTAIN:
             self._tampering = how
@@ -158,6 +186,7 @@ class ServiceProxy:
                 await asyncio.to_thread(self._open, tampering)
                 dirty = {key_of(service) for service in self._services.cache.all()}
             ranges = self._service_cidrs()
+            self._listeners_changed()
             for family in self._families:
                 self._sync_family(family, dirty)
                 family.table.refuse_rest(ranges)
@@ -165,7 +194,7 @@ class ServiceProxy:
         except (OSError, NftError) as error:
             self._failures.add()
             self.healthy = False
-            log.warning("the rules of Services cannot be applied, trying again", error=error)
+            log.warning("rules of Services not applied, trying again", error=error)
             # The table is not as we believe: everything is read and compared anew.
             self._close()
             await self._clock.sleep(RETRY_SECONDS)
@@ -211,9 +240,10 @@ class ServiceProxy:
 
     def _sync_family(self, family: _Family, dirty: Iterable[str]) -> None:
         changes: list[Change] = []
-        udp: list[Stale] = []
-        affinity: list[Stale] = []
-        node = NodeView(self._settings.node_name, self._zone)
+        udp: list[StaleEndpoints] = []
+        affinity: list[StaleEndpoints] = []
+        node = NodeView(self._settings.node_name, self._zone, self._pod_ranges)
+        changes += family.desired.put(LISTENERS, self._listeners.elements(family.name))
         for key in sorted(dirty, key=self._age):
             before = family.desired.elements_of(key)
             changes += family.desired.put(key, self._elements(key, family.name, node))
@@ -264,7 +294,9 @@ class ServiceProxy:
         return elements_of_service(service, self._slices.cache.by("proxied", key), family, node)
 
 
-def _forget(family: _Family, udp: Sequence[Stale], affinity: Sequence[Stale]) -> None:
+def _forget(
+    family: _Family, udp: Sequence[StaleEndpoints], affinity: Sequence[StaleEndpoints]
+) -> None:
     if affinity:
         family.table.forget_affinities(stale_clients(affinity, family.table.affinities()))
     for each in udp:

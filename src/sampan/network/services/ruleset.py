@@ -87,6 +87,8 @@ def shapes(family: str) -> dict[str, SetShape]:
             SetShape("hairpin", (address, address)),
             SetShape("restricted-ips", by_address),
             SetShape("allowed-sources", (*by_address, address), intervals=True),
+            SetShape("listening-ports", by_port),
+            SetShape("listening-ips", by_address),
         )
     }
 
@@ -226,6 +228,7 @@ def _maps(family: str, table: str) -> list[str]:
         "restricted-ips": f"type {address} . inet_proto . inet_service",
         "allowed-sources": f"type {address} . inet_proto . inet_service . {address}; "
         "flags interval",
+        **listening_sets(family),
     }
     return [
         *(f"add map {table} {name} {{ {spec}; }}" for name, spec in maps.items()),
@@ -243,9 +246,10 @@ def _static_chains(family: str, place: ProxyPlace) -> list[Chain]:
         _from_outside(family, place),
         _refusing_chain(family, place),
         _affinity(family),
-        ("nat-prerouting", _hook("nat", "prerouting", "dstnat"), _incoming(place)),
-        ("nat-output", _hook("nat", "output", "-100"), ["jump services"]),
+        ("nat-prerouting", _hook("nat", "prerouting", "dstnat"), _incoming(family, place)),
+        ("nat-output", _hook("nat", "output", "-100"), [*own_ports(family), "jump services"]),
         ("nat-postrouting", _hook("nat", "postrouting", "srcnat"), _postrouting(family, place)),
+        ("pod-sources", _hook("filter", "prerouting", "raw - 10"), _strangers(family, place)),
         ("filter-prerouting", _hook("filter", "prerouting", "dstnat - 10"), _sources(family)),
         # Before the packet is routed: a way back out of the pods' bridge would make the kernel send
         # a redirect instead of the refusal.
@@ -271,8 +275,9 @@ def _services(family: str) -> Chain:
         "services",
         "",
         [
-            f"{_TRANSPORT} {family} daddr . {_PORT_KEY} vmap @service-ips",
+            # Before addresses: nobody claims another Service's node port by the node's address.
             f"{_TRANSPORT} {_local(family)} {_PORT_KEY} vmap @service-nodeports",
+            f"{_TRANSPORT} {family} daddr . {_PORT_KEY} vmap @service-ips",
         ],
     )
 
@@ -284,14 +289,32 @@ def _from_outside(family: str, place: ProxyPlace) -> Chain:
         "",
         [
             *([f"{family} saddr {_set(pods)} return"] if pods else []),
-            f"{_TRANSPORT} {family} daddr . {_PORT_KEY} vmap @local-ips",
             f"{_TRANSPORT} {_local(family)} {_PORT_KEY} vmap @local-nodeports",
+            f"{_TRANSPORT} {family} daddr . {_PORT_KEY} vmap @local-ips",
         ],
     )
 
 
-def _incoming(place: ProxyPlace) -> list[str]:
-    rules = ["jump from-outside", "jump services"]
+def listening_sets(family: str) -> dict[str, str]:
+    """Where the node's own programs listen: at every address, and at one."""
+    address = "ipv4_addr" if family == "ip" else "ipv6_addr"
+    return {
+        "listening-ports": "type inet_proto . inet_service",
+        "listening-ips": f"type {address} . inet_proto . inet_service",
+    }
+
+
+def own_ports(family: str, state: str = "") -> list[str]:
+    """What a program of the node listens for is its own, whatever address a Service claims: the
+    kubelet, the API server, sshd. `state`: of connections, where others are asked for, too."""
+    return [
+        f"{state}{_TRANSPORT} {family} daddr . {_PORT_KEY} @listening-ips return",
+        f"{state}{_TRANSPORT} fib daddr type local {_PORT_KEY} @listening-ports return",
+    ]
+
+
+def _incoming(family: str, place: ProxyPlace) -> list[str]:
+    rules = [*own_ports(family), "jump from-outside", "jump services"]
     if place.bridge and place.other_bridges:
         others = f'iifname "{place.other_bridges}" iifname != "{place.bridge}" return'
         return [others, *rules]
@@ -309,7 +332,8 @@ def _refusing_chain(family: str, place: ProxyPlace) -> Chain:
     # A reset reaches a TCP client at once; it would overhear an ICMP error that comes before its
     # own call has returned, and try again after a second.
     reset = [f"{rule} meta l4proto tcp reject with tcp reset" for rule in known]
-    return "refused", "", [*reset, *(f"{rule} reject" for rule in known)]
+    own = own_ports(family, "ct state new ")
+    return "refused", "", [*own, *reset, *(f"{rule} reject" for rule in known)]
 
 
 def _affinity(family: str) -> Chain:
@@ -328,9 +352,18 @@ def _affinity(family: str) -> Chain:
 def _sources(family: str) -> list[str]:
     service = f"{family} daddr . {_PORT_KEY}"
     return [
+        *own_ports(family, "ct state new "),
         f"ct state new {_TRANSPORT} {service} @restricted-ips "
-        f"{service} . {family} saddr != @allowed-sources drop"
+        f"{service} . {family} saddr != @allowed-sources drop",
     ]
+
+
+def _strangers(family: str, place: ProxyPlace) -> list[str]:
+    """What says it is from this node's pods, and comes from elsewhere. (The node's own programs
+    speak to themselves by its address among pods.)"""
+    elsewhere = f'iifname != {{ "lo", "{place.bridge}" }}'
+    pods = _in_family(family, place.pod_cidrs)
+    return [f"{elsewhere} {family} saddr {_set(pods)} drop"] if pods else []
 
 
 def _guard(family: str, place: ProxyPlace) -> list[str]:

@@ -27,7 +27,7 @@ class Claims:
         file = self._file(home)
         if not file.exists():
             with self.not_removing():
-                file.write_text(str(home))
+                file.write_bytes(os.fsencode(home.absolute()))
 
     def unregister(self, home: Path) -> None:
         self._file(home).unlink(missing_ok=True)
@@ -36,15 +36,19 @@ class Claims:
         """Of the clusters that there still are; the others are forgotten."""
         found = []
         for file in self._clusters.iterdir():
-            home = Path(file.read_text())
-            if home.is_dir():
+            try:
+                home = Path(os.fsdecode(file.read_bytes()))
+                there = home.is_absolute() and home.is_dir()
+            except (OSError, ValueError):  # no path at all
+                there = False
+            if there:
                 found.append(home)
-            else:
+            elif not file.is_dir():
                 file.unlink(missing_ok=True)
         return found
 
     def _file(self, home: Path) -> Path:
-        return self._clusters / hashlib.sha256(os.fsencode(home)).hexdigest()
+        return self._clusters / hashlib.sha256(os.fsencode(home.absolute())).hexdigest()
 
     # ---- what is under way
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, json_object
+from sampan.core.log import get_logger
 from sampan.runtime.images import manifests
 from sampan.runtime.images.claims import Claims
 from sampan.runtime.images.content import (
@@ -25,6 +27,7 @@ from sampan.runtime.images.content import (
 from sampan.runtime.images.layers import LayerDamaged, Layers, remove_if_there
 from sampan.runtime.images.manifests import ImageConfig, Manifest
 
+log = get_logger(__name__)
 _NEVER: frozenset[tuple[str, int]] = frozenset({("", -1)})
 
 
@@ -153,8 +156,11 @@ class ImageStore:
             by_manifest.setdefault(entry.manifest, []).append(entry)
         images: dict[str, StoredImage] = {}
         for digest, entries in by_manifest.items():
-            with contextlib.suppress(ImageError):  # parts are gone: it has to be pulled again
+            try:
                 self._remember(images, digest, entries)
+            except ImageError as error:  # parts are gone: it has to be pulled again
+                names = ", ".join(entry.name for entry in entries)
+                log.warning("image skipped", image=names, error=error)
         self._by_name = {
             name: image.id
             for image in images.values()
@@ -214,9 +220,14 @@ class ImageStore:
 def _entries(names: Path) -> list[_Name]:
     found = []
     for file in names.glob("*.json"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(file.read_text())
-            found.append(_Name(said["name"], said["manifest"], said["repoDigest"], said["pinned"]))
+        try:
+            document = json_object(file)
+            name, manifest, digest = (document[key] for key in ("name", "manifest", "repoDigest"))
+            if not all(isinstance(part, str) for part in (name, manifest, digest)):
+                raise Damaged(f"{file} names no image")
+            found.append(_Name(name, manifest, digest, bool(document["pinned"])))
+        except (Damaged, KeyError) as error:
+            log.warning("image name skipped", error=error)
     return sorted(found, key=lambda entry: entry.name)
 
 

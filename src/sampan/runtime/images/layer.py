@@ -28,7 +28,7 @@ _XATTRS_LEFT_OUT = ("trusted.", "user.overlay.")
 _LONGEST_NAME = 4096
 _NOBODY = (1 << 32) - 1  # for chown: leave it as it is
 # Not in the types that mypy knows.
-_DAMAGED_HEADERS = (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError)  # type: ignore[attr-defined]
+_DAMAGED_HEADERS = (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError)  # type: ignore[attr-defined]  # not in typeshed
 _ReadError = tarfile.ReadError  # where the parameter hides the module
 # What a hostile archive makes of the parser, besides its own errors.
 TAR_ERRORS = (
@@ -166,7 +166,7 @@ class LayerWriter:
         target = os.open(name, flags, 0o600)
         if member.size > Limits().bytes:
             raise ImageError(f"{name!r} of the layer has {member.size} bytes: that is too large")
-        parts: list[tuple[int, int]] = list(member.sparse or [(0, member.size)])  # type: ignore[arg-type]
+        parts: list[tuple[int, int]] = list(member.sparse or [(0, member.size)])  # type: ignore[arg-type]  # typeshed has bytes there
         _check_parts(parts, member.size, name)
         with os.fdopen(target, "wb") as file:
             # Of a sparse file only what is not a hole is there to read.

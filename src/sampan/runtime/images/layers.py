@@ -125,7 +125,7 @@ async def _run_unpack(work: Sequence[str], held: int) -> None:
     )  # fmt: skip
     try:
         async with asyncio.timeout(_UNPACK_SECONDS):
-            said, complaint = await process.communicate(json.dumps(work).encode())
+            noted, complaint = await process.communicate(json.dumps(work).encode())
     except TimeoutError:
         raise ImageError("a layer took too long to unpack") from None
     finally:
@@ -133,11 +133,11 @@ async def _run_unpack(work: Sequence[str], held: int) -> None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise ImageError(_reason(said, complaint, process.returncode))
+        raise ImageError(_reason(noted, complaint, process.returncode))
 
 
-def _reason(said: bytes, complaint: bytes, code: int | None) -> str:
+def _reason(noted: bytes, complaint: bytes, code: int | None) -> str:
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(said)["error"])
+        return str(json.loads(noted)["error"])
     last = complaint.decode(errors="replace").strip().splitlines()[-1:] or [f"it ended with {code}"]
     return f"it cannot be unpacked: {last[0]}"

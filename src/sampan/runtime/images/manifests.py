@@ -5,12 +5,12 @@ Job: an index → the manifest for this machine; a manifest → config and layer
 Invariant: whatever is in a document, the answer is a value or an ImageError.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.json_files import Damaged, object_in
 from sampan.runtime.images.content import Descriptor, ImageError, checked_digest
 
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
@@ -19,6 +19,7 @@ DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 INDEXES, MANIFESTS = (OCI_INDEX, DOCKER_LIST), (OCI_MANIFEST, DOCKER_MANIFEST)
 MOST_JSON_BYTES = 4 << 20  # as registries have it
+MOST_BLOB_BYTES = 1 << 44  # of which an image has few: the sum is a number that the API takes
 MOST_LAYERS = 127  # as containerd and docker have it
 # How a layer is packed, by its media type.
 PACKINGS = {
@@ -57,12 +58,9 @@ class ImageConfig:
 
 def document(data: bytes, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ImageError(f"the {what} is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ImageError(f"the {what} is no JSON object")
-    return found
+        return object_in(data)
+    except Damaged as error:
+        raise ImageError(f"the {what} is not to be read: {error}") from error
 
 
 def media_type_of(found: Mapping[str, Any], told: str = "") -> str:
@@ -116,7 +114,7 @@ def descriptor(entry: Any) -> Descriptor:
     media_type, digest, size = (entry.get(name) for name in ("mediaType", "digest", "size"))
     if not isinstance(media_type, str) or not isinstance(digest, str):
         raise ImageError("a part of the image lacks its kind or its digest")
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BLOB_BYTES:
         raise ImageError(f"{digest[:80]} has no proper size")
     return Descriptor(media_type, checked_digest(digest), size)
 

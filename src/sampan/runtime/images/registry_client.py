@@ -1,7 +1,10 @@
 """One host that has images: requests, logins, redirects, refusals.
 
 Job: a path of the distribution API (version 2) → the answer, as a stream or whole.
-Invariant: credentials go to the host and to whom it names for tokens, never to where it redirects.
+Invariant: credentials go to the host itself and, encrypted if it is, to whom it names for tokens:
+    never to where it redirects, nor to whom a host asks for who was redirected there.
+Invariant: an address of the node itself or of its link is asked only where it was named for it: a
+    host that is elsewhere cannot send anybody there, by redirect, by token or by the name it has.
 Invariant: what a host answers is a value, an ImageError or an HttpError, within bounds of size and
     time.
 """
@@ -11,12 +14,13 @@ import base64
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from urllib.parse import quote, urljoin, urlsplit
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import ClientResponse, ClientStream, HttpClient
-from sampan.core.http.errors import HttpError
+from sampan.core.http.errors import AddressNotAllowed, HttpError
+from sampan.core.ip_addresses import is_proxyable
 from sampan.core.patterns import lazy_pattern
 from sampan.core.tls import client_context
 from sampan.runtime.images import manifests
@@ -26,6 +30,7 @@ from sampan.runtime.images.hosts import Encryption, Host
 ANSWER_SECONDS = 60.0  # for a small answer as a whole
 _MOST_REDIRECTS = 5
 _MOST_COMPLAINT = 1 << 16
+_SHOWN = 100  # characters of what a registry says, to who reads it
 _CHALLENGE = lazy_pattern(r'([a-zA-Z_]+)="([^"]*)"')
 
 
@@ -56,13 +61,24 @@ class RegistryClient:
         self.host = host
         self._repository, self._login = repository, login
         self._question = f"?ns={quote(registry)}" if host.is_mirror_of(registry) else ""
+        wait = host.connect_seconds
         self._http = HttpClient(
-            ssl_context=_context(host.encryption), connect_seconds=host.connect_seconds
+            ssl_context=_context(host.encryption),
+            connect_seconds=wait,
+            allows=None if host.named else is_proxyable,
+        )
+        # Its certificate is for the host, not for others.
+        others = replace(host.encryption, clients=())
+        self._elsewhere = HttpClient(
+            ssl_context=_context(others),
+            connect_seconds=wait,
+            allows=None if host.is_near else is_proxyable,
         )
         self._authorization = ""
 
     async def close(self) -> None:
         await self._http.close()
+        await self._elsewhere.close()
 
     def url(self, path: str) -> str:
         """`path`: below the repository."""
@@ -79,22 +95,37 @@ class RegistryClient:
         url = self.url(path)
         challenged = False
         for _ in range(_MOST_REDIRECTS + 1):
-            own = self._own_headers() if _origin(url) == _origin(self.host.api) else []
-            answer = await self._http.stream("GET", url, headers=[*headers, *own])
-            if answer.status == 401 and not challenged and own is not None:
+            own = _origin(url) == _origin(self.host.api)
+            more = self._own_headers() if own else []
+            answer = await self._ask(url, [*headers, *more], own=own)
+            if answer.status == 401 and own and not challenged:
                 challenged = True
-                said = answer.headers.get("www-authenticate", "")
+                message = answer.headers.get("www-authenticate", "")
                 await answer.aclose()
-                self._authorization = await self._answer_challenge(said)
+                self._authorization = await self._answer_challenge(message)
                 continue
             if answer.status in (301, 302, 303, 307, 308) and "location" in answer.headers:
                 await answer.aclose()
-                url = urljoin(url, answer.headers["location"])
-                if urlsplit(url).scheme not in ("https", "http"):
-                    raise ImageError("the registry leads nowhere")
+                url = _joined(url, answer.headers["location"])
                 continue
             return answer
         raise ImageError("the registry redirects again and again")
+
+    async def _ask(
+        self, url: str, headers: Sequence[tuple[str, str]], *, own: bool
+    ) -> ClientStream:
+        """Raises HttpError, ImageError."""
+        try:
+            client = self._http if own else self._elsewhere
+            return await client.stream("GET", url, headers=headers)
+        except AddressNotAllowed:
+            where = urlsplit(url).netloc[:_SHOWN]
+            raise ImageError(
+                f"{where} is an address of the node itself or of its link, where images come from "
+                "only if --registry-mirror or certs.d names it"
+            ) from None
+        except ValueError as error:  # no URL that could be asked for
+            raise ImageError(f"the registry leads to no place: {url[:_SHOWN]!r}") from error
 
     def _own_headers(self) -> list[tuple[str, str]]:
         found = list(self.host.headers)
@@ -102,8 +133,8 @@ class RegistryClient:
             found.append(("authorization", self._authorization))
         return found
 
-    async def _answer_challenge(self, said: str) -> str:
-        scheme = said.split(" ", 1)[0].lower()
+    async def _answer_challenge(self, message: str) -> str:
+        scheme = message.split(" ", 1)[0].lower()
         login = self._login
         if login is not None and login.token:
             return f"Bearer {login.token}"
@@ -111,16 +142,18 @@ class RegistryClient:
             return login.basic() if login is not None else ""
         if scheme != "bearer":
             raise ImageError(f"the registry asks for a login of an unknown kind: {scheme[:40]!r}")
-        fields = dict(_CHALLENGE.findall(said))
+        fields = dict(_CHALLENGE.findall(message))
         realm = fields.get("realm", "")
-        if urlsplit(realm).scheme not in ("https", "http"):
-            raise ImageError("the registry does not say where tokens are")
+        own = urlsplit(self.host.api).scheme
+        if _scheme(realm) not in ("https", own):
+            raise ImageError(f"the registry does not say where tokens are: {realm[:_SHOWN]!r}")
         scope = fields.get("scope") or f"repository:{self._repository}:pull"
         url = f"{realm}{'&' if '?' in realm else '?'}scope={quote(scope)}"
         if "service" in fields:
             url += f"&service={quote(fields['service'])}"
         headers = [("authorization", login.basic())] if login is not None else []
-        answer = await self._http.stream("GET", url, headers=headers)
+        same = _origin(realm) == _origin(self.host.api)
+        answer = await self._ask(url, headers, own=same)
         if answer.status != 200:
             raise await refusal(answer, "the registry's token")
         found = manifests.document(
@@ -162,8 +195,26 @@ def _context(encryption: Encryption) -> ssl.SSLContext:
 
 
 def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
+    """Raises ImageError."""
+    return _scheme(url), urlsplit(url).netloc.lower()
+
+
+def _scheme(url: str) -> str:
+    try:
+        return urlsplit(url).scheme
+    except ValueError as error:
+        raise ImageError(f"the registry leads to no place: {url[:_SHOWN]!r}") from error
+
+
+def _joined(url: str, location: str) -> str:
+    """Raises ImageError."""
+    try:
+        found = urljoin(url, location)
+    except ValueError:
+        found = ""
+    if _scheme(found) not in ("https", "http"):
+        raise ImageError("the registry leads nowhere")
+    return found
 
 
 async def refusal(answer: ClientStream, what: str) -> ImageError:
@@ -172,22 +223,22 @@ async def refusal(answer: ClientStream, what: str) -> ImageError:
 
 
 def refusal_of(status: int, headers: Mapping[str, str], body: bytes, what: str) -> ImageError:
-    said = _reason_in(body)
+    message = _reason_in(body)
     if status == 404:
         return ImageMissing(f"{what}: not found")
     if status in (401, 403):
         return ImageMissing(
             f"{what}: pull access denied, repository does not exist or may require "
-            f"authorization: {said or 'authorization failed'}"
+            f"authorization: {message or 'authorization failed'}"
         )
     if status == 429:
         wait = headers.get("retry-after", "")
         more = f"; it says: try again in {wait} s" if wait else ""
         return RegistryBusy(
-            f"{what}: 429 Too Many Requests: {said or 'toomanyrequests'}: the registry limits how "
-            f"often anybody may pull; log in, or use a mirror (--registry-mirror){more}"
+            f"{what}: 429 Too Many Requests: {message or 'toomanyrequests'}: the registry limits "
+            f"how often anybody may pull; log in, or use a mirror (--registry-mirror){more}"
         )
-    text = f"{what}: unexpected status from the registry: {status} {said}".strip()
+    text = f"{what}: unexpected status from the registry: {status} {message}".strip()
     return RegistryBusy(text) if status >= 500 else ImageError(text)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from sampan.runtime.images import manifests
-from sampan.runtime.images.archives import CONTAINERD_NAME, STANDARD_NAME, blob_path, described
+from sampan.runtime.images.archive_reader import CONTAINERD_NAME, STANDARD_NAME, blob_path
+from sampan.runtime.images.archives import described
 from sampan.runtime.images.content import Descriptor, ImageError
 from sampan.runtime.images.image_store import ImageStore, StoredImage
 
@@ -31,8 +32,8 @@ def save_archive(store: ImageStore, image: StoredImage, names: Sequence[str], pa
         try:
             with beside.open("xb") as file:
                 with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                    for name, said in _documents(image, manifest, names).items():
-                        data = json.dumps(said, sort_keys=True).encode()
+                    for name, document in _documents(image, manifest, names).items():
+                        data = json.dumps(document, sort_keys=True).encode()
                         archive.addfile(_entry(name, len(data)), io.BytesIO(data))
                     for part in {part.digest: part for part in parts}.values():
                         _add(archive, store, part)
@@ -84,7 +85,7 @@ def _add(archive: tarfile.TarFile, store: ImageStore, part: Descriptor) -> None:
         raise ImageError(f"{part.digest} is not in the store any more: pull the image again")
     with store.content.path(part.digest).open("rb") as file:
         reader = _Hashed(file)
-        archive.addfile(_entry(blob_path(part.digest), part.size), reader)  # type: ignore[arg-type]
+        archive.addfile(_entry(blob_path(part.digest), part.size), reader)  # type: ignore[arg-type]  # all that is asked of it is read
     if reader.digest != part.digest:
         store.content.remove(part.digest)
         raise ImageError(f"{part.digest} was damaged on the disk and is removed: pull it again")

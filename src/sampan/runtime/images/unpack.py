@@ -83,7 +83,7 @@ def unpack(work: Sequence[str]) -> None:
             os.umask(0)
             plain = Hashed(content, 2 * limits.bytes + MOST_BESIDE)
             # tarfile only reads, which a Hashed can.
-            LayerWriter(limits, opened, rights).write(plain)  # type: ignore[arg-type]
+            LayerWriter(limits, opened, rights).write(plain)  # type: ignore[arg-type]  # all that is asked of it is read
             plain.rest()
     except (zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise ImageError(f"the layer cannot be unpacked: {error}") from error
@@ -107,7 +107,7 @@ def _content(blob: str, packing: str, digest: str) -> Iterator[IO[bytes]]:
     with open(blob, "rb") as file:
         packed = Hashed(file, os.fstat(file.fileno()).st_size)
         # GzipFile and tarfile only read, which a Hashed can.
-        yield gzip.GzipFile(fileobj=packed) if packing == "gzip" else packed  # type: ignore[misc]
+        yield gzip.GzipFile(fileobj=packed) if packing == "gzip" else packed  # type: ignore[misc]  # either can be read
         packed.rest()
         _compare("the layer", packed.digest, digest)
 

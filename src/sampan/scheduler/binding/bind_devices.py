@@ -62,7 +62,12 @@ class DeviceBinder:
             elif uid_of(pod) not in claim.reserved:
                 if claim.allocation is None:
                     raise DevicesNotBound(f"the claim {key} has lost its devices")
-                await self._patch(claim, {"uid": claim.uid}, {"reservedFor": [_consumer(pod)]})
+                order = [*claim.reserved, uid_of(pod)]  # who comes last is last
+                added = {
+                    "reservedFor": [_consumer(pod)],
+                    "$setElementOrder/reservedFor": [{"uid": uid} for uid in order],
+                }
+                await self._patch(claim, {"uid": claim.uid}, added)
                 made.written.add(key)
 
     async def release(self, made: DevicePromise, pod: Obj) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from sampan.api.rules.tolerations import Taint
+from sampan.core.bounded import Bounded
 from sampan.scheduler.cache.pod_columns import PodColumns
 from sampan.scheduler.cache.pod_table import PodTable
 from sampan.scheduler.cache.snapshot import Snapshot
@@ -289,14 +290,12 @@ class LazyColumns:
 
     def __init__(self, cell: Callable[[NodeInfo, str], int]) -> None:
         self._cell = cell
-        self._columns: dict[str, IntArray] = {}
+        self._columns: Bounded[str, IntArray] = Bounded(MOST_LAZY)
         self._capacity = _FIRST_CAPACITY
 
     def column(self, key: str, rows: list[NodeInfo]) -> IntArray:
         column = self._columns.get(key)
         if column is None:
-            if len(self._columns) >= MOST_LAZY:
-                del self._columns[next(iter(self._columns))]
             column = self._columns[key] = np.zeros(self._capacity, np.int64)
             column[: len(rows)] = [self._cell(row, key) for row in rows]
         return column

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from sampan.core.bounded import Bounded
 from sampan.scheduler.model.arrays import IntArray
 from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.disks import Disk
@@ -27,7 +28,7 @@ class PodColumns:
     def __init__(self, assigned_pods: Residents, capacity: int) -> None:
         self._assigned_pods = assigned_pods
         self._capacity = capacity
-        self._counts: dict[Kind, IntArray] = {}
+        self._counts: Bounded[Kind, IntArray] = Bounded(MOST_COUNTS, self._forgotten)
         self._by_label: dict[Label | None, dict[Kind, None]] = {}  # those of _counts
         self.carried: dict[Carried, IntArray] = {}
         self._carriers: dict[Carried, int] = {}
@@ -39,8 +40,6 @@ class PodColumns:
     def count(self, kind: Kind) -> IntArray:
         column = self._counts.get(kind)
         if column is None:
-            if len(self._counts) >= MOST_COUNTS:
-                self._forget(next(iter(self._counts)))
             self._by_label.setdefault(_asked_label(kind), {})[kind] = None
             column = self._counts[kind] = np.zeros(self._capacity, np.int64)
             for at, assigned in self._assigned_pods():
@@ -82,10 +81,9 @@ class PodColumns:
         else:
             self.namespaces[name] = labels
         for kind in [count for count in self._counts if _by_namespace_labels(count)]:
-            self._forget(kind)
+            self._forgotten(kind, self._counts.pop(kind))
 
-    def _forget(self, kind: Kind) -> None:
-        del self._counts[kind]
+    def _forgotten(self, kind: Kind, _column: IntArray) -> None:
         label = _asked_label(kind)
         kinds = self._by_label[label]
         del kinds[kind]

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from sampan.api.configuration import ConfigReader, name_in
 from sampan.api.objects import Obj
-from sampan.api.rules.durations import DurationError, parse_seconds
+from sampan.api.rules.durations import parse_seconds
 from sampan.core.backoff import Backoff
+from sampan.core.durations import DurationError
 from sampan.scheduler.config.plugin_args import is_known, with_args
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.plugin import Plugin

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sampan.core.bounded import Recent
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import (
@@ -40,7 +41,7 @@ _NOT_FEASIBLE = -1
 class Batches:
     def __init__(self, columns: Columns, profile: Profile) -> None:
         self._columns, self._profile = columns, profile
-        self._kept: dict[Hashable, _Kept] = {}  # the least recently used first
+        self._kept: Recent[Hashable, _Kept] = Recent(MOST_SHAPES)  # the least recently used first
         self.costs: RuleCosts | None = None  # None: nobody measures
 
     def decide(
@@ -97,10 +98,8 @@ class Batches:
 
     def _kept_for(self, pod: PodShape) -> "_Kept":
         key = _local(pod)
-        kept = self._kept.pop(key, None)
+        kept = self._kept.get(key)
         if kept is None:
-            if len(self._kept) >= MOST_SHAPES:
-                del self._kept[next(iter(self._kept))]
             kept = _Kept(self._columns, self._profile)
         self._kept[key] = kept
         kept.costs = self.costs

@@ -40,6 +40,7 @@ class Refused:
     # Set where one rule refused the pod before any node was looked at: its words, and its name.
     beforehand: str = ""
     beforehand_rule: str = ""
+    is_early: bool = False  # by a rule in front of DynamicResources
 
     @property
     def rules(self) -> frozenset[str]:
@@ -49,6 +50,7 @@ class Refused:
 
 
 Decision = Chosen | Refused
+_LAST_RULES = frozenset({"DynamicResources", "NodeDeclaredFeatures"})
 
 
 def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random) -> Decision:
@@ -68,7 +70,10 @@ def refused_beforehand(pod: PodShape, nodes: Snapshot, profile: Profile) -> Refu
         for rule in profile.filters:
             why = rule.beforehand(pod, nodes) if rule.beforehand is not None else None
             if why is not None:
-                return Refused(len(nodes), (), beforehand=why, beforehand_rule=rule.name)
+                early = rule.name not in _LAST_RULES
+                return Refused(
+                    len(nodes), (), beforehand=why, beforehand_rule=rule.name, is_early=early
+                )
     return None
 
 
@@ -78,6 +83,13 @@ def filter_nodes(
     """Of all nodes, or of some only, those that pass, and why the others do not."""
     feasible: BoolArray = np.ones(len(nodes), np.bool_) if among is None else among.copy()
     refusals = []
+    for rule in profile.filters:
+        named = rule.named(pod, nodes) if rule.named is not None else None
+        if named is not None and any_set(others := feasible & ~named):
+            feasible &= named
+            count = int(others.sum())
+            why = f"node(s) didn't satisfy plugin(s) [{rule.name}]"
+            refusals.append(Refusal(rule.name, ((why, count),), count, count))
     for rule in profile.filters:
         allowed = rule.mask(pod, nodes)
         if allowed is None:

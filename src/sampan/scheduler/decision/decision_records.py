@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sampan.api.objects import Obj, time_text
+from sampan.core.bounded import Recent
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import Chosen, Decision, Refused
@@ -35,16 +36,13 @@ class Record:
 
 class Records:
     def __init__(self) -> None:
-        self._records: dict[str, Record] = {}  # by namespace/name, the oldest first
+        self._records: Recent[str, Record] = Recent(MOST_RECORDS)  # by namespace/name
 
     def __len__(self) -> int:
         return len(self._records)
 
     def put(self, record: Record) -> None:
-        self._records.pop(record.pod.key, None)
         self._records[record.pod.key] = record
-        if len(self._records) > MOST_RECORDS:
-            del self._records[next(iter(self._records))]
 
     def get(self, key: str) -> Record | None:
         return self._records.get(key)

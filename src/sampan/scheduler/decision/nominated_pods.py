@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from sampan.core.bounded import Bounded
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import Refusal, Refused, filter_nodes
@@ -29,7 +30,8 @@ class Nominations:
         self._pods: dict[str, dict[str, AssignedPod]] = {}  # by node, by uid
         self._priorities: Counter[int] = Counter()
         self._with_terms = 0  # how many of them mind other pods
-        self._taken: dict[int, Taken] = {}  # by the least priority that counts
+        # By the least priority that counts.
+        self._taken: Bounded[int, Taken] = Bounded(MOST_PRIORITIES)
 
     def put(self, pod: AssignedPod, node: str) -> None:
         self.remove(pod.uid)
@@ -69,8 +71,6 @@ class Nominations:
     def taken(self, priority: int, columns: Columns) -> Taken:
         found = self._taken.get(priority)
         if found is None or found.structure != columns.structure:
-            if len(self._taken) >= MOST_PRIORITIES:
-                self._taken.clear()
             those = (
                 (node, pod)
                 for node, pods in self._pods.items()

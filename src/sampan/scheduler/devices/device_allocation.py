@@ -61,6 +61,19 @@ class DeviceAllocation:
         self, needs: DeviceNeeds, namespaces: Mapping[str, Mapping[str, str]]
     ) -> str | None:
         """What is wrong with the claims, whatever the node; `namespaces`: their labels."""
+        if (why := self.not_there(needs)) is not None:
+            return why
+        for key, _ in needs.claims:
+            claim = self.devices.claims[key]
+            if key in self.devices.promised:
+                return f"resource claim {key} is in the process of being allocated"
+            labels = namespaces.get(key.partition("/")[0], {})
+            if claim.allocation is None and (why := self._wrong(claim, labels)):
+                return why
+        return None
+
+    def not_there(self, needs: DeviceNeeds) -> str | None:
+        """Why the pod is not even tried (upstream: PreEnqueue): a claim that it has to wait for."""
         if needs.problem:
             return needs.problem
         for key, owner in needs.claims:
@@ -71,11 +84,6 @@ class DeviceAllocation:
                 return f"ResourceClaim {key} was not created for pod {needs.pod} (pod is not owner)"
             if claim.deleted:
                 return f'resourceclaim "{name}" is being deleted'
-            if key in self.devices.promised:
-                return f"resource claim {key} is in the process of being allocated"
-            labels = namespaces.get(key.partition("/")[0], {})
-            if claim.allocation is None and (why := self._wrong(claim, labels)):
-                return why
         return None
 
     def search_at_once(self, needs: DeviceNeeds, nodes: NodeLabels) -> bool:

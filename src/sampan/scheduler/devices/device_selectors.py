@@ -8,6 +8,7 @@ Owner: DeviceAllocation.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from sampan.core.bounded import FlushedMemo
 from sampan.scheduler.devices.devices import Device
 
 if TYPE_CHECKING:
@@ -29,9 +30,12 @@ class TakesLong(Exception):
 class Selectors:
     def __init__(self) -> None:
         self._environment: Environment | None = None
-        self._programs: dict[str, Program] = {}
-        self._answers: dict[tuple[str, int], bool | BadSelector] = {}
-        self._asked: dict[int, tuple[Device, Mapping[str, object]]] = {}  # keeps them alive
+        self._programs: FlushedMemo[str, Program] = FlushedMemo(MOST_PROGRAMS)
+        # Each entry keeps its device alive, so that no other has its identity.
+        self._answers: FlushedMemo[tuple[str, int], tuple[Device, bool | BadSelector]]
+        self._answers = FlushedMemo(MOST_ANSWERS)
+        self._asked: FlushedMemo[int, tuple[Device, Mapping[str, object]]]
+        self._asked = FlushedMemo(MOST_ANSWERS)
 
     def forget(self) -> None:
         """Devices have changed."""
@@ -42,15 +46,15 @@ class Selectors:
         """Raises BadSelector; TakesLong where the budget is used up. Also beside the loop: what two
         threads find out is the same."""
         key = (expression, id(device))
-        found = self._answers.get(key)
-        if found is None:
-            if len(self._answers) >= MOST_ANSWERS:
-                self.forget()
+        known = self._answers.known.get(key)
+        if known is None:
+            answer: bool | BadSelector
             try:
-                found = self._evaluate(device, expression, budget)
+                answer = self._evaluate(device, expression, budget)
             except BadSelector as error:
-                found = error
-            self._answers[key] = found
+                answer = error
+            known = self._answers.keep(key, (device, answer))
+        found = known[1]
         if isinstance(found, BadSelector):
             raise found
         return found
@@ -60,9 +64,9 @@ class Selectors:
         from sampan.api.cel.language.errors import CostExceeded, EvaluationError
 
         program = self._program(expression)
-        known = self._asked.get(id(device))
+        known = self._asked.known.get(id(device))
         if known is None:
-            known = self._asked[id(device)] = (device, self._values(device))
+            known = self._asked.keep(id(device), (device, self._values(device)))
         try:
             answer = program.evaluate({"device": known[1]}, budget)
         except (EvaluationError, CostExceeded) as error:
@@ -77,15 +81,13 @@ class Selectors:
         from sampan.api.cel.language.errors import CompileError
         from sampan.api.cel.program import compile_expression
 
-        found = self._programs.get(expression)
+        found = self._programs.known.get(expression)
         if found is None:
-            if len(self._programs) >= MOST_PROGRAMS:
-                self._programs.clear()
             try:
                 found = compile_expression(expression, self._devices())
             except CompileError as error:
                 raise BadSelector(f"CEL compile error: {error}") from error
-            self._programs[expression] = found
+            self._programs.keep(expression, found)
         return found
 
     def _devices(self) -> "Environment":

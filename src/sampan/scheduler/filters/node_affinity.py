@@ -1,8 +1,10 @@
 """NodeAffinity: nodeSelector, and one of the required terms."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from sampan.api.rules.node_selectors import Term
+from sampan.api.rules.node_selectors import NAME_FIELD, Term
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable
 from sampan.scheduler.model.arrays import BoolArray
@@ -11,6 +13,7 @@ from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
 NOT_MATCHED = "node(s) didn't match Pod's node affinity/selector"
+CONFLICT = "pod affinity terms conflict"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 
 
@@ -23,6 +26,40 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     if pod.required is not None:
         allowed &= any_term(pod.required, nodes)
     return allowed
+
+
+def named(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+    """The nodes that every required term names, as those of daemons do."""
+    if pod.required is None:
+        return None
+    found: BoolArray = np.zeros(len(nodes), np.bool_)
+    for term in pod.required:
+        names = _names_in(term)
+        if names is None:
+            return None
+        for name in names:
+            at = nodes.at.get(name)
+            if at is not None:
+                found[at] = True
+    return found
+
+
+def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:
+    """Terms of which none names a node that it allows."""
+    if not pod.required:
+        return None
+    every = [_names_in(term) for term in pod.required]
+    return None if any(names is None or names for names in every) else CONFLICT
+
+
+def _names_in(term: Term) -> frozenset[str] | None:
+    """None: the term names no node."""
+    listed = [
+        frozenset(item.values)
+        for item in term.fields
+        if item.key == NAME_FIELD and item.operator == "In"
+    ]
+    return frozenset.intersection(*listed) if listed else None
 
 
 def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
@@ -46,7 +83,10 @@ def with_added(added: tuple[Term, ...]) -> Filter:
         }
         return {text: count for text, count in found.items() if count}
 
-    return Filter("NodeAffinity", both, why, never_resolvable, Depends.NODES)
+    return replace(NODE_AFFINITY, mask=both, reasons=why)
 
 
-NODE_AFFINITY = Filter("NodeAffinity", mask, reasons, never_resolvable, Depends.NODES)
+NODE_AFFINITY = Filter(
+    "NodeAffinity", mask, reasons, never_resolvable, Depends.NODES,
+    beforehand=beforehand, named=named,
+)  # fmt: skip

@@ -21,14 +21,16 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
         at = nodes.at.get(node)
         if at is None or not drivers & limits.keys():
             continue
-        there = {
+        used = {
             handle
             for claim in nodes.claims_on.get(node, {})
             for handle in nodes.volumes.csi_of((claim,))
         }
+        # As upstream: what is still attached counts, too, even where the pod wants just that.
+        there = used | set(nodes.volumes.attached_to(node))
         for driver in drivers & limits.keys():
-            together = sum(item == driver for item, _ in wanted | there)
-            if together > limits[driver] and any(item[0] == driver for item in wanted - there):
+            new = sum(item == driver for item, _ in wanted - used)
+            if new and new + sum(item == driver for item, _ in there) > limits[driver]:
                 allowed[at] = False
     return allowed
 

@@ -26,6 +26,9 @@ class Filter:
     at: Callable[[PodShape, Snapshot, int], bool] | None = None
     # Why the pod can go nowhere, before any node is looked at (upstream: PreFilter).
     beforehand: Callable[[PodShape, Snapshot], str | None] | None = None
+    # The nodes that are looked at at all, where the pod names them (upstream: PreFilterResult).
+    # The mask leaves out the others, too; this is for the reason why.
+    named: Callable[[PodShape, Snapshot], BoolArray | None] | None = None
 
 
 def one_reason(text: str) -> Callable[[PodShape, Snapshot, BoolArray], dict[str, int]]:

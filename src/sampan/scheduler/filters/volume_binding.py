@@ -20,8 +20,12 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:
     """What is wrong with the claims themselves, whatever the node."""
     known = nodes.volumes
+    own = {item.key: item for item in pod.own_claims}
     for key in pod.claims:
         claim, name = known.claims.get(key), key.partition("/")[2]
+        if claim is None and key in own:
+            waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+            return f'{waiting} "{name}"'
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
         if claim.lost:
@@ -31,6 +35,8 @@ def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:
             )
         if claim.deleted:
             return f'persistentvolumeclaim "{name}" is being deleted'
+        if key in own and claim.owner != own[key].uid:
+            return f"PVC {key} was not created for pod {own[key].pod} (pod is not owner)"
     for claim in _unbound(pod, nodes):
         wanted = known.classes.get(claim.storage_class)
         if wanted is None or not wanted.waits:

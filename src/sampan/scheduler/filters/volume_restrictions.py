@@ -15,7 +15,8 @@ from sampan.scheduler.model.volumes import ONLY_ONE_POD
 
 NO_DISK = "node(s) had no available disk"
 IN_USE = (
-    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+    "in-use by another pod"
 )
 
 

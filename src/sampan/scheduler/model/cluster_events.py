@@ -51,9 +51,10 @@ class StorageChanged:
 
 @dataclass(frozen=True, slots=True)
 class DevicesChanged:
-    """A claim to devices, a class of them or a slice."""
+    """A claim to devices; None: a class of them or a slice, which may be anybody's."""
 
-    name: str
+    claim: str | None = None
+    freed: bool = False  # it had devices, and has none any more
 
 
 Event = (

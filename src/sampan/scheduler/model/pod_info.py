@@ -17,19 +17,18 @@ from sampan.api.rules.node_selectors import (
 )
 from sampan.api.rules.pods import priority
 from sampan.api.rules.tolerations import Toleration, tolerations_of
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.declared_features import features_of
 from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.disks import Disk, disks_of
 from sampan.scheduler.model.pod_terms import PodDemands, demands_of
 from sampan.scheduler.model.requests import Usage, usage_of
-from sampan.scheduler.model.volumes import claims_of
+from sampan.scheduler.model.volumes import OwnClaim, claims_of, own_claims_of
 from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
 # As they are written: pods of a cache share what is alike.
-_KNOWN_TOLERATIONS: ByIdentity[list[Obj], tuple[Toleration, ...]] = ByIdentity(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,7 @@ class PodShape:
     devices: DeviceNeeds = NO_DEVICES
     disks: tuple[Disk, ...] = ()  # of kinds that two pods must not share
     features: tuple[str, ...] = ()  # of the node agent, that a node must declare
+    own_claims: tuple[OwnClaim, ...] = ()  # of those, the ones that must be made for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,10 @@ def image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _tolerations(pod: Obj, written: list[Obj] | None) -> tuple[Toleration, ...]:
+@by_identity(64)
+def _tolerations(written: list[Obj]) -> tuple[Toleration, ...]:
     """Nearly every pod has the two that admission gives it."""
-    if not written:
-        return ()
-    return _KNOWN_TOLERATIONS.get(written) or _KNOWN_TOLERATIONS.keep(written, tolerations_of(pod))
+    return tolerations_of({"spec": {"tolerations": written}})
 
 
 def _shape(pod: Obj) -> PodShape:
@@ -112,6 +111,7 @@ def _shape(pod: Obj) -> PodShape:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    tolerations = spec.get("tolerations")
     return PodShape(
         usage=usage_of(pod),
         node_name=spec.get("nodeName") or "",
@@ -122,7 +122,7 @@ def _shape(pod: Obj) -> PodShape:
             for item in preferred
             if item.get("weight")
         ),
-        tolerations=_tolerations(pod, spec.get("tolerations")),
+        tolerations=_tolerations(tolerations) if tolerations else (),
         images=tuple(image_name(container.get("image") or "") for container in containers),
         namespace=namespace_of(pod),
         labels=tuple(sorted(labels_of(pod).items())),
@@ -132,4 +132,5 @@ def _shape(pod: Obj) -> PodShape:
         devices=needs_of(pod),
         disks=disks_of(pod),
         features=features_of(spec),
+        own_claims=own_claims_of(pod),
     )

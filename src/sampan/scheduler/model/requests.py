@@ -11,7 +11,7 @@ from sampan.api.objects import Obj
 from sampan.api.quantity import NANO, QuantityError, value_of
 from sampan.api.rules.host_ports import HostPort, host_ports
 from sampan.api.rules.pod_resources import held_requests
-from sampan.client.by_identity import ByIdentity
+from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
@@ -33,8 +33,6 @@ class Usage:
     ports: tuple[HostPort, ...] = ()
 
 
-# Of containers that are alone in their pods: those of one template share what they ask for.
-_KNOWN: ByIdentity[Obj, Usage] = ByIdentity()
 _MORE = frozenset({"initContainers", "overhead", "resources"})  # of a spec: count, too
 
 
@@ -43,7 +41,13 @@ def usage_of(pod: Obj) -> Usage:
     resources = _all_it_asks_for(pod)
     if resources is None:
         return _usage(pod)
-    return _KNOWN.get(resources) or _KNOWN.keep(resources, _usage(pod))
+    return _usage_with(resources)
+
+
+@by_identity(1024)
+def _usage_with(resources: Obj) -> Usage:
+    """Of a container that is alone in its pod: those of one template share what they ask for."""
+    return _usage({"spec": {"containers": [{"resources": resources}]}})
 
 
 def _all_it_asks_for(pod: Obj) -> Obj | None:

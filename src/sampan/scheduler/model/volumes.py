@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sampan.api.objects import (
     Obj,
     annotations_of,
+    controller_of,
     is_deleted,
     key_of,
     labels_of,
@@ -51,6 +52,8 @@ class Claim:
     lost: bool
     deleted: bool
     selected_node: str
+    owner: str = ""  # uid of its controller
+    attributes_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Volume:
     claim_uid: str
     available: bool
     csi: tuple[str, str] | None  # driver, handle
+    attributes_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,9 @@ class Volumes:
         self.tracking: set[str] = set()  # drivers that report their capacity
         self.capacities: dict[str, Capacity] = {}
         self._promised: dict[str, str] = {}  # volume → claim, decided here
+        # Node → attachment → driver and volume.
+        self._attached: dict[str, dict[str, tuple[str, str]]] = {}
+        self._attached_at: dict[str, str] = {}  # attachment → node
 
     def put_claim(self, key: str, written: Obj | None) -> None:
         if written is None:
@@ -126,6 +133,27 @@ class Volumes:
             for driver in drivers
             if (driver.get("allocatable") or {}).get("count") is not None
         }
+
+    def put_attachment(self, name: str, written: Obj | None) -> None:
+        node = self._attached_at.pop(name, "")
+        self._attached.get(node, {}).pop(name, None)
+        if node in self._attached and not self._attached[node]:
+            del self._attached[node]
+        if written is None:
+            return
+        spec = written.get("spec") or {}
+        driver = spec.get("attacher") or ""
+        volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
+        if driver and volume:
+            node = self._attached_at[name] = spec.get("nodeName") or ""
+            self._attached.setdefault(node, {})[name] = (driver, volume)
+
+    def attached_to(self, node: str) -> Iterator[tuple[str, str]]:
+        """Drivers and handles."""
+        for driver, name in self._attached.get(node, {}).values():
+            volume = self.volumes.get(name)
+            if volume is not None and volume.csi is not None:
+                yield driver, volume.csi[1]
 
     def put_driver(self, name: str, written: Obj | None) -> None:
         self.tracking.discard(name)
@@ -163,8 +191,8 @@ class Volumes:
             if volume is not None:
                 if volume.csi is not None:
                     yield volume.csi
-            elif not claim.volume and (wanted := self.classes.get(claim.storage_class)):
-                # As upstream: it will be one of its class's driver.
+            elif wanted := self.classes.get(claim.storage_class):
+                # As upstream: it will be, or has been, one of its class's driver.
                 yield (wanted.provisioner, f"for the claim {key}")
 
     def _suits(self, volume: Volume, claim: Claim) -> bool:
@@ -181,6 +209,7 @@ class Volumes:
         return (
             volume.size >= claim.size
             and volume.storage_class == claim.storage_class
+            and volume.attributes_class == claim.attributes_class
             and volume.volume_mode == claim.volume_mode
             and claim.modes <= volume.modes
         )
@@ -202,6 +231,8 @@ def claim_of(written: Obj) -> Claim:
         lost=phase == "Lost",
         deleted=is_deleted(written),
         selected_node=annotations_of(written).get(SELECTED_NODE) or "",
+        owner=(controller_of(written) or {}).get("uid") or "",
+        attributes_class=spec.get("volumeAttributesClassName") or "",
     )
 
 
@@ -222,6 +253,7 @@ def volume_of(written: Obj) -> Volume:
         available=(written.get("status") or {}).get("phase") in ("Available", None)
         and not is_deleted(written),
         csi=(csi.get("driver") or "", csi.get("volumeHandle") or "") if csi else None,
+        attributes_class=spec.get("volumeAttributesClassName") or "",
     )
 
 
@@ -271,6 +303,24 @@ def claims_of(pod: Obj) -> tuple[str, ...]:
         elif volume.get("ephemeral") is not None:
             found.append(f"{namespace}/{name_of(pod)}-{volume.get('name')}")
     return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnClaim:
+    """Of a generic ephemeral volume: it is the pod's only if it was made for it."""
+
+    key: str
+    pod: str  # its key
+    uid: str
+
+
+def own_claims_of(pod: Obj) -> tuple[OwnClaim, ...]:
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    return tuple(
+        OwnClaim(f"{key_of(pod)}-{volume.get('name')}", key_of(pod), uid_of(pod))
+        for volume in volumes
+        if volume.get("ephemeral") is not None
+    )
 
 
 def _size(written: Obj | None) -> int:

@@ -7,6 +7,7 @@ Owner: the scheduler's loop; rules read it.
 
 from sampan.api.objects import Obj, controller_of
 from sampan.api.rules.node_selectors import label_requirements
+from sampan.core.bounded import FlushedMemo
 from sampan.scheduler.model.pod_terms import Selector, selector_of
 
 # Kinds whose selectors count, with their groups.
@@ -26,7 +27,7 @@ class Workloads:
     def __init__(self) -> None:
         self._services: dict[str, dict[str, dict[str, str]]] = {}  # namespace → key → selector
         self._controllers: dict[tuple[str, str], Selector] = {}  # kind, key
-        self._known: dict[tuple[str, Labels, Owner], Selector] = {}
+        self._known: FlushedMemo[tuple[str, Labels, Owner], Selector] = FlushedMemo(MOST_REMEMBERED)
 
     def put_service(self, key: str, written: Obj | None) -> None:
         self._known.clear()
@@ -55,11 +56,10 @@ class Workloads:
         if owner == NO_OWNER and namespace not in self._services:
             return None
         key = (namespace, labels, owner)
-        if key not in self._known:
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()
-            self._known[key] = self._selector(namespace, dict(labels), owner)
-        return self._known[key]
+        known = self._known.known
+        if key in known:
+            return known[key]
+        return self._known.keep(key, self._selector(namespace, dict(labels), owner))
 
     def _selector(self, namespace: str, labels: dict[str, str], owner: Owner) -> Selector:
         merged: dict[str, str] = {}

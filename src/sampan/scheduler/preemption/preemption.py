@@ -68,7 +68,7 @@ class Preemption:
         """The node that is being cleared (None: nothing changes; empty: none any more), and what
         there is to say about it."""
         nominations = self._pending.nominations
-        if not refused.all_nodes or not profile.preempts:
+        if not refused.all_nodes or not profile.preempts or refused.is_early:
             return None, ""
         if row.uid in self._evicting:
             return None, WAITING

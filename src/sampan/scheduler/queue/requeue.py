@@ -34,6 +34,7 @@ from sampan.scheduler.model.cluster_events import (
 )
 from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.pod_info import PodShape
+from sampan.scheduler.model.pod_terms import PodSelector, selects
 
 _STORAGE = frozenset(
     rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
@@ -68,13 +69,18 @@ def _helps(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
         case PodGone(gone):
             return any(_frees(rule, gone, pod) for rule in rules)
         case PodPlaced(placed):
-            return _AFFINITY in rules or (_SPREAD in rules and placed.namespace == pod.namespace)
-        case NamespaceChanged():
-            return _AFFINITY in rules or DYNAMIC_RESOURCES.name in rules
+            return (_AFFINITY in rules and _is_wanted_near(placed, pod)) or (
+                _SPREAD in rules and _is_spread_with(placed, pod)
+            )
+        case NamespaceChanged(name):
+            if name == pod.namespace:  # its own may be what others, or its devices, ask for
+                return _AFFINITY in rules or DYNAMIC_RESOURCES.name in rules
+            return _AFFINITY in rules and _looks_at_namespaces(pod)
         case StorageChanged():
             return bool(rules & _STORAGE)
-        case DevicesChanged():
-            return DYNAMIC_RESOURCES.name in rules
+        case DevicesChanged(name, freed):
+            own = name is None or any(key == name for key, _ in pod.devices.claims)
+            return DYNAMIC_RESOURCES.name in rules and (own or freed)
 
 
 def _move(old: NodeInfo, new: NodeInfo, rules: frozenset[str]) -> bool:
@@ -127,9 +133,37 @@ def _frees(rule: str, gone: AssignedPod, pod: PodShape) -> bool:
             for wanted in pod.usage.ports
         )
     if rule == _SPREAD:
-        return gone.namespace == pod.namespace
+        return _is_spread_with(gone, pod)
     if rule in _STORAGE:
         return bool(gone.claims or gone.disks)
-    # Affinity too: the last of a kind that goes makes room for the first of its kind. The other
-    # rules look at the node alone.
-    return rule == _AFFINITY
+    # The other rules look at the node alone.
+    return rule == _AFFINITY and (_is_in_the_way(gone, pod) or _is_wanted_near(gone, pod))
+
+
+def _is_wanted_near(other: AssignedPod, pod: PodShape) -> bool:
+    """One that comes is what the pod wants to be near; the last of a kind that goes makes room for
+    the first of its kind."""
+    terms = pod.demands.affinity
+    return bool(terms) and all(_may_match(term.selector, other) for term in terms)
+
+
+def _is_in_the_way(other: AssignedPod, pod: PodShape) -> bool:
+    """By the anti-affinity of either."""
+    if any(_may_match(term.selector, other) for term in pod.demands.anti_affinity):
+        return True
+    return any(item.forbids and _may_match(item.term.selector, pod) for item in other.carried)
+
+
+def _is_spread_with(other: AssignedPod, pod: PodShape) -> bool:
+    return any(_may_match(item.selector, other) for item in pod.demands.spread)
+
+
+def _looks_at_namespaces(pod: PodShape) -> bool:
+    terms = (*pod.demands.affinity, *pod.demands.anti_affinity)
+    return any(term.selector.namespace_selector is not None for term in terms)
+
+
+def _may_match(selector: PodSelector, pod: AssignedPod | PodShape) -> bool:
+    """Whatever labels its namespace has."""
+    there = pod.namespace in selector.namespaces or selector.namespace_selector is not None
+    return there and selects(selector.labels, dict(pod.labels))

@@ -12,6 +12,9 @@ from sampan.scheduler.preemption.victims import NO_VICTIMS, NOT_HELPFUL
 NO_NODES = "no nodes available to schedule pods"
 # What upstream's PostFilter plugins add: dynamic resources first, then preemption.
 NO_CLAIMS = "no new claims to deallocate"
+# Where a rule in front of it has refused the pod, upstream's plugin of devices fails with this, and
+# preemption is not asked.
+NO_STATE = "not found"
 CLAIM_DEALLOCATED = "deallocation of ResourceClaim completed"
 STILL_NOT = "still not schedulable"
 
@@ -26,6 +29,8 @@ def message(refused: Refused, preemption: str = "", claims: str = NO_CLAIMS) -> 
     for refusal in refused.refusals:
         counts.update(dict(refusal.reasons))
     why = f"{start} {refused.beforehand or reasons_text(counts.items())}."
+    if refused.is_early:
+        return f"{why} {NO_STATE}"
     return f"{why} {claims}, preemption: {preemption}" if preemption else why
 
 

@@ -27,6 +27,7 @@ from sampan.api.resources import (
     SERVICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
     Resource,
 )
 from sampan.api.rules.pods import is_terminal, node_name
@@ -45,9 +46,12 @@ from sampan.scheduler.why.explain import message
 
 NEEDED: tuple[Resource, ...] = (
     NAMESPACES, NODES, PODS, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES,
-    CSI_NODES, CSI_DRIVERS, CSI_STORAGE_CAPACITIES, SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS,
-    STATEFUL_SETS, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES,
+    CSI_NODES, CSI_DRIVERS, CSI_STORAGE_CAPACITIES, VOLUME_ATTACHMENTS, SERVICES,
+    REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS, DEVICE_CLASSES, RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
 )  # fmt: skip
+
+MOST_COPIES = 10_000  # of one template
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ def _takers(cache: CacheState, without: str) -> dict[str, Callable[[Obj], object
         "PersistentVolume": volumes.put_volume,
         "StorageClass": volumes.put_class,
         "CSINode": volumes.put_limits,
+        "VolumeAttachment": volumes.put_attachment,
         "CSIDriver": volumes.put_driver,
         "DeviceClass": allocation.devices.put_class,
         "ResourceSlice": allocation.put_slice,
@@ -170,8 +175,13 @@ def dry_run(
     return found
 
 
+class TooManyPods(ValueError):
+    """A manifest asks for more than can be looked at."""
+
+
 def pods_in(objects: Iterable[Obj], namespace: str) -> list[Obj]:
-    """The pods that manifests would make: pods, and those of templates, as many as asked for."""
+    """The pods that manifests would make: pods, and those of templates, as many as asked for.
+    Raises TooManyPods."""
     found: list[Obj] = []
     for item in objects:
         if item.get("kind") == "List":
@@ -188,7 +198,11 @@ def pods_in(objects: Iterable[Obj], namespace: str) -> list[Obj]:
 def _copies(owner: Obj, template: Obj, namespace: str) -> list[Obj]:
     spec, made = owner["spec"], []
     count = spec.get("parallelism" if owner.get("kind") == "Job" else "replicas")
-    for number in range(1 if count is None else int(count)):
+    copies = 1 if count is None else int(count)
+    if copies > MOST_COPIES:
+        said = f"{name_of(owner)} asks for {copies} pods, and a dry run takes {MOST_COPIES}"
+        raise TooManyPods(said)
+    for number in range(min(copies, MOST_COPIES)):
         pod = copy_of(template)
         meta = pod.setdefault("metadata", {})
         meta["name"] = f"{name_of(owner)}-{number}"

@@ -53,6 +53,6 @@ def _call(function: Callable[[str], object], kubeconfig: str, output: int) -> No
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.closerange(FIRST_INHERITED, LAST_INHERITED)
-    sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # for the life of the process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     function(kubeconfig)

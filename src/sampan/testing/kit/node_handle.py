@@ -5,6 +5,7 @@ Job: cordon, drain, cut from the network, kill.
 
 from sampan.api.errors import NotFound, TooManyRequests
 from sampan.api.objects import Obj
+from sampan.api.rules import pods
 from sampan.api.rules.durations import long_seconds
 from sampan.client.blocking import BlockingClient
 from sampan.testing.kit.expectations import NotAsExpected
@@ -82,6 +83,5 @@ def _stays(pod: Obj) -> bool:
     """Of a DaemonSet, static, or over."""
     meta = pod["metadata"]
     owners = {owner["kind"] for owner in meta.get("ownerReferences") or ()}
-    mirror = "kubernetes.io/config.mirror" in (meta.get("annotations") or {})
-    over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return "DaemonSet" in owners or mirror or (over and not meta.get("deletionTimestamp"))
+    over = pods.is_terminal(pod) and not meta.get("deletionTimestamp")
+    return "DaemonSet" in owners or pods.is_mirror(pod) or over

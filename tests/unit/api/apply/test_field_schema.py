@@ -3,7 +3,7 @@
 import pytest
 
 from sampan.api.apply.field_schema import FieldSchema
-from sampan.api.apply.field_types import LEAF, KeyedList, Map, Struct
+from sampan.api.apply.field_types import KeyedList, Leaf, Map, Struct
 from sampan.api.resources import RESOURCES
 from sampan.api.schema.published import Schema
 
@@ -14,7 +14,7 @@ FIELDS = FieldSchema(SCHEMA)
 def at(api_version, kind, *path):
     node = FIELDS.root(api_version, kind)
     for key in path:
-        node = node.fields[key] if isinstance(node, Struct) else node._element
+        node = node.fields[key] if isinstance(node, Struct) else node.element
     return node
 
 
@@ -45,18 +45,18 @@ def test_parts_of_a_pod_have_owners_of_their_own(path, kind):
     ],
 )
 def test_some_are_owned_as_a_whole(api_version, kind, path):
-    assert at(api_version, kind, *path) is LEAF
+    assert isinstance(at(api_version, kind, *path), Leaf)
 
 
 def test_a_property_can_open_an_atomic_type():
     """PersistentVolumeSpec.claimRef is granular, other ObjectReferences are not."""
     assert isinstance(at("v1", "PersistentVolume", "spec", "claimRef"), Struct)
-    assert at("v1", "Event", "involvedObject") is LEAF
+    assert isinstance(at("v1", "Event", "involvedObject"), Leaf)
 
 
 def test_a_schema_that_holds_itself_ends():
     node = at("apiextensions.k8s.io/v1", "CustomResourceDefinition", "spec", "versions")
-    assert node is LEAF
+    assert isinstance(node, Leaf)
     assert FIELDS.root("v9", "Nothing") is None
 
 

@@ -115,7 +115,7 @@ def test_the_subresource_is_part_of_who_writes():
     ("sent", "taken"),
     [
         (None, "live"),
-        ([], "live"),
+        ([], []),
         ([{}], []),
         ([{"manager": "x"}], "live"),
         ([{}, {}], "live"),
@@ -124,7 +124,7 @@ def test_the_subresource_is_part_of_who_writes():
     ],
 )
 def test_entries_that_a_caller_sends(sent, taken):
-    """[{}] resets; what cannot be read, or is not there, leaves the live entries."""
+    """[] and [{}] reset; what cannot be read, or is not there, leaves the live entries."""
     own = [entry("me", {"f:data": {"f:a": {}}})]
     live = config_map({"a": "1"}, own)
     assert chosen_entries(config_map({"a": "1"}, sent), live) == (own if taken == "live" else taken)

@@ -98,12 +98,25 @@ def test_what_is_accepted_can_be_run_and_nothing_else_is_raised(text):
 
 @given(
     st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),
-    st.integers(0, 59),
-    st.integers(0, 23),
+    st.lists(st.integers(0, 59), min_size=1, max_size=4),
+    st.lists(st.integers(0, 23), min_size=1, max_size=4),
 )
-def test_the_next_stroke_is_the_first_one(moment, minute, hour):
-    at = moment.replace(tzinfo=UTC).timestamp()
-    found = next_after(parse(f"{minute} {hour} * * *"), at, GREENWICH)
-    local = datetime.fromtimestamp(found, UTC)
-    assert (local.hour, local.minute, local.second) == (hour, minute, 0)
-    assert timedelta(0) < local - moment.replace(tzinfo=UTC) <= timedelta(days=1)
+def test_the_next_stroke_is_the_first_one(moment, minutes, hours):
+    began = moment.replace(tzinfo=UTC)
+    listed = [",".join(map(str, some)) for some in (minutes, hours)]
+    found = next_after(parse(f"{listed[0]} {listed[1]} * * *"), began.timestamp(), GREENWICH)
+    of_days = (
+        datetime(day.year, day.month, day.day, hour, minute, tzinfo=UTC)
+        for day in (began, began + timedelta(days=1))
+        for hour in hours
+        for minute in minutes
+    )
+    expected = min(stroke for stroke in of_days if stroke > began)
+    assert datetime.fromtimestamp(found, UTC) == expected
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu"])
+@given(st.integers(0, 365 * 24 * 60))
+def test_every_minute_of_the_clock_strikes_wherever_the_clocks_change(name, minute):
+    zone, at = ZoneInfo(name), 1_700_000_000.0 // 60 * 60 + 60 * minute
+    assert next_after(parse("* * * * *"), at, zone) == at + 60

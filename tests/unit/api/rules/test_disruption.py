@@ -86,13 +86,33 @@ def test_too_many_evictions_that_nobody_has_seen_are_refused():
         ({"currentHealthy": 3, "desiredHealthy": 2}, "does not allow evicting pods currently"),
         (
             {
-                "currentHealthy": 3,
-                "desiredHealthy": 2,
+                "currentHealthy": 0,
+                "desiredHealthy": 0,
                 "conditions": [
-                    {"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no"}
+                    {
+                        "type": "DisruptionAllowed",
+                        "status": "False",
+                        "reason": "SyncFailed",
+                        "message": "no",
+                    }
                 ],
             },
             "does not allow evicting pods currently because it failed sync: no",
+        ),
+        (
+            {
+                "currentHealthy": 3,
+                "desiredHealthy": 2,
+                "conditions": [
+                    {
+                        "type": "DisruptionAllowed",
+                        "status": "False",
+                        "reason": "Other",
+                        "message": "no",
+                    }
+                ],
+            },
+            "does not allow evicting pods currently (Other): no",
         ),
     ],
 )

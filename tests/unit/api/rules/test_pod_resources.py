@@ -195,3 +195,14 @@ def test_a_pod_never_asks_for_less_than_its_containers_or_any_init_container(usu
         quantity.parse(one["resources"]["requests"]["cpu"]).milli() for one in usual
     )
     assert total == max([last, *moments])
+
+
+def test_what_is_described_has_what_a_resize_holds_and_not_what_the_pod_asks_for_as_a_whole():
+    one = pod(
+        container("c", {"cpu": "1"}, {"cpu": "2"}),
+        resources={"requests": {"cpu": "5"}, "limits": {"cpu": "6"}},
+    )
+    status = {"name": "c", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "4"}}}
+    one["status"] = {"containerStatuses": [status]}
+    requested, limited = pod_resources.described_amounts(one)
+    assert (texts(requested), texts(limited)) == ({"cpu": "3"}, {"cpu": "2"})

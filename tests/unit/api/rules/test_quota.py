@@ -5,6 +5,7 @@ from sampan.api.resources import (
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    RESOURCE_CLAIMS,
     SECRETS,
     SERVICES,
 )
@@ -45,6 +46,30 @@ def test_a_claim_counts_for_its_class_too():
         "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
         "gold.storageclass.storage.k8s.io/requests.storage": "3Gi",
     }
+
+
+def test_a_claim_to_devices_counts_by_their_classes():
+    suffix = ".deviceclass.resource.k8s.io/devices"
+    requests = [
+        {"name": "a", "exactly": {"deviceClassName": "gpu", "count": 2}},
+        {"name": "b", "exactly": {"deviceClassName": "nic", "allocationMode": "All"}},
+        {
+            "name": "c",
+            "firstAvailable": [
+                {"deviceClassName": "gpu", "count": 1},
+                {"deviceClassName": "gpu", "count": 3},
+                {"deviceClassName": "tpu", "count": 1},
+            ],
+        },
+    ]
+    claim = {"spec": {"devices": {"requests": requests}}}
+    assert shown(usage_of(RESOURCE_CLAIMS, claim)) == {
+        "count/resourceclaims.resource.k8s.io": "1",
+        f"gpu{suffix}": "5",
+        f"nic{suffix}": "32",
+        f"tpu{suffix}": "1",
+    }
+    assert is_measured_by(f"gpu{suffix}", RESOURCE_CLAIMS)
 
 
 def test_other_kinds_are_counted():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sampan.api.errors import BadRequest
 from sampan.api.objects import copy_of
 from sampan.api.resources import RESOURCES
-from sampan.api.schema.published import Schema, strict_error
+from sampan.api.schema.published import NotHandled, Schema, strict_error
 
 SCHEMA = Schema.load()
 
@@ -107,10 +107,29 @@ def test_what_go_never_writes_is_not():
     ]
 
 
-def test_what_is_applied_stays_as_it_was_sent():
-    """[A10] Its zeros are owned by who sent them."""
-    sent = {"spec": {"minReadySeconds": 0, "template": {"spec": {"containers": []}}}}
-    assert SCHEMA.check_as_sent("apps/v1", "Deployment", sent).obj == sent
+def test_what_was_put_together_of_maps_is_read_more_kindly():
+    """[A10] As Go's converter of unstructured objects: numbers become what is wanted."""
+    sent = {"spec": {"replicas": 2.0, "minReadySeconds": 2**32 + 5}}
+    found = SCHEMA.check_unstructured("apps/v1", "Deployment", sent).obj
+    assert found["spec"]["replicas"] == 2
+    assert found["spec"]["minReadySeconds"] == 5
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("x", "cannot restore struct from: string"),
+        ({"replicas": 1.5}, "cannot convert float64 to int32"),
+        ({"replicas": "1"}, "unrecognized type: int32"),
+        ({"template": {"spec": {"containers": {}}}}, "cannot restore slice from map"),
+        ({"template": {"spec": {"nodeSelector": []}}}, "cannot restore map from slice"),
+        ({"template": {"spec": {"nodeName": 1}}}, "cannot convert int64 to string"),
+    ],
+)
+def test_what_maps_cannot_become_is_said_in_the_converters_words(spec, why):
+    with pytest.raises(NotHandled) as caught:
+        SCHEMA.check_unstructured("apps/v1", "Deployment", {"spec": spec})
+    assert caught.value.why == why
 
 
 @given(st.sampled_from([row for row in RESOURCES if row.group in ("", "apps", "batch")]))
@@ -177,7 +196,8 @@ def test_a_wrong_type_is_refused_in_upstreams_words(obj, why):
 def test_self_decoding_types_word_their_own_refusals():
     port = {"readinessProbe": {"httpGet": {"port": True}}}
     assert refusal(pod(containers=[port])).endswith(
-        ": json: cannot unmarshal bool into Go value of type int32"
+        "json: cannot unmarshal bool into Go struct field "
+        "HTTPGetAction.spec.containers.readinessProbe.httpGet.port of type int32"
     )
     limits = {"resources": {"limits": {"cpu": "a lot"}}}
     assert "quantities must match the regular expression" in refusal(pod(containers=[limits]))
@@ -189,7 +209,8 @@ def test_self_decoding_types_word_their_own_refusals():
 def test_ports_may_be_numbers_or_names():
     for port in (80, "http"):
         obj = pod(containers=[{"livenessProbe": {"tcpSocket": {"port": port}}}])
-        assert SCHEMA.check_as_sent("v1", "Pod", obj).obj == obj
+        probe = SCHEMA.check("v1", "Pod", obj).obj["spec"]["containers"][0]["livenessProbe"]
+        assert probe["tcpSocket"] == {"port": port}
 
 
 def test_free_form_parts_pass_as_they_are():

@@ -9,7 +9,7 @@ from sampan.api.errors import Forbidden
 from sampan.api.objects import key_of
 from sampan.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS, by_kind
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Admission, Attributes
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.plugins import chosen_plugins
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authn.user import User
@@ -18,9 +18,9 @@ from sampan.apiserver.authz.rbac import Rbac
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.metrics import Metrics
 from sampan.core.side_thread import SideThread
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.control_plane import published_schema
 
 USER = User("jane", ("dev",), "u1", {"scope": ("a",)})
 NAMESPACE = {"metadata": {"name": "team"}, "status": {"phase": "Active"}}
@@ -52,12 +52,12 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
 
     registry = KnownObjects(objects)
     rbac = Rbac(registry.find, registry.find_all)
-    parts = PluginParts(
+    initializer = PluginInitializer(
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
         LoopClock(), random.Random(1), published_schema(), SideThread("test"), None,
         None,
     )  # fmt: skip
-    chain = Admission(chosen_plugins(parts))
+    chain = Admission(chosen_plugins(initializer))
     namespace = "team" if resource.namespaced else ""
     attributes = Attributes(USER, operation, resource, namespace, "x", "", obj, old, False)
 

@@ -9,7 +9,7 @@ from sampan.apiserver.audit.audit_log import Audit, audit_reply
 from sampan.apiserver.audit.policy import AuditPolicy
 from sampan.apiserver.authn.user import User
 from sampan.core.http.messages import Request, Response, Stream, Upgrade
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 REQUEST = Request("POST", "/api/v1/namespaces/a/pods/web/exec", "", {})
 

@@ -6,7 +6,7 @@ from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.chain import Authentication, Authenticators
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request
-from sampan.testing.generators.api_requests import client_certificate
+from tests.support.generators.api_requests import client_certificate
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from sampan.apiserver.authn.front_proxy import FrontProxy, Issued
 from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 HEADERS = {
     "x-remote-user": "alice",

@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from sampan.apiserver.authn.tokens import BadToken, Claims, TokenSigner, checked_user
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 ISSUER = "https://issuer.example"
 CLAIMS = Claims(("api",), 1000, "team", "bot", "sa-uid")

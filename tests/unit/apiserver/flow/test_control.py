@@ -13,8 +13,8 @@ from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects, reconci
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 OBJECTS = flow_objects(0.0)
 SEATS = 24

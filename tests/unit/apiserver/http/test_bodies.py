@@ -28,13 +28,16 @@ def test_repeated_fields_are_found_unless_ignored(protobuf):
     assert body_of(twice, "Ignore", protobuf) == ({"a": {"b": 2}}, ())
 
 
+REPEATED = 'yaml: unmarshal errors:\n  line 1: key "a" already set in map'
+
+
 @pytest.mark.parametrize(
     ("body", "read"),
     [
         (b'{"a":{"b":1}}', ({"a": {"b": 1}}, ())),
         (b"{a: {b: 1}}", ({"a": {"b": 1}}, ())),
         (b"a:\n  b: 1\n", ({"a": {"b": 1}}, ())),
-        (b'{"a":1,"a":2}', ({"a": 2}, ('duplicate field "a"',))),
+        (b'{"a":1,"a":2}', ({"a": 2}, (REPEATED,))),
     ],
 )
 def test_yaml_may_be_json(body, read):

@@ -67,11 +67,14 @@ def test_bodies_and_patches_by_their_content_type():
     assert body_media("application/json; charset=utf-8") == JSON
     assert body_media("text/yaml") == YAML
     assert body_media(PROTOBUF) == PROTOBUF
-    assert patch_type("application/merge-patch+json") == "merge"
+    assert patch_type("application/merge-patch+json; charset=utf-8", is_custom=True) == "merge"
+    assert patch_type("application/strategic-merge-patch+json", is_custom=False) == "strategic"
     with pytest.raises(UnsupportedMediaType):
         body_media("text/plain")
-    with pytest.raises(UnsupportedMediaType, match="strategic-merge-patch"):
-        patch_type("application/json")
+    with pytest.raises(UnsupportedMediaType, match="415: Unsupported Media Type"):
+        patch_type("application/json", is_custom=False)
+    with pytest.raises(UnsupportedMediaType, match=r"json-patch\+json, application/merge-patch"):
+        patch_type("application/strategic-merge-patch+json", is_custom=True)
 
 
 def test_a_list_is_joined_from_its_items():

@@ -8,7 +8,7 @@ import pytest
 from sampan.apiserver.authn.page_sessions import PageSessions
 from sampan.apiserver.http.page import FOLDER, Page
 from sampan.core.http.messages import Request
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 MOST_BYTES = 300 * 1024
 FILES = sorted(path.name for path in FOLDER.iterdir())

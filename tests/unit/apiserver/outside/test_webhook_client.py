@@ -20,8 +20,14 @@ from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.trace_context import trace_id_of
 from sampan.core.telemetry.traces import Traces
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+
+NO_KIND = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+HOLDER = (
+    'into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
 
 
 @asynccontextmanager
@@ -108,8 +114,15 @@ def test_who_hangs_is_told_by_its_name():
             "the server responded with the status code 302 but did not return more information",
         ),
         (Response(400, (), b'{"kind":"Status","message":"not like this"}'), "not like this"),
-        (Response(200, (), b"tea"), "the answer is no JSON"),
-        (Response(200, (), b"[]"), "the answer is no JSON object"),
+        (Response(409), "the server reported a conflict"),
+        (Response(403, (), b"not you"), "not you"),
+        (Response(403, (("content-type", "application/json"),), b"{}"), "unknown"),
+        (
+            Response(200, (("content-type", "application/json"),)),
+            "0-length response with status code: 200 and content type: application/json",
+        ),
+        (Response(200, (), b"tea"), f"{NO_KIND} string {HOLDER}"),
+        (Response(200, (), b"[]"), f"{NO_KIND} array {HOLDER}"),
     ],
 )
 def test_an_answer_that_is_none_is_told_in_kubernetes_words(answer, words):

@@ -6,8 +6,8 @@ from sampan.api.calls import Call
 from sampan.api.errors import NotFound
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS
 from sampan.apiserver.proxy.metrics_api import MetricsApi, parse_sample, pod_metrics, rates
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 BEFORE = """# TYPE node_cpu_usage_seconds_total counter
 node_cpu_usage_seconds_total 10

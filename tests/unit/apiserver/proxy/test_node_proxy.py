@@ -34,7 +34,7 @@ from sampan.core.http.messages import Connection, Reply, Request, Response, Stre
 from sampan.core.http.origin import Origin
 from sampan.core.http.server import Server
 from sampan.core.ip_addresses import is_proxyable
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 UPGRADE = {"connection": "Upgrade", "upgrade": "SPDY/3.1", "host": "a"}
 

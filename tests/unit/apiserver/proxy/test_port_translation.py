@@ -12,7 +12,7 @@ from sampan.core.http.client import HttpClient, Upgraded
 from sampan.core.http.messages import Reply, Request, Response, Upgrade
 from sampan.core.http.server import Server
 from sampan.core.http.websocket import FrameReader, render_frame
-from sampan.testing.parts.streaming import SpdyPorts
+from tests.support.parts.streaming import SpdyPorts
 
 HANDSHAKE = {
     "connection": "Upgrade",

@@ -28,7 +28,7 @@ from sampan.core.http.client import HttpClient, Upgraded
 from sampan.core.http.messages import Connection, Handler, Reply, Request, Response, Upgrade
 from sampan.core.http.server import Server
 from sampan.core.http.websocket import FrameReader, render_frame
-from sampan.testing.parts.streaming import SpdyCommand, SpdyPorts, status_of
+from tests.support.parts.streaming import SpdyCommand, SpdyPorts, status_of
 
 KEY = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
 HANDSHAKE = [

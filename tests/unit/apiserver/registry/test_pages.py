@@ -6,8 +6,8 @@ from sampan.api.calls import Item
 from sampan.apiserver.registry.pages import Wanted, cached_page, stored_page
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 PREFIX = "/registry/things/"
 KEYS = st.sets(st.builds("{}/{}".format, st.sampled_from("abc"), st.integers(0, 20)))

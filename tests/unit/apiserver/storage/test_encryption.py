@@ -14,8 +14,8 @@ from sampan.apiserver.storage.encryption import (
     transformers,
 )
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 KEY = "/registry/secrets/default/a"
 ONE, TWO = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))

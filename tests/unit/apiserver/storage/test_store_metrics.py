@@ -8,7 +8,7 @@ from sampan.api.resources import PODS
 from sampan.apiserver.storage.store_metrics import StoreMetrics
 from sampan.core.metrics import Metrics
 from sampan.store.contract import KeyExists, StoreClosed
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.mark.parametrize(

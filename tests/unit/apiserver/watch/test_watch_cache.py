@@ -8,22 +8,19 @@ import pytest
 from sampan.api.calls import Item
 from sampan.api.errors import Expired, ServiceUnavailable
 from sampan.apiserver.storage.stored_form import canonical, stored_bytes
+from sampan.apiserver.watch.cache_watcher import STATE_PAGE, WOKEN_AT_ONCE, Record, Watcher
 from sampan.apiserver.watch.watch_cache import (
     FORGOTTEN_AT_ONCE,
     LINES_KEPT,
-    STATE_PAGE,
     WINDOW_LEAST,
     WINDOW_SECONDS,
-    WOKEN_AT_ONCE,
     KindCache,
-    Record,
     WatchCache,
-    Watcher,
     split_key,
 )
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 PREFIX = "/registry/pods/"
 

@@ -1,8 +1,8 @@
 import asyncio
 
 from sampan.api.resources import CONFIG_MAPS, PODS
-from sampan.testing.worlds.control_plane import story
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.control_plane import story
+from tests.support.worlds.simulated_node import pod_named
 
 
 def config_map(number, size):

@@ -7,7 +7,7 @@ from sampan.cli.objects.documents import documents
 
 
 def read(text):
-    return documents(text.encode(), "f.yaml")
+    return list(documents(text.encode(), "f.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,36 @@ def test_what_only_yaml_has_becomes_json(text, value):
     assert read("# yaml\n" + text) == [value]
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("y", True), ("no", False), ("22:22", "22:22"), ("010", 8), ("1.0", 1), ("!foo x", "x")],
+)
+def test_values_are_those_that_go_reads(text, value):
+    """Not base 60, as the library has it: ports would become large numbers."""
+    assert read(f"a: {text}") == [{"a": value}]
+
+
+def test_what_comes_before_a_mistake_is_delivered():
+    found = documents(b"a: 1\n---\nb: [\n---\nc: 2\n", "f.yaml")
+    assert next(found) == {"a": 1}
+    with pytest.raises(CliError, match="yaml: line 1: did not find expected node content"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1} x', "json: offset 10: invalid character 'x' looking for beginning of value"),
+        ('{"a"', "unexpected EOF"),
+        ("--- b\n", "invalid Yaml document separator: b"),
+    ],
+)
+def test_mistakes_are_told_as_kubectl_tells_them(text, why):
+    with pytest.raises(CliError) as caught:
+        read(text)
+    assert str(caught.value) == f"error parsing f.yaml: {why}"
+
+
 def test_documents_in_braces_may_be_separated_as_in_yaml():
     assert read('{"a": 1}\n---\n{"b": 2}\n') == [{"a": 1}, {"b": 2}]
 
@@ -33,8 +63,8 @@ def test_documents_in_braces_may_be_separated_as_in_yaml():
     ("text", "why"),
     [
         ("a: .nan", "unsupported value"),
-        ("a: .inf", "unsupported value: Inf"),
-        ("a: &x [*x]", "nested too deeply"),
+        ("a: .inf", "unsupported value: +Inf"),
+        ("a: &x [*x]", "contains itself"),
         ("? [a, b]\n: c", "key"),
         ("a:\n\tb: c", "line 2"),
     ],

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sampan.api.errors import AlreadyExists, Forbidden, ServiceUnavailable
 from sampan.cmd.cluster import bootstrap
 from sampan.cmd.errors import CannotStart
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 DAY = 86400.0
 

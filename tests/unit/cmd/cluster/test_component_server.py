@@ -17,8 +17,8 @@ from sampan.core.clock import SystemClock
 from sampan.core.http.client import HttpClient
 from sampan.core.http.messages import Request
 from sampan.core.metrics import Metrics
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.parts.certificates import Authority
+from tests.support.manual_clock import ManualClock
+from tests.support.parts.certificates import Authority
 
 
 class Api:

@@ -7,7 +7,7 @@ import pytest
 
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags.security import SecurityChoices
+from sampan.cmd.flags.api_server_flags import SecurityChoices
 from sampan.cmd.flags.security_settings import server_settings
 
 

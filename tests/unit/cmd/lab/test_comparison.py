@@ -2,7 +2,7 @@
 
 from sampan.cmd.lab.comparison import moved, rows
 from sampan.cmd.lab.summary import report_of
-from sampan.testing.generators.lab_records import record
+from tests.support.generators.lab_records import record
 
 
 def test_rows_have_both_figures():

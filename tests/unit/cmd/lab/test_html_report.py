@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 from sampan.cmd.lab.html_report import page
 from sampan.cmd.lab.summary import report_of
-from sampan.testing.generators.lab_records import record
+from tests.support.generators.lab_records import record
 
 HOSTILE = "</td><script>alert(1)</script><img src=x onerror=alert(1)>\"'"
 

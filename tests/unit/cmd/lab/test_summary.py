@@ -1,7 +1,7 @@
 """What a record says: totals, waits, use, fates."""
 
 from sampan.cmd.lab.summary import percentile, report_of
-from sampan.testing.generators.lab_records import life, record
+from tests.support.generators.lab_records import life, record
 
 
 def test_a_report_counts_fates_and_waits():

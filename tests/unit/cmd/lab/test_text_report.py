@@ -2,7 +2,7 @@
 
 from sampan.cmd.lab.summary import report_of
 from sampan.cmd.lab.text_report import lines
-from sampan.testing.generators.lab_records import record
+from tests.support.generators.lab_records import record
 
 
 def test_a_report_says_it_all():

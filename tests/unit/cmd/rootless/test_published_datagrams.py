@@ -6,8 +6,8 @@ import socket
 
 from sampan.cmd.rootless import published_datagrams
 from sampan.cmd.rootless.published_datagrams import IDLE_SECONDS, PublishedDatagrams
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 def bound(address):

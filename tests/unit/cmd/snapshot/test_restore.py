@@ -4,7 +4,7 @@ import pytest
 from sampan.cmd.snapshot.restore import new_entries, restore
 from sampan.cmd.snapshot.snapshot_file import BadSnapshot
 from sampan.store.memory import MemoryStore
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 def config(name, value):

@@ -13,8 +13,8 @@ from sampan.cmd.main import main
 from sampan.cmd.settings import ComponentSettings, ControllersSettings
 from sampan.cmd.verbs.controllers import Controlling
 from sampan.core.clock import SystemClock
-from sampan.testing.parts.served_api import served_api
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.parts.served_api import served_api
+from tests.support.worlds.control_plane import published_schema
 
 
 def process(kubeconfig, **chosen):

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from sampan.controllers.access import csr_signing
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.parts.certificates import Authority
+from tests.support.manual_clock import ManualClock
+from tests.support.parts.certificates import Authority
 
 NOW = 1_900_000_000.0
 

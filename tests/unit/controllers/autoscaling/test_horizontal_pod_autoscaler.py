@@ -2,6 +2,8 @@ from sampan.api.errors import NotFound
 from sampan.api.resources import DEPLOYMENTS
 from sampan.controllers.actions import Outcome, Patch, Record
 from sampan.controllers.autoscaling.horizontal_pod_autoscaler import Situation, plan_autoscaler
+from sampan.controllers.autoscaling.metric_readings import Reading
+from sampan.controllers.autoscaling.replica_calculator import samples_of
 from sampan.controllers.autoscaling.scaling_behavior import Memory, Moment
 
 NOW = 1_700_000_000.0
@@ -30,7 +32,7 @@ def pod(number):
     }
 
 
-def situation(obj, replicas, cpu="100m", metrics=None, memory=None):
+def situation(obj, replicas, cpu="100m", failure="", memory=None):
     scale = {
         "metadata": {"name": "web"},
         "spec": {"replicas": replicas},
@@ -46,8 +48,14 @@ def situation(obj, replicas, cpu="100m", metrics=None, memory=None):
         for number in range(replicas)
     ]
     pods = [pod(number) for number in range(replicas)]
+    readings = [
+        Reading(failure=failure or "nobody serves it")
+        if failure or one["type"] != "Resource"
+        else Reading(samples=samples_of(measured, "cpu", ""))
+        for one in obj["spec"]["metrics"]
+    ]
     return Situation(
-        obj, DEPLOYMENTS, scale, pods, metrics or measured, memory or Memory((Moment(NOW - 1, 1),))
+        obj, DEPLOYMENTS, scale, pods, readings, memory or Memory((Moment(NOW - 1, 1),))
     )
 
 
@@ -101,19 +109,28 @@ def test_a_target_of_nothing_is_left_alone():
 
 
 def test_without_metrics_nothing_moves_and_it_says_why():
-    found = situation(autoscaler(), 2, metrics=NotFound("no such resource"))
+    found = situation(autoscaler(), 2, failure="no such resource")
     plan, _ = plan_autoscaler(found, NOW)
     events = [one for one in plan.actions if isinstance(one, Record)]
     assert [one.reason for one in events] == [
         "FailedGetResourceMetric",
         "FailedComputeMetricsReplicas",
     ]
+    why = "failed to get cpu utilization: unable to get metrics for resource cpu: no such resource"
+    assert events[0].message == why
+    assert events[1].message == (
+        "invalid metrics (1 invalid out of 1), first error is: "
+        f"failed to get cpu resource metric value: {why}"
+    )
     [patch] = [one for one in plan.actions if isinstance(one, Patch)]
     assert conditions(patch)["ScalingActive"] == ("False", "FailedGetResourceMetric")
+    assert patch.patch["status"]["currentMetrics"] == [{"type": ""}]
+    assert "observedGeneration" not in patch.patch["status"]
 
 
-def test_metrics_of_others_are_refused_by_name_and_stop_only_shrinking():
-    pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}}}
+def test_metrics_that_cannot_be_read_stop_only_shrinking():
+    target = {"type": "AverageValue", "averageValue": "10"}
+    pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
     [*_, patch] = plan_autoscaler(situation(autoscaler(pods), 2), NOW)[0].actions
     assert conditions(patch)["ScalingActive"] == ("False", "FailedGetPodsMetric")
     growing, _ = plan_autoscaler(situation(autoscaler(pods, CPU), 2), NOW)

@@ -10,6 +10,7 @@ from sampan.controllers.autoscaling.replica_calculator import (
     for_average,
     for_utilization,
     group_pods,
+    requests_milli,
     samples_of,
 )
 
@@ -116,3 +117,19 @@ def test_unknown_pods_never_turn_a_change_round(use, missing, percent):
         assert together >= len(pods)
     if alone < len(known):
         assert together <= len(pods)
+
+
+def test_requests_of_the_pod_as_a_whole_count_where_it_has_them():
+    whole = {
+        "metadata": {"name": "p"},
+        "spec": {
+            "resources": {"requests": {"cpu": "300m"}},
+            "containers": [{"name": "c"}, {"name": "d", "resources": {"requests": {"cpu": "1m"}}}],
+        },
+    }
+    assert requests_milli(whole, "cpu", "") == 300
+    assert requests_milli(whole, "cpu", "d") == 1
+    with pytest.raises(CannotCompute, match="missing pod-level request for memory in Pod p"):
+        requests_milli(whole, "memory", "")
+    with pytest.raises(CannotCompute, match="container x not found in Pod p"):
+        requests_milli(whole, "cpu", "x")

@@ -7,12 +7,18 @@ from sampan.controllers.autoscaling.scaling_behavior import (
     Moment,
     apply_behavior,
     longest_window,
+    with_first_recommendation,
     with_recommendation,
 )
 
 
+def remembered(*moments):
+    return Memory(tuple(Moment(at, amount) for at, amount in moments))
+
+
 def pace(wanted, current, behavior=None, memory=None, least=1, most=100, now=1000.0):
-    memory = with_recommendation(memory or Memory(), wanted, current, longest_window(behavior), now)
+    memory = with_first_recommendation(memory or Memory(), current, now)
+    memory = with_recommendation(memory, wanted, longest_window(behavior), now)
     if (
         current != wanted
         and not memory.added
@@ -38,11 +44,21 @@ def test_bounds_are_kept():
 
 
 def test_a_new_autoscaler_waits_before_it_shrinks():
-    memory = with_recommendation(Memory(), 2, 10, 300, 1000.0)
+    memory = with_recommendation(remembered((1000.0, 10)), 2, 300, 1000.0)
     found = apply_behavior(None, memory, 2, 10, Bounds(1, 100), 1000.0)
     assert (found.replicas, found.stabilized) == (10, "ScaleDownStabilized")
-    later = with_recommendation(memory, 2, 10, 300, 1301.0)
+    later = with_recommendation(memory, 2, 300, 1301.0)
     assert apply_behavior(None, later, 2, 10, Bounds(1, 100), 1301.0).replicas == 2
+
+
+def test_without_behaviour_the_highest_recent_recommendation_counts_also_for_growth():
+    memory = with_recommendation(remembered((900.0, 10)), 5, 300, 1000.0)
+    found = apply_behavior(None, memory, 5, 4, Bounds(1, 100), 1000.0)
+    assert (found.replicas, found.stabilized, found.limited) == (
+        8,
+        "ScaleDownStabilized",
+        "ScaleUpLimit",
+    )
 
 
 def test_growth_can_be_stabilized_too():
@@ -52,7 +68,7 @@ def test_growth_can_be_stabilized_too():
             "policies": [{"type": "Percent", "value": 900, "periodSeconds": 15}],
         }
     }
-    memory = with_recommendation(Memory(), 8, 2, 300, 1000.0)
+    memory = with_recommendation(remembered((1000.0, 2)), 8, 300, 1000.0)
     found = apply_behavior(behavior, memory, 8, 2, Bounds(1, 100), 1000.0)
     assert (found.replicas, found.stabilized) == (2, "ScaleUpStabilized")
 

@@ -17,8 +17,8 @@ from sampan.controllers.cluster.namespace import namespace_controller
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.testing import virtual_time
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.worlds.small_api import SmallApi
 
 WIDGETS = Resource("example.com", "v1", "Widget", "widgets", namespaced=True)
 

@@ -2,6 +2,7 @@ from sampan.controllers.actions import NOTHING
 from sampan.controllers.cluster.small_statuses import (
     CIDR_FINALIZER,
     checker,
+    is_checked,
     plan_cidr,
     plan_policy,
 )
@@ -16,10 +17,12 @@ def cidr(name="kubernetes", *finalizers, deleted=False, network="10.96.0.0/12"):
 
 def test_a_policy_that_was_seen_says_so():
     policy = {"metadata": {"name": "p", "uid": "u", "generation": 3}}
-    [patch] = plan_policy(policy, lambda _policy: []).actions
+    assert not is_checked(policy)
+    [patch] = plan_policy(policy, []).actions
     assert patch.patch["status"]["observedGeneration"] == 3
     seen = {**policy, "status": {"observedGeneration": 3, "typeChecking": {}}}
-    assert plan_policy(seen, lambda _policy: []) == NOTHING
+    assert is_checked(seen)
+    assert plan_policy(seen, []) == NOTHING
 
 
 def test_expressions_that_do_not_fit_their_kinds_are_named_in_the_status():
@@ -36,7 +39,7 @@ def test_expressions_that_do_not_fit_their_kinds_are_named_in_the_status():
             ],
         },
     }
-    [patch] = plan_policy(policy, checker()).actions
+    [patch] = plan_policy(policy, checker()(policy)).actions
     found = patch.patch["status"]["typeChecking"]["expressionWarnings"]
     assert found == [
         {

@@ -8,7 +8,7 @@ import pytest
 from sampan.api.objects import time_text
 from sampan.api.rules.cron import next_after, parse
 from sampan.controllers.jobs.cronjob import MANY_MISSED, _missed_schedules, new_job, plan
-from sampan.testing.generators.workload_objects import (
+from tests.support.generators.workload_objects import (
     made_objects,
     reasons,
     removed_names,
@@ -31,24 +31,42 @@ def test_the_last_stroke_is_the_one_before_now(text, asleep_days):
     latest, count = _missed_schedules(schedule, earliest, NOW, BERLIN)
     if latest is None:
         first = next_after(schedule, earliest, BERLIN)
-        assert count == 0
-        assert first is None or first > NOW
+        assert count == 0 or not is_regular(schedule, earliest)
+        assert count or first is None or first > NOW
         return
     assert earliest < latest <= NOW
     following = next_after(schedule, latest, BERLIN)
     assert following is not None
     assert following > NOW
-    assert count <= MANY_MISSED + 1
+
+
+def is_regular(schedule, earliest):
+    """Its strokes are as far apart as the first two are."""
+    first = next_after(schedule, earliest, BERLIN)
+    second = next_after(schedule, first, BERLIN)
+    before = next_after(schedule, NOW - 2 * (second - first), BERLIN)
+    return before is not None and before <= NOW
+
+
+def test_what_was_missed_before_a_pause_of_the_schedule_is_not_made_up_for():
+    """As upstream, which takes the first two strokes for the measure of all."""
+    office_hours, ten = parse("*/5 9-17 * * *"), 1_699_956_000.0  # 2023-11-14T10:00:00Z
+    utc = ZoneInfo("UTC")
+    assert _missed_schedules(office_hours, ten, ten + 12 * 3600, utc) == (None, 144)
+    assert _missed_schedules(office_hours, ten, ten + 7 * 3600, utc) == (ten + 7 * 3600, 84)
 
 
 @pytest.mark.slow
 def test_an_age_of_sleep_costs_no_age():
     """An attack: lastScheduleTime of 1970, which took 16 s of everybody's time."""
     started = time.process_time()
-    assert _missed_schedules(parse("* * 1 1 *"), 0.0, NOW, BERLIN) == (
-        1798844340.0,
-        MANY_MISSED + 1,
-    )
+    for text in ("* * 1 1 *", "* * * * *", "* * * 1 *"):
+        _, count = _missed_schedules(parse(text), 0.0, NOW, BERLIN)
+        assert count > MANY_MISSED
+    before_the_last_minute = 2_674_700.0
+    assert _missed_schedules(parse("* * * 1 *"), before_the_last_minute, NOW, BERLIN) == (
+        1_800_000_000.0, 63,
+    )  # fmt: skip
     assert time.process_time() - started < 0.5
 
 

@@ -6,8 +6,8 @@ from sampan.api.objects import time_text
 from sampan.api.resources import JOBS
 from sampan.controllers.actions import Patch
 from sampan.controllers.jobs.job import plan
-from sampan.controllers.jobs.job_tally import FINALIZER
-from sampan.testing.generators.workload_objects import (
+from sampan.controllers.jobs.job_pod_facts import FINALIZER
+from tests.support.generators.workload_objects import (
     NOW,
     made_objects,
     owner_of,
@@ -43,7 +43,8 @@ def pod(owner, name, phase="Running", *, index=None, exit_code=1, **words):
 
 
 def planned(owner, *pods, now=NOW):
-    return plan(owner, pods, now)
+    found, _ = plan(owner, pods, now)
+    return found
 
 
 def conditions(found):
@@ -145,7 +146,7 @@ def test_a_finished_job_only_lets_its_pods_go():
     found = planned(owner, pod(owner, "a", "Succeeded"))
     [release] = found.actions
     assert isinstance(release, Patch)
-    assert release.patch["metadata"]["finalizers"] == []
+    assert release.patch["metadata"]["$deleteFromPrimitiveList/finalizers"] == [FINALIZER]
 
 
 def test_a_job_that_somebody_else_manages_is_left_alone():

@@ -82,7 +82,13 @@ def test_a_silent_node_becomes_unknown():
 
 def test_an_unknown_node_is_tainted_and_its_pods_are_not_ready():
     silent = told(node(), lifecycle.plan(node(), [], NOW - 51, NOW).actions[0])
-    taints, unready = lifecycle.plan(silent, [pod(), pod("False")], NOW - 51, NOW).actions
+    found = lifecycle.plan(silent, [pod(), pod("False")], NOW - 51, NOW).actions
+    taints, unready, event = found
+    assert (event.type, event.reason, event.message) == (
+        "Warning",
+        "NodeNotReady",
+        "Node is not ready",
+    )
     assert pairs(taints.patch["spec"]["taints"]) == [
         ("unreachable", "NoSchedule"),
         ("unreachable", "NoExecute"),

@@ -40,11 +40,22 @@ def test_one_that_had_finished_keeps_its_phase():
 
 def test_a_pod_without_a_node_goes_only_when_its_deletion_was_asked_for():
     assert plan(Situation(pod(node=""), None), NOW) is NOTHING
-    [delete] = plan(Situation(pod(node="", deleted=True), None), NOW).actions
+    failed, delete = plan(Situation(pod(node="", deleted=True), None), NOW).actions
+    assert failed.patch["status"] == {"phase": "Failed"}
+    assert isinstance(delete, Delete)
+
+
+def test_one_of_a_node_out_of_service_fails_and_is_not_called_a_disruption():
+    taints = [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]
+    node = {"metadata": {"name": "n1"}, "spec": {"taints": taints}}
+    failed, delete = plan(Situation(pod(deleted=True), node), NOW).actions
+    assert failed.patch["status"] == {"phase": "Failed"}
     assert isinstance(delete, Delete)
 
 
 def test_the_oldest_finished_pods_go_first():
     pods = [pod(name=f"p{n}", created=f"2026-01-0{9 - n}T00:00:00Z") for n in range(5)]
-    assert plan_finished(pods, 5, NOW) is NOTHING
-    assert [action.name for action in plan_finished(pods, 3, NOW).actions] == ["p4", "p3"]
+    assert plan_finished(pods, 5) is NOTHING
+    assert [action.name for action in plan_finished(pods, 3).actions] == ["p4", "p3"]
+    pods[0]["status"]["reason"] = "Evicted"
+    assert [action.name for action in plan_finished(pods, 3).actions] == ["p0", "p4"]

@@ -31,40 +31,86 @@ def tolerate(seconds=None):
 
 
 @pytest.mark.parametrize(
-    ("who", "where", "until"),
+    ("who", "where", "seconds"),
     [
         (pod(), node(), math.inf),
         (pod(), node("NoSchedule"), math.inf),
-        (pod(), node("NoExecute"), NOW),
+        (pod(), node("NoExecute"), -1),
         (pod(tolerate()), node("NoExecute"), math.inf),
-        (pod(tolerate(300)), node("NoExecute"), NOW + 280),
-        (pod(tolerate(15)), node("NoExecute"), NOW),
+        (pod(tolerate(300)), node("NoExecute"), 300),
         # The first that covers it counts.
-        (pod(tolerate(300), tolerate(50)), node("NoExecute"), NOW + 280),
+        (pod(tolerate(300), tolerate(50)), node("NoExecute"), 300),
         (pod(tolerate(), tolerate(50)), node("NoExecute"), math.inf),
-        (pod(tolerate(-5)), node("NoExecute"), NOW),
+        (pod(tolerate(-5)), node("NoExecute"), 0),
         # The cluster was down while the node had its taint.
-        (pod(tolerate(300)), node("NoExecute", added=NOW - 9000), NOW + 280),
-        (pod(tolerate(300)), node("NoExecute", added=None), NOW + 280),
+        (pod(tolerate(300)), node("NoExecute", added=NOW - 9000), 300),
+        (pod(tolerate(300)), node("NoExecute", added=None), 300),
     ],
 )
-def test_how_long_a_pod_may_stay(who, where, until):
-    assert eviction.stay_until(who, where, NOW, seen_at=NOW - 20) == until
+def test_how_long_a_pod_may_stay(who, where, seconds):
+    assert eviction.tolerated_seconds(who, where) == seconds
+
+
+def messages(plan):
+    return [action.message for action in plan.actions if isinstance(action, Record)]
 
 
 def test_a_pod_that_must_go_is_marked_and_deleted():
-    record, mark, delete = eviction.plan(pod(), node("NoExecute"), NOW, NOW).actions
+    found = eviction.ScheduledEvictions().plan(pod(), node("NoExecute"), NOW)
+    record, mark, delete = found.actions
     assert isinstance(record, Record)
-    assert record.reason == "TaintManagerEviction"
+    assert (record.reason, record.message) == (
+        "TaintManagerEviction",
+        "Marking for deletion Pod a/p",
+    )
     assert isinstance(mark, Patch)
     assert mark.patch["status"]["conditions"][0]["reason"] == "DeletionByTaintManager"
     assert isinstance(delete, Delete)
     assert delete.uid == "u"
 
 
-def test_a_pod_that_goes_already_is_left_alone():
-    assert eviction.plan(pod(deletionTimestamp="x"), node("NoExecute"), NOW, NOW) is NOTHING
+def test_the_time_runs_since_the_eviction_was_scheduled():
+    scheduled = eviction.ScheduledEvictions()
+    first = scheduled.plan(pod(tolerate(300)), node("NoExecute"), NOW)
+    assert (list(first.actions), first.again_seconds) == ([], 300)
+    later = scheduled.plan(pod(tolerate(300)), node("NoExecute"), NOW + 100)
+    assert (list(later.actions), later.again_seconds) == ([], 200)
+    over = scheduled.plan(pod(tolerate(300)), node("NoExecute"), NOW + 300)
+    assert messages(over) == ["Marking for deletion Pod a/p"]
 
 
-def test_a_pod_with_time_left_is_looked_at_again():
-    assert eviction.plan(pod(tolerate(300)), node("NoExecute"), NOW, NOW).again_seconds == 300
+def test_a_taint_that_is_tolerated_for_ever_starts_no_clock():
+    """On a dedicated node, which becomes unreachable long after."""
+    scheduled = eviction.ScheduledEvictions()
+    who = pod({"key": "dedicated", "operator": "Exists"}, tolerate(300))
+    dedicated = {"key": "dedicated", "effect": "NoExecute"}
+    where = {"metadata": {"name": "n1"}, "spec": {"taints": [dedicated]}}
+    assert scheduled.plan(who, where, NOW) is NOTHING
+    where["spec"]["taints"].append({"key": KEY, "effect": "NoExecute"})
+    assert scheduled.plan(who, where, NOW + 9000).again_seconds == 300
+
+
+def test_a_taint_that_goes_takes_the_eviction_with_it_and_an_event_says_so():
+    for ends in (
+        lambda scheduled: scheduled.plan(pod(tolerate(300)), node(), NOW + 1),
+        lambda scheduled: scheduled.cancelled("a/p"),
+    ):
+        scheduled = eviction.ScheduledEvictions()
+        scheduled.plan(pod(tolerate(300)), node("NoExecute"), NOW)
+        assert messages(ends(scheduled)) == ["Cancelling deletion of Pod a/p"]
+        assert scheduled.when_due(pod(), NOW + 1000) is NOTHING
+    assert scheduled.cancelled("a/p") is NOTHING
+
+
+def test_one_that_is_scheduled_and_no_longer_tolerated_goes_at_once():
+    scheduled = eviction.ScheduledEvictions()
+    scheduled.plan(pod(tolerate(300)), node("NoExecute"), NOW)
+    found = scheduled.plan(pod(), node("NoExecute"), NOW + 1)
+    assert messages(found) == ["Cancelling deletion of Pod a/p", "Marking for deletion Pod a/p"]
+
+
+def test_who_was_scheduled_goes_though_its_node_is_gone():
+    scheduled = eviction.ScheduledEvictions()
+    scheduled.plan(pod(tolerate(300)), node("NoExecute"), NOW)
+    assert scheduled.when_due(pod(), NOW + 299).again_seconds == 1
+    assert messages(scheduled.when_due(pod(), NOW + 300)) == ["Marking for deletion Pod a/p"]

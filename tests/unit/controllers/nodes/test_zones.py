@@ -57,3 +57,12 @@ def test_one_eviction_per_so_many_seconds():
     pace.used("a", 0.1, 100.0)
     assert pace.seconds_left("a", 104.0) == 6.0
     assert pace.seconds_left("b", 104.0) == 0.0
+
+
+def test_nodes_that_are_taken_down_on_purpose_are_not_counted():
+    planned = node(False)
+    planned["metadata"]["labels"]["node.kubernetes.io/exclude-disruption"] = ""
+    zones = zones_in([*nodes(2, 0), *[planned] * 9])
+    [zone] = zones
+    assert zones[zone].state is ZoneState.NORMAL
+    assert evictions_per_second(zones, zone) == 0.1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sampan.api.objects import copy_of, time_text
 from sampan.controllers.actions import Create, Update
 from sampan.controllers.services.endpointslice import Topology, plan
-from sampan.testing.generators.workload_objects import NOW, made_objects, removed_names
+from tests.support.generators.workload_objects import NOW, made_objects, removed_names
 
 NOWHERE = Topology({})
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.controllers.services.service_lb import plan, why_waiting
+from sampan.controllers.services.service_lb import plan, why_reserved, why_waiting
 
 
 def node(name, address, ready="True", **labels):
@@ -87,3 +87,16 @@ def test_a_port_of_the_nodes_is_the_oldest_service_s():
 )
 def test_who_wants_another_port_or_came_later_is_in_nobody_s_way(rival):
     assert why_waiting(service(ports=WEB), [rival]) == ""
+
+
+def test_ports_of_the_nodes_themselves_are_not_for_load_balancers():
+    kubelet = node("a", "192.0.2.1")
+    kubelet["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10260}}
+
+    def reserved(port, protocol="TCP"):
+        return bool(why_reserved(service(ports=[{"port": port, "protocol": protocol}]), [kubelet]))
+
+    tried = (22, 80, 443, 10250, 10260, 29999, 30000, 32767, 32768)
+    assert [port for port in tried if reserved(port)] == [22, 10260, 30000, 32767]
+    assert reserved(8472, "UDP")
+    assert not reserved(22, "UDP")

@@ -7,7 +7,7 @@ from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS
 from sampan.controllers.workloads.daemon_pods import target_node
 from sampan.controllers.workloads.daemonset import Situation, plan
 from sampan.controllers.workloads.revisions import HASH, current_revision, hash_of
-from sampan.testing.generators.workload_objects import (
+from tests.support.generators.workload_objects import (
     LABELS,
     NOW,
     made_objects,

@@ -8,7 +8,7 @@ from sampan.controllers.actions import Patch
 from sampan.controllers.workloads.deployment import Situation, plan
 from sampan.controllers.workloads.deployment_sets import REVISION, new_replica_set
 from sampan.controllers.workloads.pod_control import controller_reference
-from sampan.testing.generators.workload_objects import (
+from tests.support.generators.workload_objects import (
     NOW,
     made_objects,
     owner_of,

@@ -4,14 +4,16 @@ import pytest
 
 from sampan.api.objects import time_text
 from sampan.api.resources import REPLICA_SETS
+from sampan.controllers.actions import NOTHING, Record
 from sampan.controllers.workloads.disruption import (
     DISRUPTED_SECONDS,
     STALE_SECONDS,
     Situation,
     plan,
+    plan_contested,
     plan_stale,
 )
-from sampan.testing.generators.workload_objects import NOW, owner_of, pod_of, reasons, status_in
+from tests.support.generators.workload_objects import NOW, owner_of, pod_of, reasons, status_in
 
 OWNER = owner_of(REPLICA_SETS)
 
@@ -34,9 +36,7 @@ def pods(healthy, unhealthy=0):
 
 
 def planned(made, found, scale=None, now=NOW):
-    scales = {} if scale is None else {"o": scale}
-    roots = {"o": "o"}
-    return plan(Situation(made, found, scales, roots), now)
+    return plan(Situation(made, found, 0 if scale is None else scale), now)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,36 @@ def test_a_pod_that_goes_is_not_healthy():
 
 
 def test_percentages_need_controllers_that_are_known():
-    found = planned(budget(maxUnavailable=1), pods(3), scale=None)
-    assert status_in(found.actions)["disruptionsAllowed"] == 0
-    assert "CalculateExpectedPodCountFailed" in reasons(found.actions) or reasons(found.actions)
+    found = planned(budget(maxUnavailable=1), pods(3), scale='found no controllers for pod "p0"')
+    status = status_in(found.actions)
+    assert status["disruptionsAllowed"] == 0
+    assert status["conditions"][0]["reason"] == "SyncFailed"
+    assert reasons(found.actions) == ["CalculateExpectedPodCountFailed"]
+
+
+def test_pods_that_nobody_manages_are_told_of():
+    found = plan(Situation(budget(maxUnavailable=1), pods(1), 0, unmanaged=True), NOW)
+    [event] = [action for action in found.actions if isinstance(action, Record)]
+    assert event.reason == "UnmanagedPods"
+    assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}," in event.message
+
+
+def test_a_pod_with_several_budgets_is_told_of():
+    other = {"metadata": {"name": "more"}}
+    pod = pod_of(REPLICA_SETS, OWNER, "p")
+    [event] = plan_contested(pod, [budget(), other]).actions
+    assert (event.reason, event.message) == (
+        "MultiplePodDisruptionBudgets",
+        'Pod "ns"/"p" matches multiple PodDisruptionBudgets.  Chose "more" arbitrarily.',
+    )
+    assert plan_contested(pod, [budget()]) is NOTHING
+
+
+def test_what_the_kubelet_ends_may_take_as_long_as_it_takes():
+    marked = pod_of(REPLICA_SETS, OWNER, "p")
+    mark = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    marked["status"]["conditions"].append({**mark, "lastTransitionTime": time_text(NOW)})
+    assert plan_stale(marked, NOW + 10 * STALE_SECONDS) is NOTHING
 
 
 def test_a_budget_without_pods_allows_nothing_and_says_so():

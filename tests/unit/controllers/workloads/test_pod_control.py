@@ -49,8 +49,8 @@ def test_a_pod_is_made_from_the_template_and_its_owner():
         "annotations": {"c": "d"},
         "ownerReferences": [REFERENCE],
     }
-    made["spec"]["containers"].append("changed")
-    assert template["spec"]["containers"] == [{"name": "x"}]
+    made["spec"]["hostname"] = "a"
+    assert template["spec"] == {"containers": [{"name": "x"}]}
 
 
 def test_availability_needs_readiness_for_long_enough():

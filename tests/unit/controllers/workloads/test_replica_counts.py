@@ -19,7 +19,7 @@ from sampan.controllers.workloads.replica_counts import (
     status_counts,
     terminating_count,
 )
-from sampan.testing.generators.workload_objects import LABELS, NOW, owner_of, pod_of
+from tests.support.generators.workload_objects import LABELS, NOW, owner_of, pod_of
 
 OWNER = owner_of(REPLICA_SETS)
 WORDS = st.fixed_dictionaries({

@@ -12,7 +12,7 @@ from sampan.api.resources import REPLICA_SETS
 from sampan.controllers.actions import Outcome, Patch
 from sampan.controllers.workloads.replica_counts import replica_of
 from sampan.controllers.workloads.replicaset import BURST, REPLICA_SET, Situation, plan
-from sampan.testing.generators.workload_objects import (
+from tests.support.generators.workload_objects import (
     LABELS,
     NOW,
     made_objects,

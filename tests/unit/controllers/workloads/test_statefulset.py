@@ -2,18 +2,21 @@
 
 import pytest
 
+from sampan.api.errors import Forbidden
 from sampan.api.objects import name_of, time_text
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
-from sampan.controllers.actions import Create
+from sampan.controllers.actions import Create, Outcome, next_step
 from sampan.controllers.workloads.revisions import HASH, current_revision
+from sampan.controllers.workloads.stateful_pods import POD_NAME
 from sampan.controllers.workloads.statefulset import Situation, plan
-from sampan.testing.generators.workload_objects import (
+from tests.support.generators.workload_objects import (
     LABELS,
     NOW,
     made_objects,
     names,
     owner_of,
     pod_of,
+    reasons,
     removed_names,
     status_in,
     without_trouble,
@@ -29,14 +32,14 @@ def stateful_set(replicas=3, policy="OrderedReady", **spec):
 
 def pod(owner, ordinal, *, old=False, **words):
     revision = "web-old" if old else name_of(current_revision(STATEFUL_SETS, owner, ()).obj)
-    labels = {**LABELS, HASH: revision}
+    labels = {**LABELS, HASH: revision, POD_NAME: f"web-{ordinal}"}
     return pod_of(STATEFUL_SETS, owner, f"web-{ordinal}", labels=labels, **words)
 
 
 def planned(owner, *pods, claims=()):
     history = [current_revision(STATEFUL_SETS, owner, ()).obj]
     named = {name_of(one): one for one in claims}
-    return plan(Situation(owner, pods, named, history), NOW)
+    return plan(Situation(owner, pods, named.get, history), NOW)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +84,13 @@ def test_ordinals_may_begin_elsewhere():
 def test_claims_are_made_before_their_pod():
     template = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     owner = stateful_set(1, volumeClaimTemplates=[template])
-    claim, first = [action for action in planned(owner).actions if isinstance(action, Create)]
+    found = planned(owner)
+    [claim] = found.actions
     assert (claim.resource, name_of(claim.obj)) == (PERSISTENT_VOLUME_CLAIMS, "data-web-0")
-    assert name_of(first.obj) == "web-0"
+    assert names(made_objects(found)) == ["data-web-0", "web-0"]
+    refused = next_step(found, [Outcome(claim, error=Forbidden("no quota"))])
+    assert [action for action in refused.actions if isinstance(action, Create)] == []
+    assert reasons(refused.actions) == ["FailedCreate", "FailedCreate"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from sampan.core.http.origin import Origin, Target
 from sampan.core.http.server import Server
 from sampan.core.ip_addresses import is_proxyable
 from sampan.core.tls import client_context
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 PLAIN = (("content-type", "text/plain"),)
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

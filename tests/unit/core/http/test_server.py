@@ -27,7 +27,7 @@ from sampan.core.http.raw_connection import RawConnection
 from sampan.core.http.server import Server
 from sampan.core.http.server_connection import ServerConnection
 from sampan.core.http.wire import RequestReader
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 PLAIN = (("content-type", "text/plain"),)

@@ -10,8 +10,8 @@ from sampan.core.tasks import Tasks
 from sampan.core.telemetry.export import Exporter, ExportSettings
 from sampan.core.telemetry.otlp import MILLION
 from sampan.core.telemetry.traces import Traces
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 UID = "0af76519-16cd-43dd-8448-eb211c80319c"
 

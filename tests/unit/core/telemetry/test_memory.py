@@ -4,7 +4,7 @@ from collections import deque
 from functools import partial
 
 from sampan.api.calls import Item
-from sampan.apiserver.storage.kept_items import PackedItem
+from sampan.apiserver.storage.compact_items import PackedItem
 from sampan.apiserver.storage.packing import Packed
 from sampan.client.indexer import Cache
 from sampan.core.telemetry.memory import SAMPLE, MemoryTable, Scales, resident_bytes

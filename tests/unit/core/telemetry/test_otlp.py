@@ -5,8 +5,8 @@ from uuid import UUID
 
 from sampan.core.telemetry.otlp import MILLION, is_sampled, request_of
 from sampan.core.telemetry.traces import Outbox, Traces
-from sampan.testing.generators.traced_requests import say_pod_create
-from sampan.testing.manual_clock import ManualClock
+from tests.support.generators.traced_requests import say_pod_create
+from tests.support.manual_clock import ManualClock
 
 UID = "0af76519-16cd-43dd-8448-eb211c80319c"
 

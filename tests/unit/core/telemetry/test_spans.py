@@ -4,8 +4,8 @@ import asyncio
 
 from sampan.core.telemetry.spans import NO_MARKS, spread
 from sampan.core.telemetry.traces import Traces
-from sampan.testing.generators.traced_requests import say_pod_create
-from sampan.testing.manual_clock import ManualClock
+from tests.support.generators.traced_requests import say_pod_create
+from tests.support.manual_clock import ManualClock
 
 
 def test_steps_follow_each_other_without_gaps_until_the_answer():

@@ -7,7 +7,7 @@ import pytest
 from sampan.core.telemetry import trace_context
 from sampan.core.telemetry.trace_context import parse, span_id_of, trace_id_of
 from sampan.core.telemetry.traces import Traces
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

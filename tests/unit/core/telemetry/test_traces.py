@@ -1,7 +1,7 @@
 from sampan.core.telemetry.spans import NO_MARKS, Span
 from sampan.core.telemetry.traces import MOST_SPANS, NO_TRACES, Traces
-from sampan.testing.generators.traced_requests import say_pod_create
-from sampan.testing.manual_clock import ManualClock
+from tests.support.generators.traced_requests import say_pod_create
+from tests.support.manual_clock import ManualClock
 
 
 def test_spans_of_an_object_come_in_order_and_parts_know_their_whole():

@@ -10,7 +10,7 @@ from sampan.kubelet.container_spec.bandwidth import (
     warning_of,
 )
 from sampan.kubelet.contracts.runtime import RuntimeFailure
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.simulated_node import pod_named
 
 
 @pytest.mark.parametrize(

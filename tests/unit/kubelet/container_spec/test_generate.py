@@ -17,7 +17,7 @@ from sampan.kubelet.container_spec.generate import (
     sandbox_spec,
 )
 from sampan.kubelet.contracts.paths import termination_log
-from sampan.kubelet.contracts.runtime import Image, Mount, PortMapping
+from sampan.kubelet.contracts.runtime import Device, Image, Mount, PortMapping
 from sampan.kubelet.contracts.volumes_hook import MountedVolume
 
 NODE = NodeFacts(
@@ -293,3 +293,17 @@ def test_huge_pages_are_limited_by_their_size():
     pod = make_pod({"resources": {"limits": {"hugepages-2Mi": "4Mi", "hugepages-1Gi": "1Gi"}}})
     found = linux_resources(pod, pod["spec"]["containers"][0], 8 << 30)
     assert found.hugepages == {"2MB": 4 << 20, "1GB": 1 << 30}
+
+
+def test_block_volumes_are_devices_of_the_container():
+    """[H6] where the container wants them, and only as far as the claim lets it."""
+    wanted = [{"name": "a", "devicePath": "/dev/one"}, {"name": "b", "devicePath": "/dev/two"}]
+    mounts = {
+        "a": MountedVolume("", device="/k/a"),
+        "b": MountedVolume("", read_only=True, device="/k/b"),
+    }
+    pod = make_pod({"volumeDevices": wanted})
+    spec = contained(pod, mounts=mounts)
+    assert spec.devices == (Device("/dev/one", "/k/a"), Device("/dev/two", "/k/b", "r"))
+    with pytest.raises(ConfigError, match='cannot find volume "b" to pass into container'):
+        contained(pod, mounts={"a": mounts["a"]})

@@ -10,7 +10,7 @@ import pytest
 from sampan.cli.verbs.basic import run
 from sampan.core.elf import architecture
 from sampan.kubelet.containerd import hello_image
-from sampan.testing.parts.processes import eventually
+from tests.support.parts.processes import eventually
 
 
 def test_the_client_and_the_node_mean_the_same_image():

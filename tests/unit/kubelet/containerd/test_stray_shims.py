@@ -14,9 +14,9 @@ from sampan.kubelet.containerd.stray_shims import (
     suspects,
 )
 from sampan.kubelet.contracts.runtime import RuntimeUnavailable
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import container, observed_pod
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.observed_pods import container, observed_pod
 
 OLD, NEW, KNOWN = Shim(1, "old"), Shim(2, "new"), Shim(3, "known")
 

@@ -1,7 +1,7 @@
 from sampan.kubelet.contracts import spec
 from sampan.kubelet.contracts.runtime import ContainerState, Role
-from sampan.testing.worlds.observed_pods import container, exited_container
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.observed_pods import container, exited_container
+from tests.support.worlds.simulated_node import pod_named
 
 
 def test_containers_are_found_with_their_role():

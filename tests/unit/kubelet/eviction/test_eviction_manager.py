@@ -3,15 +3,15 @@
 import random
 from dataclasses import replace
 
-from sampan.client.no_api_client import AbsentClient
+from sampan.client.no_api_client import NoApiClient
 from sampan.core.metrics import Metrics
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.eviction.eviction_manager import (
     GONE_SECONDS,
     EvictablePods,
-    NodeWords,
-    PressureWatch,
+    EvictionManager,
+    NodeCallbacks,
     measured,
 )
 from sampan.kubelet.eviction.eviction_rules import (
@@ -21,13 +21,13 @@ from sampan.kubelet.eviction.eviction_rules import (
     PIDS,
     Available,
 )
-from sampan.kubelet.images.image_gc import Disk, ImageGarbage, ImageGarbageSettings
+from sampan.kubelet.images.image_gc import Disk, ImageGCManager, ImageGCPolicy
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.stats.node_stats import NodeStats
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import UID, container, observed_pod
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.observed_pods import UID, container, observed_pod
 
 POD = {
     "metadata": {"name": "web", "namespace": "default", "uid": UID},
@@ -47,14 +47,14 @@ class Stage:
         stats = NodeStats(
             cgroups=None, pods=lambda: [pod], observed=lambda _: observed_pod(container())
         )
-        images = ImageGarbage(
-            self.runtime, "/", settings=ImageGarbageSettings(), clock=clock,
+        images = ImageGCManager(
+            self.runtime, "/", settings=ImageGCPolicy(), clock=clock,
             warn=lambda *_: None, disk=lambda _: Disk(100, 50),
         )  # fmt: skip
         settings = KubeletSettings("n", root_dir=str(tmp_path), log_dir=str(tmp_path / "logs"))
-        self.watch = PressureWatch(
+        self.watch = EvictionManager(
             NodeContext(
-                settings, AbsentClient(), self.runtime, clock, self.metrics, random.Random(1)
+                settings, NoApiClient(), self.runtime, clock, self.metrics, random.Random(1)
             ),
             stats=stats,
             images=images,
@@ -64,7 +64,7 @@ class Stage:
                 lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
                 self,
             ),
-            node=NodeWords(lambda *words: self.told.append(words), self.conditions.append),
+            node=NodeCallbacks(lambda *words: self.told.append(words), self.conditions.append),
             measure=lambda *_: self.there,
         )
 

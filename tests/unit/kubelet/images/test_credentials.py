@@ -4,8 +4,8 @@ import json
 from sampan.core.metrics import Metrics
 from sampan.kubelet.images.credentials import ImageCredentials, NodeCredentialSettings
 from sampan.kubelet.images.reference import parse
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 def config(**users):

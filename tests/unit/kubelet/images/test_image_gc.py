@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from sampan.kubelet.contracts.runtime import Image
 from sampan.kubelet.images.image_gc import (
     Disk,
-    ImageGarbage,
-    ImageGarbageSettings,
+    ImageGCManager,
+    ImageGCPolicy,
     Seen,
     bytes_to_free,
     images_to_remove,
     update_seen,
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
-SETTINGS = ImageGarbageSettings()
+SETTINGS = ImageGCPolicy()
 
 
 def image(name, size=10, pinned=False, digests=("r@sha256:1",)):
@@ -28,7 +28,7 @@ def image(name, size=10, pinned=False, digests=("r@sha256:1",)):
 def test_nothing_is_freed_below_the_upper_threshold_and_then_down_to_the_lower():
     assert bytes_to_free(Disk(1000, 160), SETTINGS) == 0
     assert bytes_to_free(Disk(1000, 150), SETTINGS) == 50
-    assert bytes_to_free(Disk(1000, 0), ImageGarbageSettings(high_percent=100)) == 0
+    assert bytes_to_free(Disk(1000, 0), ImageGCPolicy(high_percent=100)) == 0
 
 
 def test_the_least_recently_used_goes_first_and_no_more_than_needed():
@@ -56,7 +56,7 @@ def test_an_image_that_no_registry_has_stays():
 
 
 def test_images_that_nobody_used_for_long_go_whatever_the_disk_says():
-    settings = ImageGarbageSettings(max_age_seconds=100)
+    settings = ImageGCPolicy(max_age_seconds=100)
     images = [image("a"), image("b")]
     seen = {"a": Seen(0, 950), "b": Seen(0, 0)}
     chosen = images_to_remove(images, seen, frozenset(), now=1000, free_bytes=0, settings=settings)
@@ -77,8 +77,8 @@ def test_a_disk_that_stays_full_is_told():
     told = []
     clock = ManualClock()
     runtime = SimulatedRuntime(clock=clock, images=["a:1"])
-    garbage = ImageGarbage(
-        runtime, "/", settings=ImageGarbageSettings(min_age_seconds=0), clock=clock,
+    garbage = ImageGCManager(
+        runtime, "/", settings=ImageGCPolicy(min_age_seconds=0), clock=clock,
         warn=lambda reason, message: told.append(reason), disk=lambda _: Disk(10**9, 0),
     )  # fmt: skip
     assert asyncio.run(garbage.collect()) == 1_000_000

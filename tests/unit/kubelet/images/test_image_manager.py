@@ -10,9 +10,9 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.contracts.runtime import Image, ImageNotFound, RuntimeFailure
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.images.credentials import ImageCredentials, NodeCredentialSettings
-from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from sampan.kubelet.images.image_manager import ImageFailure, ImageManager
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 POD = {"metadata": {"name": "p", "namespace": "ns", "uid": "u1"}, "spec": {}}
 
@@ -56,7 +56,7 @@ def container(image="app:1", policy="IfNotPresent"):
 def puller(registry, **more):
     said = Said()
     none = ImageCredentials(NodeCredentialSettings(), clock=LoopClock(), metrics=Metrics())
-    return ImagePuller(registry, LoopClock(), said, none, ImageAccess(""), **more), said
+    return ImageManager(registry, LoopClock(), said, none, ImageAccess(""), **more), said
 
 
 def failure_of(work):

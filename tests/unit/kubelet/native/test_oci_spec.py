@@ -1,5 +1,7 @@
 """What the OCI runtime is told, and who runs in a container."""
 
+from dataclasses import replace
+
 import pytest
 
 from sampan.kubelet.contracts.runtime import (
@@ -10,7 +12,7 @@ from sampan.kubelet.contracts.runtime import (
     SandboxSpec,
     SecurityContext,
 )
-from sampan.kubelet.native import oci_spec, seccomp, users
+from sampan.kubelet.native import oci_spec, seccomp
 from sampan.kubelet.native.oci_spec import Identity, Machine, Surroundings
 from sampan.runtime.images.manifests import ImageConfig
 
@@ -111,44 +113,6 @@ def test_mounts_come_in_an_order_in_which_none_hides_another():
     assert found["linux"]["rootfsPropagation"] == "rshared"
 
 
-PASSWD = "root:x:0:0:root:/root:/bin/sh\nweb:x:33:34::/srv:/bin/sh\nbroken\n"
-GROUP = "root:x:0:\nweb:x:34:\nextra:x:40:root,web\n"
-
-
-@pytest.mark.parametrize(
-    ("user", "security", "found"),
-    [
-        ("", {}, Identity(0, 0, (0, 40), "/root")),
-        ("web", {}, Identity(33, 34, (34, 40), "/srv")),
-        ("web:extra", {}, Identity(33, 40, (40,), "/srv")),
-        ("33:7", {}, Identity(33, 7, (7, 40), "/srv")),
-        ("1000", {}, Identity(1000, 0, (0,), "/")),
-        ("web", {"run_as_user": 5}, Identity(5, 0, (0,), "/")),
-        ("web", {"run_as_group": 9}, Identity(33, 9, (9, 40), "/srv")),
-        ("web", {"only_given_groups": True, "supplemental_groups": (8,)},
-         Identity(33, 34, (8, 34), "/srv")),
-    ],
-)  # fmt: skip
-def test_users_and_groups_by_the_images_own_files(user, security, found):
-    assert users.identity_of(SecurityContext(**security), user, PASSWD, GROUP) == found
-
-
-@pytest.mark.parametrize("user", ["nobody", "web:nobody"])
-def test_a_user_that_the_image_does_not_have_is_said(user):
-    with pytest.raises(RuntimeFailure, match="no matching entries"):
-        users.identity_of(SecurityContext(), user, PASSWD, GROUP)
-
-
-def test_a_link_in_the_image_does_not_lead_to_a_file_of_the_node(tmp_path):
-    (tmp_path / "etc").symlink_to("/etc")
-    assert users.text_inside(tmp_path, "etc", "passwd") == ""
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "passwd").symlink_to("/etc/passwd")
-    assert users.text_inside(tmp_path, "real", "passwd") == ""
-    (tmp_path / "real" / "group").write_text("x")
-    assert users.text_inside(tmp_path, "real", "group") == "x"
-
-
 def test_the_default_filter_depends_on_capabilities():
     def allowed(*capabilities):
         rules = seccomp.runtime_default("amd64", capabilities)["syscalls"]
@@ -180,3 +144,17 @@ def test_limits_that_nothing_can_keep_are_left_out():
     assert set(oci_spec.resources(limits, {"memory", "pids"})) == {"memory"}
     assert set(oci_spec.resources(limits, {"hugetlb"})) == {"hugepageLimits"}
     assert oci_spec.resources(limits, ()) == {}
+
+
+def test_given_devices_are_there_and_allowed_also_beside_all_others():
+    """[H6]"""
+    disk = {"path": "/dev/kvm", "type": "b", "major": 7, "minor": 3}
+    around = replace(AROUND, devices=((disk, "r"),))
+    ordinary = ContainerSpec("main", 0, "sha256:1", "app")
+    made = oci_spec.oci_spec(ordinary, SANDBOX, IMAGE, Identity(), around, MACHINE)["linux"]
+    assert made["devices"] == [disk]
+    allowed = {"allow": True, "type": "b", "major": 7, "minor": 3, "access": "r"}
+    assert made["resources"]["devices"] == [{"allow": False, "access": "rwm"}, allowed]
+    privileged = replace(ordinary, security=SecurityContext(privileged=True))
+    made = oci_spec.oci_spec(privileged, SANDBOX, IMAGE, Identity(), around, MACHINE)["linux"]
+    assert made["devices"] == [disk]  # in place of the node's own of that name

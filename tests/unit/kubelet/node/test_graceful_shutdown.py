@@ -14,8 +14,8 @@ from sampan.kubelet.node.shutdown_steps import (
     group_by_step,
     steps_of,
 )
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 STEPS = (ShutdownStep(1000, 5.0), ShutdownStep(0, 20.0), ShutdownStep(CRITICAL_PRIORITY, 10.0))
 

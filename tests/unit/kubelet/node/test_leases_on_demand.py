@@ -3,8 +3,8 @@ import asyncio
 from sampan.api.objects import micro_time_text
 from sampan.core.tasks import Tasks
 from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 class World:

@@ -12,14 +12,14 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.node.machine import SIMULATED
-from sampan.kubelet.node.node_status_and_lease import Heartbeat
+from sampan.kubelet.node.node_status_and_lease import NodeStatusManager
 from sampan.kubelet.node.shared_leases import SharedLeases
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 IMAGE = "registry.example/app:1"
 UP = {"version": "1", "ready": True, "network_ready": True, "message": "", "answered": True}
@@ -39,7 +39,7 @@ class Stage:
         context = NodeContext(
             self.settings, self.api, self.runtime, self.clock, Metrics(), random.Random(1)
         )
-        self.heartbeat = Heartbeat(
+        self.heartbeat = NodeStatusManager(
             context,
             machine=SIMULATED,
             health=self.health,

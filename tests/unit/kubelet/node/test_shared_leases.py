@@ -2,8 +2,8 @@ import asyncio
 
 from sampan.core.tasks import Tasks
 from sampan.kubelet.node.shared_leases import SHARES, SOON_AT_ONCE, SharedLeases
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 class World:

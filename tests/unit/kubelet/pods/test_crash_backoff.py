@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.kubelet.pods import crash_backoff
-from sampan.testing.worlds.observed_pods import NOW, exited_container
+from tests.support.worlds.observed_pods import NOW, exited_container
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from sampan.api.rules import pod_resources
 from sampan.api.rules.tolerations import Taint
 from sampan.kubelet.pods.fit import NodeRoom, refusal, shared_requests
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.simulated_node import pod_named
 
 ALLOCATABLE = {"cpu": "1", "memory": "1Gi", "pods": "3"}
 

@@ -1,7 +1,7 @@
 import asyncio
 
 from sampan.kubelet.pods import garbage
-from sampan.testing.worlds.observed_pods import container, exited_container, observed_pod, sandbox
+from tests.support.worlds.observed_pods import container, exited_container, observed_pod, sandbox
 
 
 def test_of_each_container_only_the_newest_dead_one_stays():

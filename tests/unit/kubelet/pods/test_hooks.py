@@ -7,8 +7,8 @@ import pytest
 from sampan.core.clock import SystemClock
 from sampan.kubelet.contracts.runtime import ExecResult, RuntimeFailure
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of, hook_url
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 class Answering:

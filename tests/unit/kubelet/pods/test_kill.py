@@ -5,10 +5,10 @@ import asyncio
 from sampan.kubelet.contracts.runtime import ExecResult
 from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import container, exited_container, observed_pod
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.observed_pods import container, exited_container, observed_pod
+from tests.support.worlds.simulated_node import pod_named
 
 
 class Recording:

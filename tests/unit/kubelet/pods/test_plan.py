@@ -21,14 +21,14 @@ from sampan.kubelet.pods.plan import (
     StartContainer,
     plan,
 )
-from sampan.testing.worlds.observed_pods import (
+from tests.support.worlds.observed_pods import (
     NOW,
     container,
     exited_container,
     observed_pod,
     sandbox,
 )
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.simulated_node import pod_named
 
 NORMAL, INIT, SIDECAR = Role.NORMAL, Role.INIT, Role.SIDECAR
 START = StartContainer("main", NORMAL)

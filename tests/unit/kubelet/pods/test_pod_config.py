@@ -1,7 +1,7 @@
 """[N2] every line of the merge, as a playbook."""
 
 from sampan.api.objects import copy_of, uid_of
-from sampan.kubelet.pods.pod_config import Kind, Wanted, merge
+from sampan.kubelet.pods.pod_config import PodOperation, SourcePods, merge
 
 
 def pod(uid="1", **changes):
@@ -24,7 +24,7 @@ def kinds(merged):
 
 
 def after(*sets):
-    wanted = Wanted("api")
+    wanted = SourcePods("api")
     merged = None
     for number, pods in enumerate(sets):
         merged = merge(wanted, pods, f"moment {number}")
@@ -33,15 +33,15 @@ def after(*sets):
 
 
 def test_an_empty_first_set_makes_the_source_ready():
-    assert not Wanted("api").ready
+    assert not SourcePods("api").ready
     assert after([]).wanted.ready
 
 
 def test_a_new_uid_is_added_oldest_first():
     assert kinds(after([pod("3"), pod("1"), pod("2")])) == [
-        (Kind.ADD, "1"),
-        (Kind.ADD, "2"),
-        (Kind.ADD, "3"),
+        (PodOperation.ADD, "1"),
+        (PodOperation.ADD, "2"),
+        (PodOperation.ADD, "3"),
     ]
 
 
@@ -51,35 +51,40 @@ def test_the_same_set_changes_nothing():
 
 def test_a_changed_spec_label_or_annotation_is_an_update():
     for change in ({"spec": {"x": 1}}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}):
-        assert kinds(after([pod()], [pod(**change)])) == [(Kind.UPDATE, "1")]
+        assert kinds(after([pod()], [pod(**change)])) == [(PodOperation.UPDATE, "1")]
 
 
 def test_a_deletion_timestamp_is_a_delete():
-    assert kinds(after([pod()], [pod(deletionTimestamp="t")])) == [(Kind.DELETE, "1")]
+    assert kinds(after([pod()], [pod(deletionTimestamp="t")])) == [(PodOperation.DELETE, "1")]
 
 
 def test_a_further_change_of_what_is_being_deleted_is_a_delete_again():
     first, second = pod(deletionTimestamp="t"), pod(deletionTimestamp="t", spec={"x": 1})
-    assert kinds(after([first], [second])) == [(Kind.DELETE, "1")]
+    assert kinds(after([first], [second])) == [(PodOperation.DELETE, "1")]
 
 
 def test_a_changed_status_alone_is_a_reconcile():
-    assert kinds(after([pod()], [pod(status={"phase": "Running"})])) == [(Kind.RECONCILE, "1")]
+    assert kinds(after([pod()], [pod(status={"phase": "Running"})])) == [
+        (PodOperation.RECONCILE, "1")
+    ]
 
 
 def test_what_is_gone_is_removed_before_others_are_added():
-    assert kinds(after([pod("1")], [pod("2")])) == [(Kind.REMOVE, "1"), (Kind.ADD, "2")]
+    assert kinds(after([pod("1")], [pod("2")])) == [
+        (PodOperation.REMOVE, "1"),
+        (PodOperation.ADD, "2"),
+    ]
 
 
 def test_a_pod_recreated_under_its_name_is_a_remove_and_an_add():
     old, new = pod("1"), pod("2")
     new["metadata"]["name"] = "pod-1"
-    assert kinds(after([old], [new])) == [(Kind.REMOVE, "1"), (Kind.ADD, "2")]
+    assert kinds(after([old], [new])) == [(PodOperation.REMOVE, "1"), (PodOperation.ADD, "2")]
 
 
 def test_duplicates_and_pods_without_identity_are_refused():
     merged = after([pod("1"), pod("1"), {"metadata": {"name": "x"}}])
-    assert kinds(merged) == [(Kind.ADD, "1")]
+    assert kinds(merged) == [(PodOperation.ADD, "1")]
     assert len(merged.refused) == 2
 
 

@@ -8,9 +8,9 @@ from sampan.core.tasks import Tasks, finish
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import End, Outcome, PodWorkers
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.simulated_node import pod_named
 
 
 class Slow:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from sampan.core.telemetry.traces import Traces
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.pods.run_spans import RunSpans
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 ENDED = ContainerStatus(
     "1", "s", "main", 0, ContainerState.EXITED, "image", "id", 1.0, 2.0, 5.0, 137, "OOMKilled"

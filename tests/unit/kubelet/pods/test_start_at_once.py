@@ -2,7 +2,7 @@
 
 import random
 
-from sampan.client.no_api_client import AbsentClient
+from sampan.client.no_api_client import NoApiClient
 from sampan.core.fast_dataclass import replace
 from sampan.core.metrics import Metrics
 from sampan.kubelet.context import NodeContext
@@ -11,8 +11,8 @@ from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.pods.start_at_once import StartAtOnce
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.manual_clock import ManualClock
+from tests.support.worlds.simulated_node import pod_named
 
 
 def context(**settings):
@@ -20,7 +20,7 @@ def context(**settings):
     runtime = SimulatedRuntime(clock=clock)
     return NodeContext(
         KubeletSettings("n", routine_events=False, **settings),
-        AbsentClient(),
+        NoApiClient(),
         runtime,
         clock,
         Metrics(),

@@ -4,20 +4,20 @@ import pytest
 
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.fit import NodeRoom
-from sampan.kubelet.pods.parts import PodRecords
-from sampan.kubelet.pods.pod_config import PodSources
+from sampan.kubelet.pods.parts import PodState
+from sampan.kubelet.pods.pod_config import PodConfig
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import UID, container, observed_pod
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.observed_pods import UID, container, observed_pod
+from tests.support.worlds.simulated_node import pod_named
 
 ROOM = NodeRoom("n", {}, frozenset(), {"cpu": "1", "pods": "110"})
 
 
 class Recording:
-    """Stands for workers, reporter and events, and writes down what it is told."""
+    """Stands for workers, status_manager and events, and writes down what it is told."""
 
     def __init__(self):
         self.log = []
@@ -94,9 +94,9 @@ def told(*sets, found=None):
     async def story():
         recording = Recording()
         loop = SyncLoop(
-            sources=PodSources(["api"]),
+            sources=PodConfig(["api"]),
             workers=recording,
-            records=PodRecords(None, recording, Mirrored(recording), Allocations()),
+            records=PodState(None, recording, Mirrored(recording), Allocations()),
             events=recording,
             node=NodeView(lambda: ROOM),
             clock=LoopClock(),

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from sampan.kubelet.contracts.runtime import ContainerState, RuntimeEvent
 from sampan.kubelet.runtime.observed import Observations
-from sampan.testing.worlds.observed_pods import UID, container, exited_container, observed_pod
+from tests.support.worlds.observed_pods import UID, container, exited_container, observed_pod
 
 
 class Slow:

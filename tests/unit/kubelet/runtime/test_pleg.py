@@ -3,18 +3,18 @@
 import asyncio
 import random
 
-from sampan.client.no_api_client import AbsentClient
+from sampan.client.no_api_client import NoApiClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.container_spec.generate import NodeFacts, sandbox_spec
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.runtime.observed import Observations
-from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
+from sampan.kubelet.runtime.pleg import Pleg, RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.simulated_node import pod_named
 
 
 class Stage:
@@ -23,10 +23,10 @@ class Stage:
         self.runtime = SimulatedRuntime(clock=self.clock)
         self.health = RuntimeHealth()
         self.woken, self.found, self.changes = [], [], []
-        self.relist = Relist(
+        self.relist = Pleg(
             NodeContext(
                 KubeletSettings("n"),
-                AbsentClient(),
+                NoApiClient(),
                 self.runtime,
                 self.clock,
                 Metrics(),

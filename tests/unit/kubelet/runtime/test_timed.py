@@ -8,8 +8,8 @@ from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.runtime import RuntimeUnavailable
 from sampan.kubelet.runtime.timed import TimedRuntime
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 def test_operations_and_their_errors_are_counted_under_upstreams_names():

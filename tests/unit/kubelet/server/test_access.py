@@ -7,7 +7,7 @@ import pytest
 from sampan.api.errors import ServiceUnavailable
 from sampan.core.http.messages import Request
 from sampan.kubelet.server.access import ServerAccess, Wish, wish_of
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ from sampan.testing.manual_clock import ManualClock
         ("HEAD", "/healthz/ping", "get", ("healthz", "proxy")),
         ("GET", "/configz", "get", ("configz", "proxy")),
         ("POST", "/exec/ns/pod/c", "create", ("proxy",)),
+        ("GET", "/exec/ns/pod/c", "create", ("proxy",)),
+        ("GET", "/attach/ns/pod/c", "create", ("proxy",)),
+        ("GET", "/portForward/ns/pod", "create", ("proxy",)),
+        ("GET", "//%65xec/ns/pod/c", "create", ("proxy",)),
+        ("PUT", "/run/ns/pod/c", "create", ("proxy",)),
         ("GET", "/containerLogs/ns/pod/c", "get", ("proxy",)),
         ("GET", "/metricsx", "get", ("proxy",)),
         ("BREW", "/", "", ("proxy",)),

@@ -21,7 +21,7 @@ from sampan.kubelet.contracts.runtime import ContainerSpec, SandboxSpec
 from sampan.kubelet.server.http_server import KubeletServer
 from sampan.kubelet.server.lookup import RuntimeLookup
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 POD: Obj = {
     "metadata": {"name": "web", "namespace": "default", "uid": "u1"},

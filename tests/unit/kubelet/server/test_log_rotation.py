@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.server.log_rotation import LogRotation, plan_rotation
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.worlds.observed_pods import UID, container, observed_pod
+from tests.support.manual_clock import ManualClock
+from tests.support.worlds.observed_pods import UID, container, observed_pod
 
 
 class Reopens:

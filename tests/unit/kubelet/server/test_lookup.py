@@ -17,8 +17,8 @@ from sampan.kubelet.server.lookup import (
     will_run_again,
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import exited_container
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.observed_pods import exited_container
 
 
 def pod(policy: str = "Always", waiting: str = "", **metadata: str):

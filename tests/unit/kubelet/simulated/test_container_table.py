@@ -8,7 +8,7 @@ from sampan.kubelet.simulated.images import SimulatedImages
 from sampan.kubelet.simulated.parts import SimulatedContainer
 from sampan.kubelet.simulated.scenario import NOTHING
 from sampan.kubelet.simulated.script import Script
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from sampan.api.objects import Obj
 from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.simulated.prompt_start import needs_nothing
 from sampan.kubelet.simulated.script import PREFIX
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 MAIN: Obj = {"name": "main", "image": "app:1"}
 RESOURCES: Obj = {"requests": {"cpu": "100m", "memory": "1Mi"}, "limits": {"memory": "2Mi"}}

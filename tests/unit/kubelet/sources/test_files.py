@@ -10,8 +10,8 @@ from sampan.core.clock import SystemClock
 from sampan.kubelet.sources import files
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.manifests import BadManifest
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
 
 
 class Delivered:

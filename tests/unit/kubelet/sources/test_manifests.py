@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from sampan.kubelet.sources.manifests import FILE, HTTP, BadManifest, all_pods, one_pod
-from sampan.testing.worlds.control_plane import published_schema
+from tests.support.worlds.control_plane import published_schema
 
 WEB = b"""
 apiVersion: v1
@@ -68,6 +68,10 @@ def test_json_is_read_like_yaml():
     assert decoded(orjson.dumps(told)) == decoded()
 
 
+def test_of_several_documents_the_first_counts_as_upstream():
+    assert decoded(WEB + b"---" + WEB.replace(b"name: web", b"name: other")) == decoded()
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -77,7 +81,6 @@ def test_json_is_read_like_yaml():
         (b"just text", "it is no Pod but str"),
         (b"kind: Service\napiVersion: v1", "it is no Pod but Service"),
         (b"kind: Pod\napiVersion: v2", "no Pod in version 'v2'"),
-        (WEB + b"---" + WEB, "couldn't parse as pod"),
         (WEB.replace(b"[{name: main, image: app}]", b"7"), "couldn't parse as pod"),
         (WEB.replace(b"image: app", b"image: ''"), "spec.containers[0].image: Required value"),
         (WEB + b"  serviceAccountName: robot", "static pods may not reference serviceaccounts"),

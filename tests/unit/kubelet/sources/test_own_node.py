@@ -7,9 +7,9 @@ from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
 from sampan.core.tasks import Tasks
 from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 
 def told(story, node_name=""):

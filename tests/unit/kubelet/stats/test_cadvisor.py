@@ -6,7 +6,7 @@ from sampan.kubelet.settings import Capacity
 from sampan.kubelet.stats import cadvisor
 from sampan.kubelet.stats.node_stats import ContainerUsage, PodUsage
 from sampan.kubelet.stats.usage import Interface, Usage
-from sampan.testing.worlds.observed_pods import UID, container
+from tests.support.worlds.observed_pods import UID, container
 
 POD = {"metadata": {"name": "web", "namespace": "default", "uid": UID}}
 MACHINE = Machine(Capacity(2000, 1 << 30), swap_bytes=5)

@@ -6,8 +6,8 @@ from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.stats.local_storage import measure, taken_by
 from sampan.kubelet.stats.node_stats import ContainerUsage, PodUsage
 from sampan.kubelet.stats.usage import Usage
-from sampan.testing import virtual_time
-from sampan.testing.worlds.observed_pods import UID, container
+from tests.support import virtual_time
+from tests.support.worlds.observed_pods import UID, container
 
 POD = {
     "metadata": {"name": "web", "namespace": "default", "uid": UID},

@@ -4,7 +4,7 @@ import os
 
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.usage import read_interfaces
-from sampan.testing.worlds.observed_pods import UID, container, exited_container, observed_pod
+from tests.support.worlds.observed_pods import UID, container, exited_container, observed_pod
 
 POD = {"metadata": {"name": "web", "namespace": "default", "uid": UID}}
 

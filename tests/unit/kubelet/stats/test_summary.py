@@ -7,8 +7,8 @@ from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.settings import Capacity
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
-from sampan.testing.manual_clock import ManualClock
-from sampan.testing.worlds.observed_pods import UID, container, observed_pod
+from tests.support.manual_clock import ManualClock
+from tests.support.worlds.observed_pods import UID, container, observed_pod
 
 POD = {"metadata": {"name": "web", "namespace": "default", "uid": UID}}
 

@@ -1,8 +1,8 @@
 from sampan.kubelet.contracts.verdict import Waiting
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses
 from sampan.kubelet.status.pod_status import Facts
-from sampan.testing.worlds.observed_pods import NOW, container, exited_container, observed_pod
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.observed_pods import NOW, container, exited_container, observed_pod
+from tests.support.worlds.simulated_node import pod_named
 
 FACTS = Facts(now=NOW)
 

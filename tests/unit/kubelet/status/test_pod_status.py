@@ -15,14 +15,14 @@ from sampan.kubelet.status.pod_status import (
     held_back,
     pod_status,
 )
-from sampan.testing.worlds.observed_pods import (
+from tests.support.worlds.observed_pods import (
     NOW,
     container,
     exited_container,
     observed_pod,
     sandbox,
 )
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.simulated_node import pod_named
 
 TWO = [{"name": "main", "image": "app:1"}, {"name": "other", "image": "app:1"}]
 SETUP = {"name": "setup", "image": "app:1"}

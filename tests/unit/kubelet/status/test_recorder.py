@@ -1,7 +1,7 @@
 """Events in the node's name."""
 
 from sampan.kubelet.status.recorder import ROUTINE, PodEvents
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.simulated_node import pod_named
 
 
 class Kept:

@@ -11,13 +11,13 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.status.status_manager import (
     PASSING_SECONDS,
     SOON_SECONDS,
-    StatusReporter,
+    StatusManager,
     status_patch,
 )
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.simulated_node import pod_named
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.simulated_node import pod_named
+from tests.support.worlds.small_api import SmallApi
 
 
 def condition(kind, status, **more):
@@ -64,23 +64,23 @@ def test_a_reason_that_went_is_taken_away():
 
 
 def told(story):
-    """Run a story about a reporter, an API and a pod in it."""
+    """Run a story about a status_manager, an API and a pod in it."""
 
     async def run():
         clock = LoopClock()
         api, tasks = SmallApi(clock), Tasks("test")
         pod = await api.create(PODS, pod_named("web", node_name="n"), "default")
-        reporter = StatusReporter(api, tasks=tasks, clock=clock, rng=random.Random(1))
-        await story(reporter, api, pod)
+        status_manager = StatusManager(api, tasks=tasks, clock=clock, rng=random.Random(1))
+        await story(status_manager, api, pod)
         await tasks.stop()
 
     virtual_time.run(run())
 
 
 def test_only_the_newest_of_several_statuses_is_written():
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         for phase in ("Pending", "Running", "Succeeded"):
-            reporter.set(pod, {"phase": phase})
+            status_manager.set(pod, {"phase": phase})
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web")["status"]["phase"] == "Succeeded"
         assert api.calls.count("patch status pods") == 1
@@ -89,11 +89,11 @@ def test_only_the_newest_of_several_statuses_is_written():
 
 
 def test_a_terminal_phase_does_not_revert():
-    async def story(reporter, api, pod):
-        reporter.set(pod, {"phase": "Failed"})
-        reporter.set(pod, {"phase": "Running"})
+    async def story(status_manager, api, pod):
+        status_manager.set(pod, {"phase": "Failed"})
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(1)
-        reporter.set(pod, {"phase": "Succeeded"})
+        status_manager.set(pod, {"phase": "Succeeded"})
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web")["status"]["phase"] == "Failed"
 
@@ -101,15 +101,15 @@ def test_a_terminal_phase_does_not_revert():
 
 
 def test_the_pod_is_deleted_after_its_last_status_and_only_under_its_uid():
-    async def story(reporter, api, pod):
-        reporter.set(pod, {"phase": "Failed"})
-        reporter.delete(pod)
+    async def story(status_manager, api, pod):
+        status_manager.set(pod, {"phase": "Failed"})
+        status_manager.delete(pod)
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web") is None
         assert api.calls[-2:] == ["patch status pods", "delete pods"]
         await api.create(PODS, pod_named("web", node_name="n"), "default")
-        reporter.set(pod, {"phase": "Running"})
-        reporter.delete(pod)
+        status_manager.set(pod, {"phase": "Running"})
+        status_manager.delete(pod)
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web")["status"]["phase"] == "Pending"
 
@@ -117,28 +117,28 @@ def test_the_pod_is_deleted_after_its_last_status_and_only_under_its_uid():
 
 
 def test_an_outage_only_delays():
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         api.go_down()
-        reporter.set(pod, {"phase": "Running"})
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(100)
-        reporter.set(pod, {"phase": "Failed"})
-        reporter.delete(pod)
-        assert not reporter.is_idle()
+        status_manager.set(pod, {"phase": "Failed"})
+        status_manager.delete(pod)
+        assert not status_manager.is_idle()
         api.come_back()
         await asyncio.sleep(20)
         assert api.find(PODS, "default", "web") is None
-        assert reporter.is_idle()
+        assert status_manager.is_idle()
 
     told(story)
 
 
 def test_the_api_is_not_asked_again_for_what_it_has():
-    async def story(reporter, api, pod):
-        reporter.set(pod, {"phase": "Running"})
+    async def story(status_manager, api, pod):
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(1)
         written = api.find(PODS, "default", "web")
-        reporter.seen(written)
-        reporter.set(pod, {"phase": "Running"})
+        status_manager.seen(written)
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(1)
         assert api.calls.count("patch status pods") == 1
 
@@ -148,17 +148,17 @@ def test_the_api_is_not_asked_again_for_what_it_has():
 def test_a_passing_status_is_written_only_when_nothing_newer_comes():
     """[R3] a simulated pod that starts at once costs one write."""
 
-    async def story(reporter, api, pod):
-        reporter.set_passing(pod, {"phase": "Pending", "startTime": "t"})
-        assert not reporter.is_idle()
+    async def story(status_manager, api, pod):
+        status_manager.set_passing(pod, {"phase": "Pending", "startTime": "t"})
+        assert not status_manager.is_idle()
         await asyncio.sleep(PASSING_SECONDS / 2)
-        reporter.set(pod, {"phase": "Running", "startTime": "t"})
+        status_manager.set(pod, {"phase": "Running", "startTime": "t"})
         await asyncio.sleep(1)
         assert api.calls.count("patch status pods") == 1
-        reporter.set_passing(pod, {"phase": "Running", "startTime": "later"})
+        status_manager.set_passing(pod, {"phase": "Running", "startTime": "later"})
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web")["status"]["startTime"] == "later"
-        assert reporter.is_idle()
+        assert status_manager.is_idle()
 
     told(story)
 
@@ -179,27 +179,27 @@ def written_to(api):
 
 
 def test_what_has_time_is_written_a_moment_later():
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         written = written_to(api)
-        reporter.set_soon(pod, BEGINS)
-        assert not reporter.is_idle()
+        status_manager.set_soon(pod, BEGINS)
+        assert not status_manager.is_idle()
         await asyncio.sleep(SOON_SECONDS / 2)
         assert written == []
         await asyncio.sleep(SOON_SECONDS)
         assert written == [{"startTime": "t"}]
-        assert reporter.is_idle()
+        assert status_manager.is_idle()
 
     told(story)
 
 
 def test_what_has_time_is_written_before_anything_newer():
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         written = written_to(api)
-        reporter.set_soon(pod, BEGINS)
-        reporter.set(pod, {**BEGINS, "phase": "Running"})
-        assert reporter.status_of(pod["metadata"]["uid"])["phase"] == "Running"
-        reporter.set(pod, {**BEGINS, "phase": "Succeeded"})
-        reporter.delete(pod)
+        status_manager.set_soon(pod, BEGINS)
+        status_manager.set(pod, {**BEGINS, "phase": "Running"})
+        assert status_manager.status_of(pod["metadata"]["uid"])["phase"] == "Running"
+        status_manager.set(pod, {**BEGINS, "phase": "Succeeded"})
+        status_manager.delete(pod)
         await asyncio.sleep(SOON_SECONDS / 2)
         assert written == [{"startTime": "t"}, {"phase": "Succeeded"}]
         assert api.find(PODS, "default", "web") is None
@@ -208,12 +208,12 @@ def test_what_has_time_is_written_before_anything_newer():
 
 
 def test_what_the_api_says_already_is_not_waited_for():
-    async def story(reporter, api, pod):
-        reporter.set(pod, BEGINS)
+    async def story(status_manager, api, pod):
+        status_manager.set(pod, BEGINS)
         await asyncio.sleep(1)
         written = written_to(api)
-        reporter.set_soon(pod, {**BEGINS})
-        reporter.set(pod, {**BEGINS, "phase": "Running"})
+        status_manager.set_soon(pod, {**BEGINS})
+        status_manager.set(pod, {**BEGINS, "phase": "Running"})
         await asyncio.sleep(SOON_SECONDS / 2)
         assert written == [{"phase": "Running"}]
 
@@ -221,11 +221,11 @@ def test_what_the_api_says_already_is_not_waited_for():
 
 
 def test_a_closed_reporter_begins_nothing():
-    async def story(reporter, api, pod):
-        reporter.set_passing(pod, {"phase": "Running"})
-        reporter.close()
+    async def story(status_manager, api, pod):
+        status_manager.set_passing(pod, {"phase": "Running"})
+        status_manager.close()
         await asyncio.sleep(1)
-        reporter.set(pod, {"phase": "Failed"})
+        status_manager.set(pod, {"phase": "Failed"})
         await asyncio.sleep(1)
         assert "patch status pods" not in api.calls
 
@@ -235,9 +235,9 @@ def test_a_closed_reporter_begins_nothing():
 def test_a_conflict_over_the_same_pod_is_tried_again():
     """[N14] another writer was faster; only another uid means that the pod is gone."""
 
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         api.conflicts = 2
-        reporter.set(pod, {"phase": "Running"})
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(5)
         assert api.find(PODS, "default", "web")["status"]["phase"] == "Running"
 
@@ -258,15 +258,15 @@ def changing_back(api):
 
 
 def test_who_changes_back_what_was_written_is_answered_ever_more_seldom():
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         asked = changing_back(api)
-        reporter.set(pod, {"phase": "Running"})
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(100)
         assert 10 < len(asked) < 30
-        reporter.set(pod, {"phase": "Running", "message": "new"})
+        status_manager.set(pod, {"phase": "Running", "message": "new"})
         await asyncio.sleep(0.05)  # what is new does not wait
         assert any(status.get("message") == "new" for status in asked)
-        reporter.set_passing(pod, {"phase": "Running", "message": "newer"})
+        status_manager.set_passing(pod, {"phase": "Running", "message": "newer"})
         await asyncio.sleep(PASSING_SECONDS * 1.5)
         assert any(status.get("message") == "newer" for status in asked)
 
@@ -274,11 +274,11 @@ def test_who_changes_back_what_was_written_is_answered_ever_more_seldom():
 
 
 def test_who_changes_back_what_was_written_does_not_keep_a_pod_from_being_deleted():
-    async def story(reporter, api, pod):
+    async def story(status_manager, api, pod):
         asked = changing_back(api)
-        reporter.set(pod, {"phase": "Succeeded"})
+        status_manager.set(pod, {"phase": "Succeeded"})
         await asyncio.sleep(30)
-        reporter.delete(pod)
+        status_manager.delete(pod)
         await asyncio.sleep(1)
         assert api.find(PODS, "default", "web") is None
         assert {status["phase"] for status in asked} == {"Succeeded"}
@@ -289,12 +289,12 @@ def test_who_changes_back_what_was_written_does_not_keep_a_pod_from_being_delete
 def test_of_a_pod_only_its_newest_version_is_kept():
     """Fifty thousand pods are fifty thousand objects, not twice as many."""
 
-    async def story(reporter, api, pod):
-        reporter.set(pod, {"phase": "Running"})
+    async def story(status_manager, api, pod):
+        status_manager.set(pod, {"phase": "Running"})
         await asyncio.sleep(1)
         newest = api.find(PODS, "default", "web")
-        reporter.seen(newest)
-        (entry,) = reporter._entries.values()
+        status_manager.seen(newest)
+        (entry,) = status_manager._entries.values()
         assert entry.pod is newest
         assert entry.target is newest
         assert entry.wanted is entry.known, "and of its status one copy"

@@ -11,8 +11,8 @@ from sampan.kubelet.status.termination_message import (
     log_tail,
     with_messages,
 )
-from sampan.testing.worlds.observed_pods import UID, exited_container, observed_pod
-from sampan.testing.worlds.simulated_node import pod_named
+from tests.support.worlds.observed_pods import UID, exited_container, observed_pod
+from tests.support.worlds.simulated_node import pod_named
 
 
 def pod(policy="File"):

@@ -8,7 +8,7 @@ from sampan.controllers.storage.volume_protection import volume_protection_contr
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
 from sampan.kubelet.volumes.local_volumes import LocalVolumes, step_for
-from sampan.testing.worlds.control_plane import ControlPlane
+from tests.support.worlds.control_plane import ControlPlane
 
 
 def volume(

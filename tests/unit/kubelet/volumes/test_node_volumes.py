@@ -6,13 +6,13 @@ import pytest
 
 from sampan.api.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.core.clock import SystemClock
+from sampan.core.mounts import mounts_below
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure
-from sampan.kubelet.volumes.mounts import mounts_below
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.worlds.small_api import SmallApi
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
 
@@ -167,6 +167,27 @@ def test_a_claim_is_followed_to_its_volume(tmp_path):
         await world.volumes.refresh(pod)
         assert world.api.calls == []
         os.makedirs(tmp_path / "pods", exist_ok=True)
+
+    told(tmp_path, story)
+
+
+def test_a_pod_with_a_claim_is_brought_up_to_date_like_any_other(tmp_path):
+    async def story(world):
+        claim = {"metadata": {"name": "data", "uid": "claim"}, "spec": {"volumeName": "disk"},
+                 "status": {"phase": "Bound"}}  # fmt: skip
+        await world.api.create(PERSISTENT_VOLUME_CLAIMS, claim, "shop")
+        (tmp_path / "disk").mkdir()
+        spec = {"claimRef": {"uid": "claim"}, "local": {"path": str(tmp_path / "disk")}}
+        await world.api.create(PERSISTENT_VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
+        await world.words("old")
+        claimed = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+        pod = make_pod(claimed, WORDS)
+        made = await world.prepared(pod)
+        await world.words("new")
+        await world.volumes.refresh(pod)
+        with open(f"{made['c'].host_path}/word") as word:
+            assert word.read() == "new"
+        assert await world.prepared(pod) == made
 
     told(tmp_path, story)
 

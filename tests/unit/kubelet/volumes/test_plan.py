@@ -13,7 +13,7 @@ from sampan.kubelet.volumes.plan import (
     pod_memory_limit,
 )
 
-NODE = Node("/k/pods", 1024**3, Surroundings("node-1"))
+NODE = Node("/k", 1024**3, Surroundings("node-1"))
 CLAIM = {
     "metadata": {"uid": "claim-uid"},
     "spec": {"volumeName": "pv1"},
@@ -89,7 +89,7 @@ def test_a_directory_whose_mounts_travel_is_shared():
     ("source", "why"),
     [
         ({"nfs": {}}, "volumes of type nfs are not supported by this node yet"),
-        ({"csi": {}}, "volumes of type csi are not supported by this node yet"),
+        ({"iscsi": {}}, "volumes of type iscsi are not supported by this node yet"),
         ({"emptyDir": {"medium": "HugePages"}}, "medium HugePages is not supported"),
         ({"configMap": {"name": "c"}}, 'configmap "c" not found'),
     ],
@@ -132,8 +132,12 @@ def test_a_claim_leads_to_the_path_of_its_volume():
         ({}, {**CLAIM, "status": {"phase": "Lost"}}, "PVC is not bound"),
         ({}, {**CLAIM, "metadata": {"deletionTimestamp": "x"}}, "PVC is being deleted"),
         ({"claimRef": {"uid": "other"}}, CLAIM, "PV pv1 is bound to another claim"),
-        ({"volumeMode": "Block", "local": {}}, CLAIM, "volumes of mode Block are not supported"),
-        ({"csi": {}}, CLAIM, "PV pv1: volumes of type csi are not supported by this node yet"),
+        (
+            {"volumeMode": "Block", "nfs": {}},
+            CLAIM,
+            "PV pv1: volumes of type nfs of mode Block are not supported by this node yet",
+        ),
+        ({"iscsi": {}}, CLAIM, "PV pv1: volumes of type iscsi are not supported by this node yet"),
     ],
 )
 def test_a_claim_that_cannot_be_had_is_explained(spec, claim, why):

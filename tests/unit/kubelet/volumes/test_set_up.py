@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from sampan.core.mounts import mounts_below, unmount_below
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
-from sampan.kubelet.volumes.mounts import mounts_below, unmount_below
 from sampan.kubelet.volumes.payload import File
 from sampan.kubelet.volumes.plan import Directory, Files, HostPath, LocalPath
 from sampan.kubelet.volumes.set_up import set_up, tear_down

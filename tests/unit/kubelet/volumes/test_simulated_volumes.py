@@ -1,6 +1,6 @@
 from sampan.api.resources import CONFIG_MAPS
-from sampan.testing import virtual_time
-from sampan.testing.worlds.simulated_node import SimulatedNode
+from tests.support import virtual_time
+from tests.support.worlds.simulated_node import SimulatedNode
 
 WORDS = {"name": "v", "configMap": {"name": "words"}}
 

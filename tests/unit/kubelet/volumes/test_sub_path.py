@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from sampan.core.mounts import mounts_below, unmount_all
 from sampan.kubelet.contracts.volumes_hook import SubPathFailure
-from sampan.kubelet.volumes.mounts import mounts_below, unmount_all
 from sampan.kubelet.volumes.sub_path import bind_sub_path, opened_beneath
 
 RENAME_EXCHANGE = 2

@@ -5,9 +5,9 @@ import pytest
 
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.tokens import Tokens
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 POD = {"metadata": {"name": "web", "namespace": "shop", "uid": "u1"}, "spec": {}}
 HOUR = 3600

@@ -6,9 +6,9 @@ import pytest
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.tracked_objects import IDLE_SECONDS, TrackedObjects
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 WORD = ("ConfigMap", "words")
 

@@ -8,13 +8,13 @@ from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
 from sampan.network.dns import wire
 from sampan.network.dns.forward import Forwarder, ForwardSettings
-from sampan.network.dns.measures import DnsMeasures
+from sampan.network.dns.metrics import DnsMetrics
 
 MACHINE, CORP, DEEP = ("192.0.2.1", 53), ("10.0.0.53", 5353), ("10.0.0.54", 53)
 
 
 def forwarder_of(settings):
-    return Forwarder(settings, SystemClock(), random.Random(1), DnsMeasures(Metrics()))
+    return Forwarder(settings, SystemClock(), random.Random(1), DnsMetrics(Metrics()))
 
 
 def test_names_in_a_stub_domain_are_asked_of_its_own_servers():
@@ -66,7 +66,7 @@ def test_a_server_that_keeps_quiet_is_asked_last_from_then_on():
             forwarder = forwarder_of(ForwardSettings(servers, try_seconds=0.1, all_seconds=60))
             for name in ("a.example", "b.example", "c.example"):
                 found = await forwarder.ask(name, wire.A)
-                assert found.reply.rcode == wire.NXDOMAIN
+                assert found.rcode == wire.NXDOMAIN
             assert quiet.asked == ["a.example"]
             assert talking.asked == ["a.example", "b.example", "c.example"]
             await forwarder.close()
@@ -82,7 +82,7 @@ def test_no_further_server_is_asked_when_the_time_for_all_is_over():
             settings = ForwardSettings(addresses, try_seconds=0.2, all_seconds=0.3)
             forwarder = forwarder_of(settings)
             found = await forwarder.ask("a.example", wire.A)
-            assert (found.message, found.reply.rcode) == (b"", wire.SERVFAIL)
+            assert (found.message, found.rcode) == (b"", wire.SERVFAIL)
             assert sum(len(server.asked) for server in servers) <= 2
             await forwarder.close()
 

@@ -1,7 +1,7 @@
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES
 from sampan.network.dns.publish import NAMESPACE, endpoint_slice, publish
-from sampan.testing.virtual_time import LoopClock, run
-from sampan.testing.worlds.control_plane import ControlPlane
+from tests.support.virtual_time import LoopClock, run
+from tests.support.worlds.control_plane import ControlPlane
 
 
 def story(test):

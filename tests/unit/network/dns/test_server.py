@@ -15,7 +15,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.network.dns.forward import ForwardSettings
 from sampan.network.dns.server import ClusterDns, DnsSettings
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.worlds.small_api import SmallApi
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.network.dns import wire
-from sampan.network.dns.zone import ClusterZone, records_of
+from sampan.network.dns.zone import ClusterZone, records_of_service, records_of_slice
 
 
 def service(name, namespace="default", **spec):
@@ -139,7 +139,10 @@ def test_the_zone_is_what_the_services_say_whatever_came_before(steps):
         record.name
         for obj in latest.values()
         if obj
-        for record in records_of(obj, [piece(entry("10.244.0.2"))], "c.l")
+        for record in (
+            *records_of_service(obj, "c.l"),
+            *records_of_slice(obj, piece(entry("10.244.0.2")), "c.l"),
+        )
     }
     for name in {*names, "n.svc.c.l", "a.n.svc.c.l", "b.m.svc.c.l", "x.n.svc.c.l"}:
         for kind in (wire.A, wire.SRV, wire.PTR, wire.CNAME):

@@ -8,6 +8,8 @@ VALUES = {
     Field.IPV6: st.ip_addresses(v=6).map(str),
     Field.PROTOCOL: st.sampled_from(sorted(PROTOCOLS)),
     Field.PORT: st.integers(0, 65535),
+    Field.INTERFACE: st.from_regex(r"[a-z][a-z0-9.-]{0,14}", fullmatch=True),
+    Field.HARDWARE: st.binary(min_size=6, max_size=6).map(lambda data: data.hex(":")),
 }
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.network.nftables.other_firewalls import dropping_chains
-from sampan.network.nftables.questions import BaseChain
+from sampan.network.nftables.queries import BaseChain
 
 INPUT, FORWARD = 1, 2
 DROP, ACCEPT = 0, 1

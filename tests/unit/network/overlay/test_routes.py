@@ -134,3 +134,10 @@ def test_a_route_that_the_kernel_has_no_more_is_lost():
     assert lost_routes(known, known, {("10.244.1.0/24", "192.0.2.9")}) == [straight, tunnelled]
     assert lost_routes({}, known, set()) == [], "never set: that is another matter"
     assert lost_routes(known, {}, set()) == []
+
+
+@pytest.mark.parametrize("said", ["x", "1.2.3.4; flush ruleset", "fe80::1%}", "", "1.2.3", "²"])
+def test_a_node_that_says_nonsense_takes_nobody_else_s_routes(said):
+    good = node("b", "192.0.2.2", "10.244.1.0/24")
+    mad = node("c", said, "10.244.2.0/24"), node("d", "192.0.2.9", said)
+    assert routes(good, *mad) == routes(good)

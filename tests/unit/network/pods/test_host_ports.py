@@ -1,5 +1,13 @@
+from sampan.network.listeners import Listener
 from sampan.network.pods.attachments import Attachment
-from sampan.network.pods.host_ports import ADDRESS_PORTS, HAIRPIN, PORTS, elements_of, skeleton
+from sampan.network.pods.host_ports import (
+    ADDRESS_PORTS,
+    HAIRPIN,
+    PORTS,
+    elements_of,
+    skeleton,
+    taken_port,
+)
 from sampan.network.pods.plugin_protocol import PortMapping
 
 BOTH = ("10.244.0.2/24", "fd00::2/64")
@@ -35,3 +43,11 @@ def test_pods_do_not_reach_the_loopback_of_their_machine():
     [guard] = [line for line in text.splitlines() if line.endswith(" drop")]
     assert 'iifname "sampan3" ip daddr 127.0.0.0/8' in guard
     assert "127.0.0.0" not in skeleton("ip6", "t", "sampan3")
+
+
+def test_a_port_that_a_program_of_the_node_listens_at_is_taken():
+    known = [Listener("", "TCP", 22, ("ip",)), Listener("127.0.0.1", "TCP", 5432, ("ip",))]
+    assert taken_port([PortMapping(80, 80, "TCP"), PortMapping(22, 1, "TCP")], known) == "22/TCP"
+    assert taken_port([PortMapping(22, 1, "UDP")], known) == ""
+    assert taken_port([PortMapping(5432, 1, "TCP")], known) == "5432/TCP"
+    assert taken_port([PortMapping(5432, 1, "TCP", "192.0.2.1")], known) == ""

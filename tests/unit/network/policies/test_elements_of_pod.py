@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sampan.network.policies import ruleset
 from sampan.network.policies.compiled import EGRESS, INGRESS, compile_policy
 from sampan.network.policies.elements_of_pod import elements_of_pod, pod_view, selecting
-from sampan.testing.generators import random_policies as generated
+from tests.support.generators import random_policies as generated
 
 
 class Kernel:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sampan.network.policies.compiled import compile_policy
 from sampan.network.policies.elements_of_pod import pod_view
 from sampan.network.policies.judgement import Connection, judgements
-from sampan.testing.generators import random_policies as generated
+from tests.support.generators import random_policies as generated
 
 
 @pytest.mark.slow

@@ -1,3 +1,5 @@
+from ipaddress import ip_network
+
 import pytest
 
 from sampan.network.nftables.desired_elements import DesiredElements
@@ -5,7 +7,7 @@ from sampan.network.nftables.elements import DROP, Verdict
 from sampan.network.services.elements_of_service import elements_of_service, frontend_of
 from sampan.network.services.endpoints import NodeView
 
-HERE = NodeView("n1")
+HERE = NodeView("n1", pod_ranges=(ip_network("10.244.0.0/16"), ip_network("fd00:10:244::/56")))
 
 
 def service(status=None, labels=None, **spec):
@@ -154,3 +156,15 @@ def test_one_service_answers_at_an_address_that_two_name():
     assert all(frontend_of(key) != shared for key in desired.elements_of("d/second"))
     desired.put("d/first", {})
     assert desired.elements_of("d/second") == second
+
+
+@pytest.mark.parametrize("claimed", ["10.244.1.9", "10.244.255.254"])
+def test_nobody_claims_a_pod_s_address(claimed):
+    """Not as an external address, nor as a load balancer's: what is for the pod would go there."""
+    for obj in (
+        service(externalIPs=[claimed, "192.0.2.9"]),
+        service({"loadBalancer": {"ingress": [{"ip": claimed}]}}, type="LoadBalancer"),
+    ):
+        found = elements(obj, "10.244.1.2")
+        assert not [key for _, key in found if claimed in key]
+        assert any("10.96.0.5" in key for _, key in found)

@@ -162,6 +162,6 @@ def test_bad_archives_are_refused_by_name(run, name):
 
 
 def test_an_archive_of_too_many_entries_is_refused(run, monkeypatch):
-    monkeypatch.setattr("sampan.runtime.images.archives._MOST_MEMBERS", 3)
+    monkeypatch.setattr("sampan.runtime.images.archive_reader._MOST_MEMBERS", 3)
     with pytest.raises(ImageError, match="more than 3 entries"):
         run(tar({str(number): b"" for number in range(9)}))

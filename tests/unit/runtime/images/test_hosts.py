@@ -11,7 +11,7 @@ from sampan.core.tls import server_context
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.hosts import Encryption, Host, hosts_of
 from sampan.runtime.images.registry_client import RegistryClient
-from sampan.testing.parts.certificates import Authority
+from tests.support.parts.certificates import Authority
 
 
 def written(root, registry, text):

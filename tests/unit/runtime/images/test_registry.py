@@ -12,7 +12,7 @@ from sampan.core.http.server import Server
 from sampan.core.tasks import all_of
 from sampan.runtime.images import manifests, registry
 from sampan.runtime.images.content import ImageError, digest_of
-from sampan.runtime.images.hosts import Host, hosts_of
+from sampan.runtime.images.hosts import Host
 from sampan.runtime.images.image_store import ImageStore
 from sampan.runtime.images.registry import Puller, Wanted
 from sampan.runtime.images.registry_client import ImageMissing, Login
@@ -75,7 +75,7 @@ def pull(tmp_path, behaviour=None, *, login=None, name="app", tag="1", mirrored=
         port = await server.start("127.0.0.1", 0)
         fake.url = f"http://127.0.0.1:{port}"
         host = "127.0.0.1:1" if mirrored else f"127.0.0.1:{port}"
-        hosts = [*([Host(f"{fake.url}/v2")] if mirrored else []), *hosts_of(host, ())]
+        hosts = [*([Host(f"{fake.url}/v2")] if mirrored else []), Host(f"http://{host}/v2")]
         try:
             with store.claims.claiming() as claim:
                 puller = Puller(store, "amd64", claim, SystemClock(), fake.came.append)
@@ -274,7 +274,9 @@ def test_two_pulls_at_once_fetch_a_layer_once(tmp_path):
         host = url.removeprefix("http://")
         with store.claims.claiming() as claim:
             puller = Puller(store, "amd64", claim, SystemClock(), lambda count: None)
-            return await puller.pull(Wanted("app", host, "team/app", "1"), hosts_of(host, ()), None)
+            return await puller.pull(
+                Wanted("app", host, "team/app", "1"), [Host(f"http://{host}/v2")], None
+            )
 
     async def story():
         server = Server(fake.answer, clock=SystemClock(), name="registry")

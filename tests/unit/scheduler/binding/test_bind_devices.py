@@ -11,8 +11,8 @@ from sampan.api.resources import (
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
-from sampan.testing import virtual_time
-from sampan.testing.generators.device_objects import (
+from tests.support import virtual_time
+from tests.support.generators.device_objects import (
     DRIVER,
     device,
     device_class,
@@ -20,8 +20,8 @@ from sampan.testing.generators.device_objects import (
     resource_claim,
     resource_slice,
 )
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 
 class Api(SmallApi):

@@ -3,7 +3,7 @@ import pytest
 from sampan.scheduler.binding.permits import NotPermitted, Permits
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.plugin import Allow, Deny, Plugin, Wait
-from sampan.testing import virtual_time
+from tests.support import virtual_time
 
 
 class Says(Plugin):

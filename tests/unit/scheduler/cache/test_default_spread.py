@@ -10,7 +10,7 @@ from sampan.scheduler.filters.pod_topology_spread import SKEWED, evenness
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
-from sampan.testing.generators.random_clusters import cache_of
+from tests.support.generators.random_clusters import cache_of
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 

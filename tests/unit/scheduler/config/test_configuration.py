@@ -11,7 +11,7 @@ from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.node_resources_fit import allocation
 from sampan.scheduler.settings import Election, Tls
-from sampan.testing.generators.random_clusters import snapshot_of
+from tests.support.generators.random_clusters import snapshot_of
 
 
 def config(**fields):

@@ -13,7 +13,7 @@ from sampan.scheduler.decision.decide import filter_nodes
 from sampan.scheduler.model.node_info import node_info_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.queue.requeue import could_take
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of, terms
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of, terms
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

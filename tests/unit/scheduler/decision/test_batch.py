@@ -12,7 +12,7 @@ from sampan.scheduler.model.node_info import node_info_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import (
+from tests.support.generators.random_clusters import (
     cache_of,
     clusters,
     crowds,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sampan.scheduler.decision.decide import Chosen, Refused, decide, filter_nodes, score_nodes
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from sampan.scheduler.decision.decision_records import (
 )
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import snapshot_of
+from tests.support.generators.random_clusters import snapshot_of
 
 
 def row(name="p", **spec):

@@ -17,7 +17,7 @@ from sampan.scheduler.model.assigned_pod import AssignedPod, assigned_pod_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
+from tests.support.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
 
 
 def one(uid, priority=0):

@@ -1,7 +1,7 @@
 """What each rule of a decision cost."""
 
 from sampan.scheduler.decision.rule_costs import FILTER, SCORE, RuleCosts
-from sampan.testing.virtual_time import LoopClock
+from tests.support.virtual_time import LoopClock
 
 
 class SteppingClock(LoopClock):

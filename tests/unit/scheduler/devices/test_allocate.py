@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sampan.scheduler.devices.allocate import MOST_STEPS, CannotAllocate, Search
 from sampan.scheduler.devices.device_pools import Pools
 from sampan.scheduler.devices.devices import claim_of, class_of, slice_of
-from sampan.testing.generators.device_objects import (
+from tests.support.generators.device_objects import (
     DRIVER,
     device,
     device_class,

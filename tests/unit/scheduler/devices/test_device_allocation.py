@@ -12,7 +12,7 @@ from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.dynamic_resources import PREFERRED_DEVICES
-from sampan.testing.generators.device_objects import (
+from tests.support.generators.device_objects import (
     DRIVER,
     device,
     device_class,
@@ -21,7 +21,7 @@ from sampan.testing.generators.device_objects import (
     resource_claim,
     resource_slice,
 )
-from sampan.testing.generators.random_clusters import cache_of
+from tests.support.generators.random_clusters import cache_of
 
 IN_A = {"nodeSelectorTerms": [{"matchExpressions": [
     {"key": "zone", "operator": "In", "values": ["a"]}

@@ -3,7 +3,7 @@ import pytest
 from sampan.api.cel.language.cost import Budget
 from sampan.scheduler.devices.device_selectors import BadSelector, Selectors, TakesLong
 from sampan.scheduler.devices.devices import slice_of
-from sampan.testing.generators.device_objects import DRIVER, device, resource_slice
+from tests.support.generators.device_objects import DRIVER, device, resource_slice
 
 
 def made():

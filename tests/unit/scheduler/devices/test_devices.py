@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.scheduler.devices.devices import Devices, held_by
-from sampan.testing.generators.device_objects import DRIVER, resource_claim
+from tests.support.generators.device_objects import DRIVER, resource_claim
 
 _keys = st.sampled_from("abc")
 _devices = st.one_of(st.none(), st.lists(st.integers(0, 3), max_size=2, unique=True))

@@ -21,8 +21,8 @@ from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.preemption.victims import Candidate
 from sampan.scheduler.settings import ExtenderSettings, Tls
-from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support.parts.certificates import Authority
+from tests.support.worlds.small_api import SmallApi
 
 
 class Program:

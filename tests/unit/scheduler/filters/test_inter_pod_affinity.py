@@ -9,7 +9,7 @@ from sampan.scheduler.filters.inter_pod_affinity import (
 )
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import selector_of, selects
-from sampan.testing.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
+from tests.support.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
 def labels(obj):

@@ -6,7 +6,7 @@ from sampan.scheduler.config.configuration import API_VERSION, KIND, read
 from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import snapshot_of
+from tests.support.generators.random_clusters import snapshot_of
 
 RESTART, HOST = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.filters.node_name import NODE_NAME
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 
 from sampan.scheduler.filters.node_ports import NODE_PORTS
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 ANY = "0.0.0.0"
 

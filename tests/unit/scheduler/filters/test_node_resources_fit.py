@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from sampan.api.quantity import value_of
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 RESOURCES = ("cpu", "memory", "example.com/gpu")
 

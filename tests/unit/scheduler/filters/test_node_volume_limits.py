@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.storage_objects import claim, node, pod, storage_class, volume, world
+from tests.support.generators.storage_objects import claim, node, pod, storage_class, volume, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
 
@@ -65,3 +65,25 @@ def test_a_driver_attaches_only_so_many_volumes():
     assert NODE_VOLUME_LIMITS.mask(another, nodes).tolist() == [False, True, True]
     assert NODE_VOLUME_LIMITS.mask(same, nodes).tolist() == [True, True, True]
     assert NODE_VOLUME_LIMITS.mask(pod_info_of(pod()).shape, nodes) is None
+
+
+def test_what_is_still_attached_counts():
+    """[S4] as upstream, also where it is the very volume that the pod wants."""
+    volumes = [volume(f"v{at}", 1, csi="disks") for at in range(3)]
+    claims = [claim(f"c{at}", bound=f"v{at}") for at in range(3)]
+    nodes = world(NODES, volumes, claims, placed={"n0": [pod("c1", name="other")]})
+    limit = {"spec": {"drivers": [{"name": "disks", "allocatable": {"count": 2}}]}}
+    nodes.volumes.put_limits("n0", limit)
+    wanted = pod_info_of(pod("c0")).shape
+    assert NODE_VOLUME_LIMITS.mask(wanted, nodes).tolist() == [True] * 3
+    source = {"attacher": "disks", "nodeName": "n0", "source": {"persistentVolumeName": "v0"}}
+    nodes.volumes.put_attachment("a", {"spec": source})
+    assert NODE_VOLUME_LIMITS.mask(wanted, nodes).tolist() == [False, True, True]
+    used = {**source, "source": {"persistentVolumeName": "v1"}}
+    nodes.volumes.put_attachment("a", {"spec": used})  # the other pod's: counted once
+    assert NODE_VOLUME_LIMITS.mask(wanted, nodes).tolist() == [True] * 3
+    nodes.volumes.put_attachment("b", {"spec": {**source, "nodeName": "n1"}})
+    assert NODE_VOLUME_LIMITS.mask(wanted, nodes).tolist() == [True] * 3
+    nodes.volumes.put_attachment("a", None)
+    nodes.volumes.put_attachment("b", None)
+    assert list(nodes.volumes.attached_to("n1")) == []

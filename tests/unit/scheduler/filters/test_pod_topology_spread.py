@@ -6,7 +6,7 @@ from sampan.api.rules.tolerations import keeps_away, taints_of
 from sampan.scheduler.filters.pod_topology_spread import NO_LABEL, POD_TOPOLOGY_SPREAD, SKEWED
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import selector_of, selects
-from sampan.testing.generators.random_clusters import crowds, neighbours, snapshot_of
+from tests.support.generators.random_clusters import crowds, neighbours, snapshot_of
 
 
 def labels(obj):

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 
 from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 
 def tolerates(toleration, taint):

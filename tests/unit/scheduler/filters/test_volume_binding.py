@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING, bindings
 from sampan.scheduler.model.assigned_pod import assigned_pod_of
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.random_clusters import cache_of
-from sampan.testing.generators.storage_objects import (
+from tests.support.generators.random_clusters import cache_of
+from tests.support.generators.storage_objects import (
     ZONE,
     claim,
     node,
@@ -82,6 +82,37 @@ def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     assert said([claim("c")]) == immediate
     assert said([claim("c")], storage_class(wait=False)) == immediate
     assert said([claim("c")], storage_class()) is None
+
+
+def with_ephemeral(uid):
+    made = pod()
+    made["metadata"] |= {"namespace": "default", "uid": uid}
+    made["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
+    return made
+
+
+def test_the_claim_of_an_ephemeral_volume_must_have_been_made_for_the_pod():
+    shape = pod_info_of(with_ephemeral("mine")).shape
+    said = lambda *claims: VOLUME_BINDING.beforehand(  # noqa: E731
+        shape, world(NODES, (), claims, [storage_class()])
+    )
+    waits = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+    assert said() == f'{waits} "p-scratch"'
+    owner = {"kind": "Pod", "name": "p", "controller": True}
+    foreign = "PVC default/p-scratch was not created for pod default/p (pod is not owner)"
+    assert said(claim("p-scratch")) == foreign
+    assert said(claim("p-scratch", ownerReferences=[owner | {"uid": "another"}])) == foreign
+    assert said(claim("p-scratch", ownerReferences=[owner | {"uid": "mine"}])) is None
+
+
+def test_a_volume_of_another_attributes_class_does_not_serve():
+    fast = claim("c")
+    fast["spec"]["volumeAttributesClassName"] = "gold"
+    there = volume("v", 1)
+    shape, classes = pod_info_of(pod("c")).shape, [storage_class()]
+    assert not VOLUME_BINDING.mask(shape, world(NODES, [there], [fast], classes)).any()
+    there["spec"]["volumeAttributesClassName"] = "gold"
+    assert VOLUME_BINDING.mask(shape, world(NODES, [there], [fast], classes)).all()
 
 
 _reports = st.tuples(

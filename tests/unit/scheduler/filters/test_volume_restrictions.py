@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.storage_objects import claim, node, pod, world
+from tests.support.generators.storage_objects import claim, node, pod, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
 

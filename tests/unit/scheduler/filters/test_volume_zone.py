@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
 from sampan.scheduler.model.pod_info import pod_info_of
-from sampan.testing.generators.storage_objects import ZONE, claim, node, pod, volume, world
+from tests.support.generators.storage_objects import ZONE, claim, node, pod, volume, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.api.objects import copy_of
 from sampan.scheduler.model.assigned_pod import assigned_pod_after, assigned_pod_of
-from sampan.testing.generators.random_clusters import pods
+from tests.support.generators.random_clusters import pods
 
 _resources = st.sampled_from(({}, {"requests": {"cpu": "4"}}))
 _statuses = st.fixed_dictionaries(

@@ -2,9 +2,9 @@ from sampan.api.resources import PODS
 from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.preemption.evict import disruption, evict
-from sampan.testing import virtual_time
-from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.small_api import SmallApi
+from tests.support import virtual_time
+from tests.support.virtual_time import LoopClock
+from tests.support.worlds.small_api import SmallApi
 
 VICTIM = AssignedPod(Usage((), 0, 0), namespace="default", name="v", uid="u")
 

@@ -22,7 +22,7 @@ from sampan.scheduler.preemption.victims import (
     victims_on,
 )
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.testing.generators.random_clusters import cache_of
+from tests.support.generators.random_clusters import cache_of
 
 STARTS = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z", "2026-01-02T00:00:00Z", None)
 ZONES = ("a", "b")

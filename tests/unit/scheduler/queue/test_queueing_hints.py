@@ -13,7 +13,7 @@ from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.queue_state import Alike
 from sampan.scheduler.queue.queueing_hints import Hints
-from sampan.testing.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
+from tests.support.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
 
 
 def alike(row, refused):

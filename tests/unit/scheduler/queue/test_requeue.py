@@ -22,7 +22,7 @@ from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.requeue import may_help
-from sampan.testing.generators.random_clusters import (
+from tests.support.generators.random_clusters import (
     cache_of,
     clusters,
     crowds,
@@ -132,17 +132,51 @@ def test_a_node_that_goes_may_level_what_is_left_but_gives_no_room():
     assert not may_help(NodeGone("n"), in_default(), FIT)
 
 
+def asking(kind, **labels):
+    """A pod that asks for pods with these labels, or for there to be none."""
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}
+    if kind == "spread":
+        spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        return in_default(topologySpreadConstraints=[spread])
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return in_default(affinity={kind: required})
+
+
+def labelled(namespace="default", **labels):
+    return replace(once_assigned(namespace), labels=tuple(labels.items()))
+
+
 def test_a_pod_that_comes_helps_those_who_want_to_be_near_or_level():
-    assert may_help(PodPlaced(once_assigned("other"), "n"), in_default(), AFFINITY)
-    assert may_help(PodPlaced(once_assigned(), "n"), in_default(), SPREAD)
-    assert not may_help(PodPlaced(once_assigned("other"), "n"), in_default(), SPREAD)
-    assert not may_help(PodPlaced(once_assigned(), "n"), in_default(), FIT)
+    near, level = asking("podAffinity", app="web"), asking("spread", app="web")
+    for wanted, rules in ((near, AFFINITY), (level, SPREAD)):
+        assert may_help(PodPlaced(labelled(app="web"), "n"), wanted, rules)
+        assert not may_help(PodPlaced(labelled(app="db"), "n"), wanted, rules)
+        assert not may_help(PodPlaced(labelled("other", app="web"), "n"), wanted, rules)
+    apart = asking("podAntiAffinity", app="web")
+    assert not may_help(PodPlaced(labelled(app="web"), "n"), apart, AFFINITY)
+    assert not may_help(PodPlaced(labelled(app="web"), "n"), near, FIT)
 
 
 def test_a_pod_that_goes_helps_those_who_want_to_be_apart_or_level():
-    assert may_help(PodGone(once_assigned("other"), "n"), in_default(), AFFINITY)
-    assert may_help(PodGone(once_assigned(), "n"), in_default(), SPREAD)
-    assert not may_help(PodGone(once_assigned("other"), "n"), in_default(), SPREAD)
+    apart, level = asking("podAntiAffinity", app="web"), asking("spread", app="web")
+    for wanted, rules in ((apart, AFFINITY), (level, SPREAD)):
+        assert may_help(PodGone(labelled(app="web"), "n"), wanted, rules)
+        assert not may_help(PodGone(labelled(app="db"), "n"), wanted, rules)
+        assert not may_help(PodGone(labelled("other", app="web"), "n"), wanted, rules)
+    # The last of a kind that goes makes room for the first of its kind.
+    assert may_help(PodGone(labelled(app="web"), "n"), asking("podAffinity", app="web"), AFFINITY)
+
+
+def test_a_pod_that_kept_others_away_helps_them_when_it_goes():
+    jealous = {"metadata": {"namespace": "default", "uid": "u"}, "spec": {"containers": []}}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    jealous["spec"]["affinity"] = {"podAntiAffinity": required}
+    gone = PodGone(assigned_pod_of(jealous), "n")
+    meant = {"metadata": {"namespace": "default", "labels": {"app": "web"}}, "spec": {}}
+    other = {"metadata": {"namespace": "default", "labels": {"app": "db"}}, "spec": {}}
+    assert may_help(gone, pod_info_of(meant).shape, AFFINITY)
+    assert not may_help(gone, pod_info_of(other).shape, AFFINITY)
 
 
 def test_a_relabelled_node_moves_domains_also_for_pods_that_cannot_go_there():
@@ -155,14 +189,24 @@ def test_a_relabelled_node_moves_domains_also_for_pods_that_cannot_go_there():
     assert not may_help(NodeChanged(tainted, relabelled), in_default(), FIT)
 
 
-def test_namespaces_matter_to_affinity_alone():
-    assert may_help(NamespaceChanged("x"), in_default(), AFFINITY)
-    assert not may_help(NamespaceChanged("x"), in_default(), SPREAD)
+def test_namespaces_matter_to_who_looks_at_them():
+    assert may_help(NamespaceChanged("default"), in_default(), AFFINITY)
+    assert not may_help(NamespaceChanged("x"), in_default(), AFFINITY)
+    assert not may_help(NamespaceChanged("default"), in_default(), SPREAD)
+    term = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": {}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    looks = in_default(affinity={"podAffinity": required})
+    assert may_help(NamespaceChanged("x"), looks, AFFINITY)
 
 
 def test_devices_matter_to_who_waits_for_them():
     devices = frozenset({"DynamicResources"})
-    assert may_help(DevicesChanged("s"), in_default(), devices)
-    assert may_help(NodeAdded(node()), in_default(), devices)
-    assert not may_help(DevicesChanged("s"), in_default(), FIT)
-    assert not may_help(NodeGone("n"), in_default(), devices)
+    entry = {"name": "d", "resourceClaimName": "mine"}
+    waiting = in_default(resourceClaims=[entry])
+    assert may_help(DevicesChanged(), waiting, devices)
+    assert may_help(DevicesChanged("default/mine"), waiting, devices)
+    assert not may_help(DevicesChanged("default/other"), waiting, devices)
+    assert may_help(DevicesChanged("default/other", freed=True), waiting, devices)
+    assert may_help(NodeAdded(node()), waiting, devices)
+    assert not may_help(DevicesChanged(), waiting, FIT)
+    assert not may_help(NodeGone("n"), waiting, devices)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 MIB = 1024 * 1024
 

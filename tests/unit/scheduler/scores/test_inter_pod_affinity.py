@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.scores.inter_pod_affinity import nearness
-from sampan.testing.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
+from tests.support.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
 def worth(term, weight, pod, node, other):

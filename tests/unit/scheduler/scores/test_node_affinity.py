@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sampan.api.rules.node_selectors import matches, term_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

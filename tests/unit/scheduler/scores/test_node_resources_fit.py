@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from sampan.api.quantity import value_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.node_resources_fit import LEAST_ALLOCATED
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 DEFAULTS = {"cpu": 100, "memory": 200 * 1024 * 1024}
 

@@ -12,7 +12,7 @@ from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import demands_of
 from sampan.scheduler.queue.requeue import could_take
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
-from sampan.testing.generators.random_clusters import crowds, neighbours, snapshot_of
+from tests.support.generators.random_clusters import crowds, neighbours, snapshot_of
 
 HOSTNAME = "kubernetes.io/hostname"
 

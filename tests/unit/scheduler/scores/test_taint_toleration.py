@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from sampan.api.rules.tolerations import Taint, is_tolerated, tolerations_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
-from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
+from tests.support.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

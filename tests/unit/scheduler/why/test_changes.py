@@ -1,7 +1,7 @@
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.why.changes import amount_text, changes
-from sampan.testing.generators.random_clusters import snapshot_of
+from tests.support.generators.random_clusters import snapshot_of
 
 
 def node(name, cpu="2", taints=(), labels=None):

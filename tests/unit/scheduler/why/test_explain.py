@@ -42,6 +42,12 @@ def test_a_pod_for_which_room_is_made_says_only_why():
     assert message(FULL).endswith("3 Insufficient cpu.")
 
 
+def test_a_refusal_in_front_of_the_plugin_of_devices_ends_with_its_error():
+    refused = Refused(3, (), beforehand='persistentvolumeclaim "c" not found', is_early=True)
+    why = '0/3 nodes are available: persistentvolumeclaim "c" not found. not found'
+    assert message(refused) == why
+
+
 def test_a_refusal_of_the_pod_itself_counts_no_nodes():
     refused = Refused(3, (), beforehand='persistentvolumeclaim "c" not found')
     assert said(refused) == (

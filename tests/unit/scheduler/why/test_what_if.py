@@ -7,7 +7,13 @@ from sampan.api.errors import Forbidden, NotFound
 from sampan.api.resources import CSI_DRIVERS, NODES, RESOURCE_SLICES
 from sampan.client.contract import Listed
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.why.what_if import dry_run, explain, fetch_objects, pods_in
+from sampan.scheduler.why.what_if import (
+    TooManyPods,
+    dry_run,
+    explain,
+    fetch_objects,
+    pods_in,
+)
 
 
 def node(name, cpu="2"):
@@ -76,3 +82,11 @@ def test_what_a_user_may_not_see_or_a_cluster_does_not_have_is_done_without():
     assert not kinds & {"ResourceSlice", "CSIDriver"}
     with pytest.raises(Forbidden):
         asyncio.run(fetch_objects(Client({NODES: Forbidden("not for you")})))
+
+
+def test_a_manifest_that_asks_for_more_pods_than_can_be_looked_at_is_refused():
+    template = {"spec": {"containers": [{"name": "c"}]}}
+    spec = {"replicas": 2_000_000_000, "template": template}
+    many = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    with pytest.raises(TooManyPods, match="web asks for 2000000000 pods"):
+        pods_in([many], "default")

@@ -1,4 +1,4 @@
-"""Does the expression make sense? Its names, its functions, its types.
+"""Type checker: resolves the names, functions and types of an expression.
 
 Job: give every node a type, every name a meaning and every call its possible overloads.
 Invariant: where a type is `dyn` nothing is refused: the evaluation will tell.

@@ -1,4 +1,4 @@
-"""What an evaluation may cost: counted in steps, as cel-go does, not in seconds.
+"""Cost of an evaluation, counted as cel-go does.
 
 Job: the limits that Kubernetes sets, a budget that several expressions share, and how size costs.
 Invariant: a budget is never overdrawn by more than one step.

@@ -1,4 +1,4 @@
-"""What an expression may talk about: variables, functions, macros, types.
+"""Environment: variables, functions, macros and types of an expression.
 
 Job: gather libraries and variables into the tables that the parser and the checker look into.
 Invariant: an environment never changes; `extended` makes another one.

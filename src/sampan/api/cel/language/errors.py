@@ -1,4 +1,4 @@
-"""What can be wrong with an expression: before it runs, and while it runs.
+"""Errors of CEL: at compile time and at evaluation.
 
 Job: the failures of CEL and their texts, which are those of cel-go.
 """

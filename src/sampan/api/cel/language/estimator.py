@@ -1,4 +1,4 @@
-"""What an expression may cost at worst, before it runs.
+"""Cost estimator: the worst-case cost of an expression, before it runs.
 
 Job: go through a checked tree as cel-go's estimator does: what each node costs with the largest
     values that it may meet, and how large its own value may become.

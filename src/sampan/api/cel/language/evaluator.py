@@ -1,4 +1,4 @@
-"""From a checked tree to closures that compute it.
+"""Evaluator: a checked tree compiled to closures.
 
 Job: one closure for each node; what it costs is charged where a stretch of nodes begins.
 Invariant: `&&` and `||` give the answer of the side that has one, whatever the other side's error.

@@ -1,4 +1,4 @@
-"""Names of fields that are no names in CEL.
+"""Escaped field names, where a name is none in CEL.
 
 Job: `foo-bar` ↔ `foo__dash__bar`, as Kubernetes writes the properties of typed objects.
 Invariant: unescaping what was escaped gives the name back.

@@ -11,6 +11,7 @@ from typing import TypeVar
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.types import Type, is_dynamic, parse_type
 from sampan.api.cel.language.values import Value, type_of
+from sampan.core.bounded import FlushedMemo
 from sampan.core.fast_dataclass import dataclass
 
 Implementation = Callable[..., Value]
@@ -72,16 +73,13 @@ class Dispatch:
     def __init__(self, function: str, overloads: Iterable[Overload]) -> None:
         self.function = function
         self._overloads = tuple(overloads)
-        self._known: dict[tuple[type, ...], Overload] = {}
+        self._known: FlushedMemo[tuple[type, ...], Overload] = FlushedMemo(MOST_SHAPES)
 
     def chosen(self, values: tuple[Value, ...]) -> Overload:
         shape = tuple(map(type, values))
-        found = self._known.get(shape)
+        found = self._known.known.get(shape)
         if found is None:
-            found = self._search(values)
-            if len(self._known) >= MOST_SHAPES:
-                self._known.clear()
-            self._known[shape] = found
+            found = self._known.keep(shape, self._search(values))
         return found
 
     def _search(self, values: tuple[Value, ...]) -> Overload:

@@ -1,4 +1,4 @@
-"""The words of an expression.
+"""Lexer.
 
 Job: text → tokens, with string and number literals already read.
 Invariant: every token knows the character it starts at.

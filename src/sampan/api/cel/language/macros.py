@@ -1,4 +1,4 @@
-"""Calls that are not calls: has, all, exists, map, filter, bind, optMap and their like.
+"""Macros: has, all, exists, map, filter, bind, optMap and their like.
 
 Job: one call, as read → the node it stands for, or None where it is a call after all.
 Invariant: only a macro that the environment knows is expanded.

@@ -1,4 +1,4 @@
-"""From the words of an expression to its tree.
+"""Parser: tokens to a syntax tree.
 
 Job: CEL's grammar, by precedence; macros are expanded as soon as their call is read.
 Invariant: a chain of `&&` or `||` is one node, however long: its depth is one.

@@ -1,4 +1,4 @@
-"""How large a value may be, before it is there.
+"""Size estimates of values, for the cost estimator.
 
 Job: ranges of sizes, and what reading that much costs; the arithmetic is cel-go's.
 Invariant: nothing grows beyond what 64 bits hold: that much stands for "nobody knows".

@@ -1,4 +1,4 @@
-"""An expression as a tree.
+"""Syntax tree.
 
 Job: the nodes that the parser makes, the checker types and the evaluator turns into closures.
 Invariant: every node has a number of its own and the character that a complaint would point at.

@@ -12,6 +12,7 @@ from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import opaque_type
 from sampan.api.cel.language.values import CIDR, IP
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 ADDRESSES = Library("kubernetes.net.ip", types=(IP, CIDR))
@@ -39,7 +40,7 @@ def _address(text: str) -> Address:
 def _network(text: str) -> Network:
     address, slash, length = text.partition("/")
     try:
-        if not slash or not length.isdigit() or (length[0] == "0" and length != "0"):
+        if not slash or not is_digits(length) or (length[0] == "0" and length != "0"):
             raise ValueError(text)
         found = ipaddress.ip_interface(text)
     except ValueError as error:

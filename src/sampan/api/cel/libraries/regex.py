@@ -7,11 +7,12 @@ Invariant: what is remembered of patterns is bounded, however many and however l
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from math import ceil
 from typing import TYPE_CHECKING
 
 from sampan.api.cel.language import cost
+from sampan.core.bounded import FlushedMemo
 
 if TYPE_CHECKING:
     import re2
@@ -48,7 +49,9 @@ class Regex:
     def __init__(self, pattern: "re2._Regexp") -> None:
         self._pattern = pattern
         self.steps: int = pattern.programsize
-        self.known: set[str] = set()  # short texts that it fits: they come again and again
+        # Short texts that it fits: they come again and again.
+        self._fitting: FlushedMemo[str, None] = FlushedMemo(MOST_TEXTS)
+        self.known: Container[str] = self._fitting.known
 
     def matches(self, text: str) -> bool:
         """Whether it fits anywhere in the text. In bytes: where is not asked, and counting
@@ -57,9 +60,7 @@ class Regex:
             return True
         fits = self._pattern.search(text.encode(errors="surrogatepass")) is not None
         if fits and len(text) <= SHORT_TEXT:
-            if len(self.known) >= MOST_TEXTS:
-                self.known.clear()
-            self.known.add(text)
+            self._fitting.keep(text, None)
         return fits
 
     def find(self, text: str) -> tuple[int, int] | None:

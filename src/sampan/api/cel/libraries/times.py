@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.values import NANO, Duration, Timestamp, int_value
-from sampan.api.rules import durations
+from sampan.core import durations
 
 TIMES = Library("times")
 

@@ -10,6 +10,7 @@ from sampan.api.cel.language import cost
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import opaque_type
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 _NAME = "kubernetes.Semver"
@@ -35,11 +36,13 @@ class Semver:
 def _parse(text: str) -> Semver:
     found = _FORM.fullmatch(text)
     words = found[4].split(".") if found is not None and found[4] else []
-    leading = any(word.isdigit() and word != "0" and word[0] == "0" for word in words)
+    leading = any(is_digits(word) and word != "0" and word[0] == "0" for word in words)
     if found is None or leading or len(text) > MOST_CHARACTERS:
         raise EvaluationError(f"Semver parse error during conversion from string: {text}")
     numbers = (int(found[1]), int(found[2]), int(found[3]))
-    before = tuple((not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in words)
+    before = tuple(
+        (not is_digits(word), int(word) if is_digits(word) else 0, word) for word in words
+    )
     # A version with a pre-release part comes before the one without.
     return Semver((numbers, not words, before))
 

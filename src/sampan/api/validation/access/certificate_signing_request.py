@@ -24,6 +24,7 @@ from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 VERDICTS = ("Approved", "Denied")
+LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 _BLOCK = lazy_pattern(
     rb"-----BEGIN CERTIFICATE REQUEST-----\s(.*?)-----END CERTIFICATE REQUEST-----", re.DOTALL
 )
@@ -50,6 +51,9 @@ def validate_request(request: Obj, errors: Errors) -> None:
         if usage in usages[:index]:
             errors.append(duplicate(f"spec.usages[{index}]", usage))
     _validate_signer(spec.get("signerName") or "", errors)
+    if spec.get("signerName") == LEGACY_SIGNER:  # stored ones of an earlier version may go on
+        why = "the legacy signerName is not allowed via this API version"
+        errors.append(invalid_value("spec.signerName", LEGACY_SIGNER, why))
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < 600:
         why = "may not specify a duration less than 600 seconds (10 minutes)"

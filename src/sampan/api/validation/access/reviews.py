@@ -1,4 +1,4 @@
-"""Questions that are answered at once and never stored: reviews, bindings, token requests.
+"""Validation of reviews, bindings and token requests.
 
 Job: what must hold of a question before it is answered.
 Invariant: none of these has an identity of its own.

@@ -9,7 +9,7 @@ import binascii
 
 import orjson
 
-from sampan.api.decode import json_word
+from sampan.api.decode_scalars import json_word
 from sampan.api.errors import FieldError, invalid_value, required_value, too_long
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.rules import names

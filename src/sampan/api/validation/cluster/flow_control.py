@@ -4,6 +4,8 @@ Job: what must hold of the kinds of flowcontrol.apiserver.k8s.io.
 Invariant: the exempt level is always exempt, every other one always limited.
 """
 
+import functools
+
 from sampan.api.errors import (
     FieldError,
     field_forbidden,
@@ -17,6 +19,7 @@ from sampan.api.validation.conditions import validate_condition_types
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
+from sampan.core.files.packaged_data import packaged_data
 
 Errors = list[FieldError]
 _METHODS = ("ByNamespace", "ByUser")
@@ -30,41 +33,13 @@ _FORBIDDEN_BESIDE = {
 _VERBS = frozenset({
     "create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch",
 })  # fmt: skip
-_EVERYTHING: Obj = {
-    "resourceRules": [
-        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True,
-         "namespaces": ["*"]},
-    ],
-    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-}  # fmt: skip
 
 
-def _groups(*names_: str) -> list[Obj]:
-    return [{"kind": "Group", "group": {"name": name}} for name in names_]
-
-
-# What these say in every cluster, and nobody may change.
-MANDATORY_SCHEMAS: dict[str, Obj] = {
-    "exempt": {
-        "priorityLevelConfiguration": {"name": "exempt"},
-        "matchingPrecedence": 1,
-        "rules": [{"subjects": _groups("system:masters"), **_EVERYTHING}],
-    },
-    "catch-all": {
-        "priorityLevelConfiguration": {"name": "catch-all"},
-        "matchingPrecedence": _LOWEST_PRECEDENCE,
-        "distinguisherMethod": {"type": "ByUser"},
-        "rules": [
-            {"subjects": _groups("system:unauthenticated", "system:authenticated"), **_EVERYTHING}
-        ],
-    },
-}
-CATCH_ALL_LEVEL: Obj = {
-    "type": "Limited",
-    "limited": {
-        "nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"},
-    },
-}  # fmt: skip
+@functools.cache
+def _fixed(kind: str) -> dict[str, Obj]:
+    """What `exempt` and `catch-all` say in every cluster, and nobody may change."""
+    specs = packaged_data("flow_control")[kind]
+    return {name: specs[name] for name in ("exempt", "catch-all")}
 
 
 def validate_flow_schema(schema: Obj, errors: Errors) -> None:
@@ -89,7 +64,7 @@ def validate_flow_schema(schema: Obj, errors: Errors) -> None:
         errors.append(not_supported("spec.distinguisherMethod.type", shown, _METHODS))
     for index, rule in enumerate(spec.get("rules") or ()):
         _validate_rule(rule, f"spec.rules[{index}]", errors)
-    fixed = MANDATORY_SCHEMAS.get(name_of(schema))
+    fixed = _fixed("flowSchemas").get(name_of(schema))
     if fixed is not None and spec != fixed:
         why = f"spec of '{name_of(schema)}' must equal the fixed value"
         errors.append(invalid_value("spec", internal_form("FlowSchemaSpec", spec), why))
@@ -118,7 +93,7 @@ def validate_priority_level(level: Obj, errors: Errors) -> None:
         why = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
         shown = internal_form("PriorityLevelConfigurationSpec", spec)
         errors.append(invalid_value("spec", shown, why))
-    if name_of(level) == "catch-all" and spec != CATCH_ALL_LEVEL:
+    if name_of(level) == "catch-all" and spec != _fixed("priorityLevels")["catch-all"]:
         why = "spec of 'catch-all' must equal the fixed value"
         shown = internal_form("PriorityLevelConfigurationSpec", spec)
         errors.append(invalid_value("spec", shown, why))

@@ -47,9 +47,10 @@ def validate_client(client: Obj, path: str, errors: Errors) -> None:
 
 
 def _validate_service(service: Obj, path: str, errors: Errors) -> None:
-    # Upstream asks for the name where the namespace is missing too.
-    if not service.get("name") or not service.get("namespace"):
-        errors.append(required_value(f"{path}.name"))
+    # Upstream takes the one for the other: where the name is missing, it asks for the namespace.
+    for key, asked in (("namespace", "name"), ("name", "namespace")):
+        if not service.get(key):
+            errors.append(required_value(f"{path}.{asked}"))
     port = service.get("port")
     if port is not None and not 1 <= port <= 65535:
         why = "port is not valid: must be between 1 and 65535, inclusive"

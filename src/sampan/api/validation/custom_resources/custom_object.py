@@ -10,7 +10,7 @@ from typing import Any
 from sampan.api.custom import embedded, value_validation
 from sampan.api.custom.custom_version import CustomVersion
 from sampan.api.custom.structural import MISSING
-from sampan.api.decode import path_text
+from sampan.api.decode_scalars import path_text
 from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names

@@ -6,7 +6,7 @@ Job: structural schema → causes.
 from sampan.api.custom import value_validation
 from sampan.api.custom.pruning import compile_unfilled
 from sampan.api.custom.structural import MISSING, Structural, has_rules, structural_of
-from sampan.api.decode import Path
+from sampan.api.decode_scalars import Path
 from sampan.api.errors import FieldError, invalid_value
 from sampan.api.objects import Obj
 from sampan.api.validation.custom_resources.custom_object import validate_embedded

@@ -16,6 +16,7 @@ from ipaddress import (
 )
 
 from sampan.api.errors import FieldError, invalid_value
+from sampan.core.digits import is_digits
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -42,7 +43,7 @@ def _address_of(text: str) -> Address | None:
 def network_of(text: str) -> Network | None:
     """Host bits may be set: 10.0.0.1/8 is 10.0.0.0/8."""
     address, slash, bits = text.partition("/")
-    if not slash or not bits.isdecimal() or not bits.isascii() or len(bits) > 9:
+    if not slash or not is_digits(bits) or len(bits) > 9:
         return None
     try:
         return ip_network(f"{_forgiven(address)}/{int(bits)}", strict=False)

@@ -40,6 +40,7 @@ from sampan.api.validation.pod_spec.security import (
     validate_user_namespace,
 )
 from sampan.api.validation.pod_spec.volumes import validate_volumes
+from sampan.core.digits import is_digits
 
 Errors = list[FieldError]
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -118,7 +119,7 @@ def validate_pod_annotations(
 def _is_int32(text: str) -> bool:
     """As Go prints one: no plus, no leading zeros."""
     digits = text.removeprefix("-")
-    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10:
+    if not is_digits(digits) or len(digits) > 10:
         return False
     if digits != "0" and digits.startswith("0"):
         return False

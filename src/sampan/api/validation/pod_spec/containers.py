@@ -18,6 +18,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
+from sampan.api.rules.pods import is_sidecar
 from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.pod_spec.env import validate_env, validate_env_from
 from sampan.api.validation.pod_spec.mounts import validate_mounts
@@ -98,7 +99,7 @@ def _validate_init(
             taken.add(name)
         # Init containers run one by one, so that only their own ports can clash.
         validate_host_ports([(0, container)], path, set(), errors)
-        if container.get("restartPolicy") == "Always":
+        if is_sidecar(container):
             validate_probes(container, around.grace_seconds, here, errors)
             _validate_stop_signal(container, around.system, here, errors)
         else:

@@ -77,7 +77,7 @@ def _validate_growth(new: Obj, old: Obj, errors: Errors) -> None:
     actual = amount_of((status_of(old).get("capacity") or {}).get("storage") or "")
     if wanted is None or had is None or not wanted < had:
         return
-    if actual is None or wanted < actual:
+    if actual is not None and not wanted > actual:
         path = "spec.resources.requests.storage"
         errors.append(field_forbidden(path, "field can not be less than status.capacity"))
 

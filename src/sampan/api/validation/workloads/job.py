@@ -4,25 +4,18 @@ Job: what must hold of a Job, or of the job that a CronJob makes.
 Invariant: a job's pods end: their restart policy is never Always.
 """
 
-from sampan.api.errors import (
-    FieldError,
-    duplicate,
-    invalid_value,
-    not_supported,
-    required_value,
-    too_many,
-)
-from sampan.api.objects import Obj, copy_of, spec_of, status_of, uid_of
+from sampan.api.errors import FieldError, invalid_value, required_value, too_long
+from sampan.api.objects import Obj, copy_of, name_of, spec_of, status_of, uid_of
 from sampan.api.rules import names, selectors
 from sampan.api.validation.fields import (
-    validate_choice,
     validate_immutable,
     validate_optional_choice,
+    validate_with,
 )
-from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
+from sampan.api.validation.workloads.job_policies import validate_policies
 from sampan.api.validation.workloads.job_status import validate_job_status
 from sampan.api.validation.workloads.workloads import validate_counts, validate_selects
 
@@ -37,19 +30,33 @@ _IMMUTABLE = (
     "successPolicy",
 )  # fmt: skip
 _MOST_INDEXED = 100_000
-_PLACEMENT = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
+_MANY, _MOST_OF_MANY = 100_000, 10_000  # completions with a backoff limit per index
+_LONGEST_MANAGER = 63
+_PLACEMENT = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def validate_job(job: Obj, errors: Errors) -> None:
     spec = spec_of(job)
     selector = spec.get("selector")
     _validate_generated(job, selector, errors)
+    validate_job_spec(spec, "spec", errors)
     if selector is None:
         errors.append(required_value("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", errors)
     validate_selects(spec, errors)
-    validate_job_spec(spec, "spec", errors)
+    _validate_hostname(job, spec, errors)
+
+
+def _validate_hostname(job: Obj, spec: Obj, errors: Errors) -> None:
+    """Of the pod with the last index: its name has the index behind the Job's."""
+    completions = spec.get("completions") or 0
+    if spec.get("completionMode") != "Indexed" or completions <= 0:
+        return
+    hostname = f"{name_of(job)}-{completions - 1}"
+    if names.dns_label(hostname):
+        why = f"will not able to create pod with invalid DNS label: {hostname}"
+        errors.append(invalid_value("metadata.name", name_of(job), why))
 
 
 def _validate_generated(job: Obj, selector: Obj | None, errors: Errors) -> None:
@@ -67,15 +74,19 @@ def _validate_generated(job: Obj, selector: Obj | None, errors: Errors) -> None:
 
 def validate_job_spec(spec: Obj, path: str, errors: Errors) -> None:
     validate_counts(spec, path, _COUNTS, errors)
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        why = "when maxFailedIndexes is specified"
+        errors.append(required_value(f"{path}.backoffLimitPerIndex", why))
+    _validate_managed_by(spec, path, errors)
     _validate_mode(spec, path, errors)
-    _validate_policies(spec, path, errors)
+    validate_policies(spec, path, errors)
     template = spec.get("template") or {}
     validate_pod_template(template, f"{path}.template", errors)
     restart = (template.get("spec") or {}).get("restartPolicy")
     here = f"{path}.template.spec.restartPolicy"
     if restart == "Always":
         errors.append(required_value(here, 'valid values: "OnFailure", "Never"'))
-    if spec.get("podFailurePolicy") is not None and restart != "Never":
+    elif spec.get("podFailurePolicy") is not None and restart != "Never":
         why = 'only "Never" is supported when podFailurePolicy is specified'
         errors.append(invalid_value(here, restart or "", why))
 
@@ -93,81 +104,68 @@ def validate_job_update(new: Obj, old: Obj, errors: Errors) -> None:
         errors.append(invalid_value("spec.template", spec.get("template"), "field is immutable"))
 
 
+def _validate_managed_by(spec: Obj, path: str, errors: Errors) -> None:
+    manager = spec.get("managedBy")
+    if manager is not None:
+        _validate_prefixed_path(manager, f"{path}.managedBy", errors)
+        if len(manager) > _LONGEST_MANAGER:
+            errors.append(too_long(f"{path}.managedBy", _LONGEST_MANAGER))
+
+
+def _validate_prefixed_path(value: str, path: str, errors: Errors) -> None:
+    """A domain and a path in it: `example.com/queue`."""
+    if not value:
+        errors.append(required_value(path))
+        return
+    host, _, rest = value.partition("/")
+    if not host or not rest:
+        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        errors.append(invalid_value(path, value, why))
+        return
+    validate_with(names.dns_subdomain, host, path, errors)
+    validate_with(names.http_path, rest, path, errors)
+
+
 def _validate_mode(spec: Obj, path: str, errors: Errors) -> None:
     mode = spec.get("completionMode")
     choices = ("NonIndexed", "Indexed")
     validate_optional_choice(mode, choices, f"{path}.completionMode", errors)
     if mode == "Indexed":
-        if spec.get("completions") is None:
-            why = "when completion mode is Indexed"
-            errors.append(required_value(f"{path}.completions", why))
-        parallel = spec.get("parallelism") or 0
-        if parallel > _MOST_INDEXED:
-            why = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
-            errors.append(invalid_value(f"{path}.parallelism", parallel, why))
-    elif spec.get("backoffLimitPerIndex") is not None:
-        why = "requires indexed completion mode"
-        value = spec["backoffLimitPerIndex"]
-        errors.append(invalid_value(f"{path}.backoffLimitPerIndex", value, why))
+        _validate_indexed(spec, path, errors)
+    elif mode in (None, "NonIndexed"):
+        for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
+            if spec.get(key) is not None:
+                why = "requires indexed completion mode"
+                errors.append(invalid_value(f"{path}.{key}", spec[key], why))
 
 
-def _validate_policies(spec: Obj, path: str, errors: Errors) -> None:
-    failure = spec.get("podFailurePolicy")
-    if failure is not None:
-        rules = failure.get("rules") or []
-        if len(rules) > 20:
-            errors.append(too_many(f"{path}.podFailurePolicy.rules", len(rules), 20))
-        for index, rule in enumerate(rules):
-            _validate_failure_rule(rule, f"{path}.podFailurePolicy.rules[{index}]", errors)
-    choices = ("Failed", "TerminatingOrFailed")
-    replacement = spec.get("podReplacementPolicy")
-    validate_optional_choice(replacement, choices, f"{path}.podReplacementPolicy", errors)
-    if failure is not None and replacement == "TerminatingOrFailed":
-        errors.append(not_supported(f"{path}.podReplacementPolicy", replacement, ("Failed",)))
-    success = spec.get("successPolicy")
-    if success is not None:
-        if spec.get("completionMode") != "Indexed":
-            why = "requires indexed completion mode"
-            shown = internal_form("SuccessPolicy", success)
-            errors.append(invalid_value(f"{path}.successPolicy", shown, why))
-        elif not success.get("rules"):
-            why = "at least one rules must be specified when the successPolicy is specified"
-            errors.append(required_value(f"{path}.successPolicy.rules", why))
+def _validate_indexed(spec: Obj, path: str, errors: Errors) -> None:
+    completions, failed = spec.get("completions"), spec.get("maxFailedIndexes")
+    if completions is None:
+        why = "when completion mode is Indexed"
+        errors.append(required_value(f"{path}.completions", why))
+    suffix = " when completion mode is Indexed"
+    _validate_at_most(spec, "parallelism", _MOST_INDEXED, suffix, path, errors)
+    if completions is not None and failed is not None and failed > completions:
+        why = "must be less than or equal to completions"
+        errors.append(invalid_value(f"{path}.maxFailedIndexes", failed, why))
+    _validate_at_most(spec, "maxFailedIndexes", _MOST_INDEXED, "", path, errors)
+    if (completions or 0) > _MANY and spec.get("backoffLimitPerIndex") is not None:
+        if failed is None:
+            why = f"must be specified when completions is above {_MANY}"
+            errors.append(required_value(f"{path}.maxFailedIndexes", why))
+        suffix = f" when completions are above {_MANY} and used with backoff limit per index"
+        for key in ("parallelism", "maxFailedIndexes"):
+            _validate_at_most(spec, key, _MOST_OF_MANY, suffix, path, errors)
 
 
-def _validate_failure_rule(rule: Obj, path: str, errors: Errors) -> None:
-    actions = ("Count", "FailIndex", "FailJob", "Ignore")
-    validate_choice(rule.get("action"), actions, f"{path}.action", errors)
-    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or []
-    if codes is not None:
-        here = f"{path}.onExitCodes"
-        validate_choice(codes.get("operator"), ("In", "NotIn"), f"{here}.operator", errors)
-        _validate_codes(codes, here, errors)
-    if codes is not None and conditions:
-        why = "specifying both OnExitCodes and OnPodConditions is not supported"
-        errors.append(_invalid_rule(path, why))
-    elif codes is None and not conditions:
-        why = "specifying one of OnExitCodes and OnPodConditions is required"
-        errors.append(_invalid_rule(path, why))
-
-
-def _invalid_rule(path: str, why: str) -> FieldError:
-    """Without a value, as upstream, which does not print a rule."""
-    return FieldError("FieldValueInvalid", path, f"Invalid value: {why}")
-
-
-def _validate_codes(codes: Obj, path: str, errors: Errors) -> None:
-    values = codes.get("values") or []
-    if not values:
-        errors.append(invalid_value(f"{path}.values", values, "at least one value is required"))
-    elif len(values) > 255:
-        errors.append(too_many(f"{path}.values", len(values), 255))
-    for index, code in enumerate(values):
-        if code == 0 and codes.get("operator") == "In":
-            why = "must not be 0 for the In operator"
-            errors.append(invalid_value(f"{path}.values[{index}]", code, why))
-        if code in values[:index]:
-            errors.append(duplicate(f"{path}.values[{index}]", code))
+def _validate_at_most(
+    spec: Obj, key: str, most: int, suffix: str, path: str, errors: Errors
+) -> None:
+    value = spec.get(key)
+    if value is not None and value > most:
+        why = f"must be less than or equal to {most}{suffix}"
+        errors.append(invalid_value(f"{path}.{key}", value, why))
 
 
 def _validate_completions(spec: Obj, was: Obj, errors: Errors) -> None:
@@ -190,9 +188,9 @@ def _without_placement(template: Obj) -> Obj:
         meta.pop(key, None)
     for key in _PLACEMENT:
         spec.pop(key, None)
-    for kind in ("containers", "initContainers"):
-        for container in spec.get(kind) or ():
-            container.pop("resources", None)
+    affinity = spec.pop("affinity", None) or {}
+    if others := {key: value for key, value in affinity.items() if key != "nodeAffinity"}:
+        spec["affinity"] = others
     return {"metadata": meta, "spec": spec}
 
 

@@ -5,10 +5,10 @@ Invariant: as upstream, a rule about a field is asked only where that field, or 
     with, has changed: a status that was wrong before does not block its other fields.
 """
 
-from collections.abc import Iterable
-
 from sampan.api.errors import FieldError, duplicate, invalid_value, required_value
 from sampan.api.objects import Obj, seconds_of, spec_of, status_of
+from sampan.api.rules.conditions import find
+from sampan.api.validation.workloads.job_indexes import overlap_of, trouble_of
 from sampan.api.validation.workloads.workloads import validate_counts
 from sampan.core.fast_dataclass import dataclass
 
@@ -152,14 +152,14 @@ def _validate_indexes(spec: Obj, status: Obj, changed: set[str], errors: Errors)
         why = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
         errors.append(invalid_value(path, failed, why))
     if changed & {"failedIndexes", "completedIndexes"}:
-        both = _overlap_of(done, failed, most)
+        both = overlap_of(done, failed, most)
         if both is not None:
             why = f"failedIndexes and completedIndexes overlap at index: {both}"
             errors.append(invalid_value(path, failed, why))
 
 
 def _validate_list(key: str, text: str, completions: int | None, errors: Errors) -> None:
-    trouble = _trouble_of(text, completions) if completions is not None else ""
+    trouble = trouble_of(text, completions) if completions is not None else ""
     if trouble:
         errors.append(invalid_value(f"status.{key}", text, f"error parsing {key}: {trouble}"))
 
@@ -194,50 +194,15 @@ def _validate_progress(new: Obj, old: Obj, errors: Errors) -> None:
             errors.append(invalid_value(f"status.{key}", count, why))
     end, had_end = status.get("completionTime"), was.get("completionTime")
     if end and had_end and end != had_end:
-        why = "completionTime cannot be mutated"
-        errors.append(invalid_value("status.completionTime", end, why))
+        errors.append(invalid_value("status.completionTime", end, "field is immutable"))
     start = was.get("startTime")
-    if start and start != status.get("startTime") and not spec.get("suspend"):
+    moved = start and start != status.get("startTime") and not spec.get("suspend")
+    if moved and not _is_resuming(status, was):
         why = "startTime cannot be removed for unsuspended job"
         errors.append(required_value("status.startTime", why))
 
 
-def _trouble_of(text: str, completions: int) -> str:
-    """What is wrong with a list of indexes, as upstream words it; empty where nothing is."""
-    last: int | None = None
-    for part in text.split(",") if text else ():
-        ends = part.split("-")
-        if len(ends) > 2:
-            return (
-                f'the fragment "{part}" violates the requirement that an index interval can have at'
-                " most two parts separated by '-'"
-            )
-        for end in ends:
-            if not end.isdecimal():
-                return f'cannot convert string to integer for index: "{end}"'
-            if int(end) >= completions:
-                return f'too large index: "{end}"'
-        for number in map(int, ends):
-            if last is not None and last >= number:
-                return f"non-increasing order, previous: {last}, current: {number}"
-            last = number
-    return ""
-
-
-def _overlap_of(one: str, other: str, completions: int | None) -> int | None:
-    """The first index that is in both lists; None where there is none, or one is in disorder."""
-    if completions is None or any(_trouble_of(text, completions) for text in (one, other)):
-        return None
-    left, right = list(_intervals_in(one)), list(_intervals_in(other))
-    while left and right:
-        start, end = max(left[0][0], right[0][0]), min(left[0][1], right[0][1])
-        if start <= end:
-            return start
-        (left if left[0][1] < right[0][1] else right).pop(0)
-    return None
-
-
-def _intervals_in(text: str) -> Iterable[tuple[int, int]]:
-    for part in text.split(",") if text else ():
-        first, _, last = part.partition("-")
-        yield int(first), int(last or first)
+def _is_resuming(status: Obj, was: Obj) -> bool:
+    """The time of a Job that goes on begins anew."""
+    before, now = (find(item.get("conditions") or (), "Suspended") or {} for item in (was, status))
+    return before.get("status") == "True" and now.get("status") == "False"

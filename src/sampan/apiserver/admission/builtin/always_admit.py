@@ -1,11 +1,11 @@
-"""AlwaysAdmit: nothing at all; it is there because upstream has it.
+"""AlwaysAdmit: admits every request; a no-op, as upstream.
 
 Job: none.
 """
 
 from sampan.apiserver.admission.chain import Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps()

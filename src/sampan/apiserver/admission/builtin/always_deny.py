@@ -1,13 +1,13 @@
-"""AlwaysDeny: nothing may be changed any more.
+"""AlwaysDeny: denies every write.
 
 Job: refuse every write and every connection.
 """
 
 from sampan.apiserver.admission.chain import Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(validate=_deny)
 
 

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: a claim grows only where its storage class lets it.
+"""PersistentVolumeClaimResize: a claim grows only where its StorageClass allows expansion.
 
 Job: refuse more storage for a claim that is not bound, or whose class cannot be expanded.
 """
@@ -8,11 +8,11 @@ from sampan.api.errors import forbidden
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import STORAGE_CLASSES
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find = parts.registry.find
+def plugin(initializer: PluginInitializer) -> Steps:
+    find = initializer.registry.find
 
     def validate(attributes: Attributes) -> None:
         new, old = attributes.obj, attributes.old

@@ -1,15 +1,15 @@
-"""DefaultIngressClass: an ingress that names no class gets the default one."""
+"""DefaultIngressClass: an Ingress without a class gets the default one."""
 
 from sampan.api.objects import annotations_of, meta_of, name_of
 from sampan.api.resources import by_kind
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 _DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 _OLD = "kubernetes.io/ingress.class"
 
 
-def plugin(parts: PluginParts) -> Steps:
+def plugin(initializer: PluginInitializer) -> Steps:
     classes = by_kind("networking.k8s.io/v1", "IngressClass")
     assert classes is not None
 
@@ -20,7 +20,7 @@ def plugin(parts: PluginParts) -> Steps:
         spec = ingress.setdefault("spec", {})
         if spec.get("ingressClassName") is not None or annotations_of(ingress).get(_OLD):
             return
-        defaults = [item for item in parts.registry.find_all(classes)
+        defaults = [item for item in initializer.registry.find_all(classes)
                     if annotations_of(item).get(_DEFAULT) == "true"]  # fmt: skip
         if not defaults:
             return

@@ -4,10 +4,10 @@ Job: refuse new entries of spec.externalIPs.
 """
 
 from sampan.apiserver.admission.chain import Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(validate=_validate)
 
 

@@ -1,4 +1,4 @@
-"""Who may administer devices that others use: claims in namespaces that are marked for it.
+"""DRA admin access: only in namespaces that are labelled for it.
 
 Job: refuse adminAccess in claims and templates of other namespaces, as upstream's strategies do.
 """
@@ -9,14 +9,14 @@ from sampan.api.errors import FieldError, field_forbidden, invalid
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 LABEL = "resource.kubernetes.io/admin-access"
 WHY = f"admin access to devices requires the `{LABEL}: true` label on the containing namespace"
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find = parts.registry.find
+def plugin(initializer: PluginInitializer) -> Steps:
+    find = initializer.registry.find
 
     def validate(attributes: Attributes) -> None:
         obj = attributes.obj

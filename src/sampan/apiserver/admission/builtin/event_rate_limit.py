@@ -1,19 +1,20 @@
-"""EventRateLimit: nobody fills the store with events.
+"""EventRateLimit: bounds how many events are created per second.
 
 Job: token buckets per server, namespace, user, or source and object; 429 beyond.
 """
 
-from collections import OrderedDict
-
 from sampan.api.errors import TooManyRequests
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.settings import EventLimit
+from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
 
 
-def plugin(parts: PluginParts) -> Steps:
-    buckets = [(item, _Buckets(item, parts.clock)) for item in parts.settings.event_limits]
+def plugin(initializer: PluginInitializer) -> Steps:
+    buckets = [
+        (item, _Buckets(item, initializer.clock)) for item in initializer.settings.event_limits
+    ]
 
     def validate(attributes: Attributes) -> None:
         if attributes.obj is None or attributes.dry_run:
@@ -34,10 +35,10 @@ def _bucket(kind: str, attributes: Attributes) -> str:
             return attributes.user.name
         case "SourceAndObject":
             source, about = event.get("source") or {}, event.get("involvedObject") or {}
-            parts = (source.get("component"), source.get("host"), about.get("kind"),
+            key = (source.get("component"), source.get("host"), about.get("kind"),
                      about.get("namespace"), about.get("name"), about.get("uid"),
                      about.get("apiVersion"))  # fmt: skip
-            return "".join(str(part or "") for part in parts)
+            return "".join(str(part or "") for part in key)
     return ""
 
 
@@ -46,14 +47,12 @@ class _Buckets:
 
     def __init__(self, limit: EventLimit, clock: Clock) -> None:
         self._limit, self._clock = limit, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: Recent[str, tuple[float, float]] = Recent(limit.most)
 
     def take(self, key: str) -> bool:
         now = self._clock.monotonic()
-        left, at = self._left.pop(key, (float(self._limit.burst), now))
+        left, at = self._left.get(key, (float(self._limit.burst), now))
         left = min(float(self._limit.burst), left + (now - at) * self._limit.per_second)
         good = left >= 1
         self._left[key] = (left - 1 if good else left, now)
-        if len(self._left) > self._limit.most:
-            self._left.popitem(last=False)
         return good

@@ -1,4 +1,4 @@
-"""NamespaceAutoProvision: a namespace comes to be when something is made in it.
+"""NamespaceAutoProvision: creates a missing namespace with the first object in it.
 
 Job: make the namespace of a new object, if it is not there.
 """
@@ -7,11 +7,11 @@ from collections.abc import Awaitable
 
 from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find, make = parts.registry.find, parts.make_namespace
+def plugin(initializer: PluginInitializer) -> Steps:
+    find, make = initializer.registry.find, initializer.make_namespace
 
     def mutate(attributes: Attributes) -> Awaitable[None] | None:
         name = attributes.namespace

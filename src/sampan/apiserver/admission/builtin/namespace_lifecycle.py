@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created in a namespace that is missing or going away.
+"""NamespaceLifecycle: refuses creates in a namespace that is missing or terminating.
 
 Job: 404 for a missing namespace, 403 for a terminating one and for deleting the system's own.
 """
@@ -7,13 +7,13 @@ from sampan.api.errors import forbidden, not_found
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import CREATE, DELETE, Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find = parts.registry.find
+def plugin(initializer: PluginInitializer) -> Steps:
+    find = initializer.registry.find
 
     def admit(attributes: Attributes) -> None:
         if attributes.operation == DELETE:

@@ -1,4 +1,4 @@
-"""NodeRestriction: a kubelet writes what is its own, and nothing that would make it more.
+"""NodeRestriction: a kubelet writes its own Node and pods, and gains no rights by it.
 
 Job: refuse a node's writes to other nodes, to pods that are not its, to labels that others trust;
     likewise those of its part for local volumes, by the Node that its token is bound to.
@@ -22,13 +22,13 @@ from sampan.api.rules.account_token import (
     NODE_ACCOUNTS_NAMESPACE,
     VOLUMES_ACCOUNT,
 )
+from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.node import node_of
 
-MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"
 # Labels of Kubernetes' own that a kubelet may set on its node.
 _KUBELET_LABELS = frozenset({
@@ -55,15 +55,15 @@ assert _found is not None
 _csi_drivers = _found
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find = parts.registry.find
+def plugin(initializer: PluginInitializer) -> Steps:
+    find = initializer.registry.find
 
     async def check_audience(attributes: Attributes, audience: str) -> None:
         user = attributes.user
         asked = Asked(
             user, AUDIENCE_VERB, "", audience, "", attributes.namespace, attributes.name
         )  # fmt: skip
-        if not (await parts.authorization.decide(asked))[0]:
+        if not (await initializer.authorization.decide(asked))[0]:
             raise _refusal(attributes, f"audience {value_text(audience)} not found in pod spec "
                            f"volume, {user.name} is not authorized to request tokens for this "
                            "audience")  # fmt: skip
@@ -153,9 +153,9 @@ def _keeps_claims(attributes: Attributes, node: str) -> None:
 def _mirror(attributes: Attributes, node: str) -> None:
     pod = attributes.obj or {}
     spec, meta = pod.get("spec") or {}, meta_of(pod)
-    if MIRROR not in (meta.get("annotations") or {}):
-        raise _refusal(attributes, f'pod does not have "{MIRROR}" annotation, node "{node}" can '
-                                   "only create mirror pods")  # fmt: skip
+    if MIRROR_ANNOTATION not in (meta.get("annotations") or {}):
+        why = f'pod does not have "{MIRROR_ANNOTATION}" annotation'
+        raise _refusal(attributes, f'{why}, node "{node}" can only create mirror pods')
     if spec.get("nodeName") != node:
         raise _refusal(attributes, f'node "{node}" can only create pods with spec.nodeName set to '
                                    "itself")  # fmt: skip

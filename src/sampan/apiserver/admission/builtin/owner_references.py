@@ -1,4 +1,4 @@
-"""OwnerReferencesPermissionEnforcement: whoever sets an owner may delete the object anyway.
+"""OwnerReferencesPermissionEnforcement: changing owners takes the right to delete the object.
 
 Job: ask for the right to delete, and for blockOwnerDeletion the right to finalize the owner.
 """
@@ -7,12 +7,12 @@ from collections.abc import Awaitable
 
 from sampan.api.objects import Obj, meta_of
 from sampan.apiserver.admission.chain import Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.authz.chain import Attributes as Asked
 
 
-def plugin(parts: PluginParts) -> Steps:
-    authorization, kinds = parts.authorization, parts.registry.kinds
+def plugin(initializer: PluginInitializer) -> Steps:
+    authorization, kinds = initializer.authorization, initializer.registry.kinds
 
     async def check(attributes: Attributes, changed: list[Obj]) -> None:
         user, resource = attributes.user, attributes.resource

@@ -1,4 +1,4 @@
-"""Nobody hands on rights that they do not hold.
+"""RBAC escalation check: roles and bindings grant only what their writer holds.
 
 Job: refuse a role with rules, or a binding to a role, beyond what its writer may do, unless the
     writer has the verb `escalate` or `bind`. Not to be switched off: part of the kinds themselves.
@@ -11,7 +11,7 @@ from sampan.api.errors import ApiError, forbidden, not_found
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.authz.bootstrap.objects import GROUP
 from sampan.apiserver.authz.chain import Attributes as Asked
@@ -25,8 +25,8 @@ _EVERYTHING: list[Obj] = [
 ]
 
 
-def plugin(parts: PluginParts) -> Steps:
-    rbac, authorization = parts.rbac, parts.authorization
+def plugin(initializer: PluginInitializer) -> Steps:
+    rbac, authorization = initializer.rbac, initializer.authorization
 
     async def check(attributes: Attributes) -> None:
         new, old = attributes.obj, attributes.old
@@ -104,7 +104,7 @@ def _refusal(resource: Resource, obj: Obj, user: User, beyond: list[Obj]) -> Api
 
 def _rule_text(rule: Obj) -> str:
     """As upstream's CompactString."""
-    parts = [
+    clauses = [
         (word, rule.get(field))
         for word, field in (
             ("APIGroups", "apiGroups"),
@@ -116,7 +116,7 @@ def _rule_text(rule: Obj) -> str:
     ]
     text = ", ".join(
         f"{word}:[{', '.join(chr(34) + str(value) + chr(34) for value in values)}]"
-        for word, values in parts
+        for word, values in clauses
         if values
     )
     return "{" + text + "}"

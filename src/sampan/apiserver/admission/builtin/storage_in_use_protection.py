@@ -1,10 +1,10 @@
-"""StorageObjectInUseProtection: claims and volumes in use are not deleted under their users.
+"""StorageObjectInUseProtection: finalizers of PersistentVolumes and claims.
 
 Job: put the protecting finalizer on every new claim and volume.
 """
 
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 PROTECTED = {
     "PersistentVolume": "kubernetes.io/pv-protection",
@@ -12,7 +12,7 @@ PROTECTED = {
 }
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(_protect)
 
 

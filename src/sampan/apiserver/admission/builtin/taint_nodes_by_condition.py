@@ -1,15 +1,15 @@
-"""TaintNodesByCondition: a new node takes no pods until somebody has seen that it is ready.
+"""TaintNodesByCondition: a new Node starts with the not-ready taint.
 
 Job: put the not-ready taint on every node that is created.
 """
 
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(_taint)
 
 

@@ -1,4 +1,4 @@
-"""What somebody outside made of an object: a webhook by its patch, a policy by its expression.
+"""Objects that a webhook or a mutating policy changed: checked, pruned and defaulted again.
 
 Job: read it as a body is read, and put it in the place of the object that it was.
 Invariant: it has only fields of its kind, of their types, with their defaults; what else was given

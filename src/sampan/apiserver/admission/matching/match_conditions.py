@@ -15,7 +15,8 @@ from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import Attributes, Find
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched
-from sampan.apiserver.admission.parts import Aid
+from sampan.apiserver.admission.plugin_initializer import Aid
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 
@@ -105,7 +106,7 @@ class HookConditions:
     def __init__(self, find: Find, aid: Aid, metrics: Metrics) -> None:
         self._find, self._aid = find, aid
         self._metrics = ConditionMetrics(metrics, aid.clock)
-        self._compiled: dict[tuple[str, ...], tuple[Expression, ...]] = {}
+        self._compiled: Bounded[tuple[str, ...], tuple[Expression, ...]] = Bounded(MOST_KEPT)
 
     async def met(self, kind: str, hook: Obj, attributes: Attributes, matched: Matched) -> bool:
         """Raises ConditionsFailed."""
@@ -121,7 +122,5 @@ class HookConditions:
         if found is None:
             step = partial(compile_conditions, conditions, "matchConditions")
             found = await self._aid.compile(sum(map(len, key)), step)
-            if len(self._compiled) >= MOST_KEPT:
-                self._compiled.clear()
             self._compiled[key] = found
         return found

@@ -1,4 +1,4 @@
-"""What the expressions of a policy see of one write.
+"""CEL variables of a policy: object, oldObject, request, namespaceObject, authorizer.
 
 Job: the values of object, oldObject, request, namespaceObject and authorizer; and asking the
     authorization chain what an expression wants to know.
@@ -29,7 +29,7 @@ from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import Attributes, Find
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.matching.rules import Matched
-from sampan.apiserver.admission.parts import Aid
+from sampan.apiserver.admission.plugin_initializer import Aid
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User, component, with_authenticated_group
 from sampan.apiserver.authz.chain import Attributes as Access
 from sampan.core.side_thread import countdown

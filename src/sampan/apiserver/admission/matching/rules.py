@@ -1,4 +1,4 @@
-"""Which writes a webhook or a policy is about. Pure.
+"""matchConstraints and webhook rules: which writes they match. Pure.
 
 Job: rules (operations, groups, versions, resources, scope), namespace and object selectors.
 Invariant: configurations of admission itself are never matched: nobody can lock themselves out.

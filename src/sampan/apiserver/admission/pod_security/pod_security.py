@@ -11,7 +11,7 @@ from sampan.api.errors import FieldError, forbidden, invalid, invalid_value
 from sampan.api.objects import Obj, labels_of, meta_of, name_of
 from sampan.api.resources import NAMESPACES, PODS
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.settings import (
     LATEST,
     LEVELS,
@@ -22,6 +22,7 @@ from sampan.apiserver.admission.settings import (
     Version,
 )
 from sampan.apiserver.registry.generic import Registry
+from sampan.core.bounded import Bounded
 
 _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")
@@ -42,8 +43,8 @@ TEMPLATES = {
 }
 
 
-def plugin(parts: PluginParts) -> Steps:
-    registry, settings = parts.registry, parts.settings.pod_security
+def plugin(initializer: PluginInitializer) -> Steps:
+    registry, settings = initializer.registry, initializer.settings.pod_security
     namespaces = _Namespaces(registry, settings)
 
     def validate(attributes: Attributes) -> None:
@@ -66,15 +67,15 @@ class _Namespaces:
 
     def __init__(self, registry: Registry, settings: PodSecuritySettings) -> None:
         self._kind, self._settings = registry.kind(NAMESPACES), settings
-        self._known: dict[str, tuple[Item | None, dict[str, Standard] | None]] = {}
+        self._known: Bounded[str, tuple[Item | None, dict[str, Standard] | None]] = Bounded(
+            MOST_NAMESPACES
+        )
 
     def standards(self, name: str) -> dict[str, Standard] | None:
         """None: nothing is asked of pods here, as in most namespaces."""
         item = self._kind.items.get(name)
         known = self._known.get(name)
         if known is None or known[0] is not item:
-            if len(self._known) >= MOST_NAMESPACES:
-                self._known.clear()
             wanted = _standards_of(item.obj if item is not None else {}, self._settings)
             known = self._known[name] = (item, wanted)
         return known[1]

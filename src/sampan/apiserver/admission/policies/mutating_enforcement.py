@@ -1,4 +1,4 @@
-"""Mutating policies at work on one write: one after the other, each on what the last one left.
+"""MutatingAdmissionPolicy enforcement: one policy after the other, with reinvocation.
 
 Job: evaluate the mutations of every policy and binding that a write concerns; put them into it.
 Invariant: a policy that fails counts by its failure policy, and leaves the object as it was.
@@ -23,7 +23,7 @@ from sampan.apiserver.admission.matching.changed_object import put_changed, word
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched, as_matched
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.policies.policies import (
     Misconfigured,
     Policies,
@@ -36,7 +36,7 @@ from sampan.apiserver.admission.policies.policy_patches import (
     patch_object,
 )
 from sampan.apiserver.admission.policies.policy_steps import Judge, when_compiled
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 
 
 class Failed(Exception):
@@ -47,14 +47,17 @@ class Failed(Exception):
         self.kind = kind
 
 
-def judge(parts: PluginParts) -> Judge:
+def judge(initializer: PluginInitializer) -> Judge:
     policies = Policies(
-        parts.registry, MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS, compile_mutating
+        initializer.registry,
+        MUTATING_ADMISSION_POLICIES,
+        MUTATING_POLICY_BINDINGS,
+        compile_mutating,
     )
     for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS):
-        kind = parts.registry.kind(resource)
+        kind = initializer.registry.kind(resource)
         follow(kind, lambda _before, _now: policies.changed(), policies.changed)
-    enforcement = Enforcement(parts, policies)
+    enforcement = Enforcement(initializer, policies)
 
     def concerned_judged(attributes: Attributes) -> Awaitable[None] | None:
         if attributes.obj is None:
@@ -62,16 +65,16 @@ def judge(parts: PluginParts) -> Judge:
         concerned = list(policies.matched(attributes))
         return enforcement.enforced(attributes, concerned) if concerned else None
 
-    return when_compiled(policies, parts.aid, concerned_judged)
+    return when_compiled(policies, initializer.aid, concerned_judged)
 
 
 class Enforcement:
-    def __init__(self, parts: PluginParts, policies: Policies) -> None:
-        self._find, self._aid = parts.registry.find, parts.aid
-        self._policies, self._clock = policies, parts.clock
-        self._schema, self._fields = parts.schema, FieldSchema(parts.schema)
-        self._metrics = MutationMetrics(parts.metrics)
-        self._conditions = ConditionMetrics(parts.metrics, parts.clock)
+    def __init__(self, initializer: PluginInitializer, policies: Policies) -> None:
+        self._find, self._aid = initializer.registry.find, initializer.aid
+        self._policies, self._clock = policies, initializer.clock
+        self._schema, self._fields = initializer.schema, FieldSchema(initializer.schema)
+        self._metrics = MutationMetrics(initializer.metrics)
+        self._conditions = ConditionMetrics(initializer.metrics, initializer.clock)
 
     async def enforced(
         self, attributes: Attributes, concerned: list[tuple[Policy, Matched]]

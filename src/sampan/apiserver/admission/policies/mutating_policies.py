@@ -1,22 +1,22 @@
-"""MutatingAdmissionPolicy: expressions that change writes.
+"""MutatingAdmissionPolicy: the plugin.
 
 Job: the plugin; what it does is mutating_enforcement.py's.
 """
 
 from sampan.api.resources import MUTATING_ADMISSION_POLICIES
 from sampan.apiserver.admission.chain import Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.policies.policy_steps import Judge, step
 
 
-def plugin(parts: PluginParts) -> Steps:
+def plugin(initializer: PluginInitializer) -> Steps:
     def load() -> Judge:
         # The language and all that belongs to it come with the first policy.
         from sampan.apiserver.admission.policies.mutating_enforcement import judge
 
-        return judge(parts)
+        return judge(initializer)
 
     return Steps(
         mutate=step(load),
-        idle_without=parts.registry.kind(MUTATING_ADMISSION_POLICIES),
+        idle_without=initializer.registry.kind(MUTATING_ADMISSION_POLICIES),
     )

@@ -1,4 +1,4 @@
-"""The policies that are in force: each with its bindings, compiled once.
+"""Policies in force: each with its bindings and parameters, compiled once.
 
 Job: which policies, bindings and parameters a write concerns.
 Invariant: a policy is compiled when it is first needed after a change, and not again before the
@@ -19,7 +19,7 @@ from sampan.api.resources import Resource
 from sampan.api.rules import selectors
 from sampan.apiserver.admission.chain import Attributes
 from sampan.apiserver.admission.matching import rules as matching
-from sampan.apiserver.admission.parts import Aid
+from sampan.apiserver.admission.plugin_initializer import Aid
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.fast_dataclass import dataclass
 

@@ -1,4 +1,4 @@
-"""How often policies are asked, how that ends and what it costs, under upstream's names.
+"""Metrics of admission policies, under upstream's names.
 
 Job: one decision → a count and a duration.
 """

@@ -1,4 +1,4 @@
-"""What a mutating policy makes of an object. Pure.
+"""Patches of a MutatingAdmissionPolicy: ApplyConfiguration and JSONPatch. Pure.
 
 Job: the value of an expression → the object with the configuration applied, or with the patch.
 Invariant: the object that comes in is not changed.
@@ -8,6 +8,7 @@ from typing import Any
 
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.apply.field_types import Node
+from sampan.api.apply.typed_values import atomics, merged, problems
 from sampan.api.cel.json_form import to_json
 from sampan.api.cel.language.evaluator import ObjectValue
 from sampan.api.errors import ApiError
@@ -34,26 +35,20 @@ def apply_patch(fields: FieldSchema, obj: Obj, value: Any) -> Obj:
 
 
 def _merge(root: Node, obj: Obj, config: Obj) -> Obj:
-    try:
-        problems = list(root.problems(config, ""))
-        atomics = list(root.atomics(config, ""))
-        if problems:
-            raise Unpatchable(
-                "error applying patch: failed to convert patch object to typed object: "
-                + "; ".join(problems)
-            )
-        if atomics:
-            raise Unpatchable(
-                "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, "
-                f"maps or structs: {', '.join(atomics)}"
-            )
-        merged: Obj = root.merged(copy_of(obj), config)
-    except (AttributeError, TypeError) as error:
-        # A scalar where the type has an object, or the other way round.
+    wrong = list(problems(root, config))
+    if wrong:
         raise Unpatchable(
-            f"error applying patch: failed to convert patch object to typed object: {error}"
-        ) from error
-    return merged
+            "error applying patch: failed to convert patch object to typed object: "
+            + "; ".join(wrong)
+        )
+    replaced = list(atomics(root, config))
+    if replaced:
+        raise Unpatchable(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, "
+            f"maps or structs: {', '.join(replaced)}"
+        )
+    together: Obj = merged(root, copy_of(obj), config)
+    return together
 
 
 def check_names(value: Any, path: str) -> None:

@@ -1,4 +1,4 @@
-"""The way to the policies: loaded with the first policy that there is.
+"""Policy plugins before the first policy exists: nothing of CEL is loaded.
 
 Job: one step for mutating and one for validating policies.
 Invariant: without policies a write pays nothing: admission leaves such a step out.
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from sampan.apiserver.admission.chain import Attributes, Step
-from sampan.apiserver.admission.parts import Aid
+from sampan.apiserver.admission.plugin_initializer import Aid
 
 if TYPE_CHECKING:
     from sampan.apiserver.admission.policies.policies import Policies

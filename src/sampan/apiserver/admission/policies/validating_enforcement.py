@@ -1,4 +1,4 @@
-"""What comes of the decisions of validating policies: refusals, warnings, notes for the audit.
+"""ValidatingAdmissionPolicy enforcement: Deny, Warn and Audit.
 
 Job: ask every policy and binding that a write concerns; do what their bindings want done.
 Invariant: every binding is asked, so that warnings and notes are complete, before one refuses.
@@ -16,7 +16,7 @@ from sampan.apiserver.admission.chain import Attributes, rejection
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.policies.policies import (
     Misconfigured,
     Policies,
@@ -33,38 +33,38 @@ from sampan.apiserver.admission.policies.validating_verdict import (
 from sampan.apiserver.admission.policies.validating_verdict import (
     failure as failed,
 )
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 
 FAILURE_NOTE = "validation.policy.admission.k8s.io/validation_failure"
 MOST_NOTE = 10 * 1024
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 
 
-def judge(parts: PluginParts) -> Judge:
+def judge(initializer: PluginInitializer) -> Judge:
     policies = Policies(
-        parts.registry,
+        initializer.registry,
         VALIDATING_ADMISSION_POLICIES,
         VALIDATING_POLICY_BINDINGS,
         compile_validating,
     )
     for resource in (VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS):
-        kind = parts.registry.kind(resource)
+        kind = initializer.registry.kind(resource)
         follow(kind, lambda _before, _now: policies.changed(), policies.changed)
-    enforcement = Enforcement(parts, policies)
+    enforcement = Enforcement(initializer, policies)
 
     def concerned_judged(attributes: Attributes) -> Awaitable[None] | None:
         concerned = list(policies.matched(attributes))
         return enforcement.enforced(attributes, concerned) if concerned else None
 
-    return when_compiled(policies, parts.aid, concerned_judged)
+    return when_compiled(policies, initializer.aid, concerned_judged)
 
 
 class Enforcement:
-    def __init__(self, parts: PluginParts, policies: Policies) -> None:
-        self._find, self._aid = parts.registry.find, parts.aid
-        self._policies, self._clock = policies, parts.clock
-        self._metrics = PolicyMetrics(parts.metrics)
-        self._conditions = ConditionMetrics(parts.metrics, parts.clock)
+    def __init__(self, initializer: PluginInitializer, policies: Policies) -> None:
+        self._find, self._aid = initializer.registry.find, initializer.aid
+        self._policies, self._clock = policies, initializer.clock
+        self._metrics = PolicyMetrics(initializer.metrics)
+        self._conditions = ConditionMetrics(initializer.metrics, initializer.clock)
 
     async def enforced(
         self, attributes: Attributes, concerned: list[tuple[Policy, Matched]]

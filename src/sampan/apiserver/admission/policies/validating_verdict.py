@@ -1,4 +1,4 @@
-"""What a validating policy says about one write, with one set of parameters. Pure.
+"""Validation of one write by one policy with one parameter object. Pure.
 
 Job: conditions, validations, messages and audit annotations → decisions.
 Invariant: a policy that cannot be evaluated counts by its failure policy.

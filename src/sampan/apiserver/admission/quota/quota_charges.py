@@ -1,4 +1,4 @@
-"""What quotas are charged, counted in one place.
+"""Quota charges: status.used, changed by compare-and-swap before a write is stored.
 
 Job: charge every write that takes more; refuse what a quota does not allow.
 Invariant: `status.used` is raised by compare-and-swap before the object is written: whatever is
@@ -29,7 +29,7 @@ from sampan.api.rules.quota_ledger import QuotaLedger
 from sampan.apiserver.admission.chain import UPDATE, Attributes, rejection
 from sampan.apiserver.admission.quota import quota_usage as quotas
 from sampan.apiserver.registry.generic import PLAIN, Registry, Stale
-from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Outcome

@@ -1,4 +1,4 @@
-"""The arithmetic of quotas: what a write takes, what is left, how it is written. Pure.
+"""Quota arithmetic: the usage of a write, what is left, the message of a refusal. Pure.
 
 Job: amounts as dictionaries of quantities, on top of api/rules/quota.py, which says what counts.
 """
@@ -8,18 +8,10 @@ from collections.abc import Mapping
 from sampan.api import quantity
 from sampan.api.objects import Obj, spec_of
 from sampan.api.quantity import ZERO, Quantity
-from sampan.api.resources import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    RESOURCES,
-    SERVICES,
-    Resource,
-)
+from sampan.api.resources import Resource
 from sampan.api.rules.pod_resources import Amounts
-from sampan.api.rules.quota import counted_resource, counts, usage_of
+from sampan.api.rules.quota import counts, measured_resource, usage_of
 
-_NAMED = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
-_BY_CLASS = ".storageclass.storage.k8s.io/"
 _COMPUTE = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
             "ephemeral-storage", "requests.ephemeral-storage",
             "limits.ephemeral-storage")  # fmt: skip
@@ -36,8 +28,8 @@ def resources_of(quota: Obj) -> list[Resource]:
     """The kinds of which the quota may count something."""
     found: dict[str, Resource] = {}
     for name in (quota.get("spec") or {}).get("hard") or {}:
-        one = _resource_of(name)
-        found[one.storage_prefix] = one
+        resource = measured_resource(name)
+        found[resource.storage_prefix] = resource
     return list(found.values())
 
 
@@ -92,19 +84,3 @@ def amounts(text: Mapping[str, str] | None) -> Amounts:
 
 def quantities(usage: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in sorted(usage.items())}
-
-
-def _resource_of(name: str) -> Resource:
-    wanted = counted_resource(name)
-    if wanted is None and name in _NAMED:
-        wanted = (name, "")
-    if wanted is not None:
-        for resource in RESOURCES:
-            if (resource.plural, resource.group) == wanted and resource.stored_in == ("", ""):
-                return resource
-        return Resource(wanted[1], "v1", "", wanted[0])  # a kind that somebody has defined
-    if name.startswith("services"):
-        return SERVICES
-    if name in ("persistentvolumeclaims", "requests.storage") or _BY_CLASS in name:
-        return PERSISTENT_VOLUME_CLAIMS
-    return PODS

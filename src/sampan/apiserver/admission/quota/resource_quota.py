@@ -1,4 +1,4 @@
-"""ResourceQuota: what a namespace may have of everything.
+"""ResourceQuota: the plugin.
 
 Job: the way to quota_charges.py, which is loaded by the first quota that there is.
 """
@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING
 
 from sampan.api.resources import RESOURCE_QUOTAS
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 if TYPE_CHECKING:
     from sampan.apiserver.admission.quota.quota_charges import Quotas
 
 
-def plugin(parts: PluginParts) -> Steps:
-    kind, limited = parts.registry.kind(RESOURCE_QUOTAS), parts.settings.limited_resources
+def plugin(initializer: PluginInitializer) -> Steps:
+    kind, limited = (
+        initializer.registry.kind(RESOURCE_QUOTAS),
+        initializer.settings.limited_resources,
+    )
     made: list[Quotas] = []
 
     def quotas() -> "Quotas":
         if not made:
             from sampan.apiserver.admission.quota.quota_charges import Quotas
 
-            made.append(Quotas(parts.registry, limited))
+            made.append(Quotas(initializer.registry, limited))
         return made[0]
 
     def mutate(attributes: Attributes) -> None:

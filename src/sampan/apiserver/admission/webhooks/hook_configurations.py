@@ -12,7 +12,7 @@ from sampan.api.objects import Obj
 from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
 from sampan.api.resources import Resource
 from sampan.apiserver.admission.chain import Attributes, Step
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.metadata import new_uid
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ OWN_GROUP = "admissionregistration.k8s.io"
 Call = Callable[["Webhooks", Attributes], Awaitable[None]]
 
 
-def step(parts: PluginParts, resource: Resource) -> Step:
+def step(initializer: PluginInitializer, resource: Resource) -> Step:
     made: list[Webhooks] = []
 
     def asked(attributes: Attributes) -> Awaitable[None] | None:
@@ -35,30 +35,30 @@ def step(parts: PluginParts, resource: Resource) -> Step:
         from sampan.apiserver.admission.webhooks import webhooks
 
         if not made:
-            made.append(_webhooks(parts, resource))
+            made.append(_webhooks(initializer, resource))
         call = webhooks.mutate if resource is MUTATING else webhooks.validate
         return call(made[0], attributes)
 
     return asked
 
 
-def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
+def _webhooks(initializer: PluginInitializer, resource: Resource) -> "Webhooks":
     from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
     from sampan.apiserver.admission.webhooks.webhooks import HookParts, Webhooks
-    from sampan.apiserver.watch.followed import follow
+    from sampan.apiserver.watch.listener import follow
 
-    registry = parts.registry
+    registry = initializer.registry
     inner = HookParts(
-        registry.find, registry.find_all, parts.callers, _conditions(parts),
-        HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
-        parts.schema, parts.conversions,
+        registry.find, registry.find_all, initializer.callers, _conditions(initializer),
+        HookMetrics(initializer.metrics, initializer.clock), lambda: new_uid(initializer.rng),
+        initializer.schema, initializer.conversions,
     )  # fmt: skip
     hooks = Webhooks(resource, inner)
     follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
     return hooks
 
 
-def _conditions(parts: PluginParts) -> "Conditions":
+def _conditions(initializer: PluginInitializer) -> "Conditions":
     made: list[HookConditions] = []
 
     def met(kind: str, hook: Obj, attributes: Attributes, matched: "Matched") -> Awaitable[bool]:
@@ -66,7 +66,9 @@ def _conditions(parts: PluginParts) -> "Conditions":
         from sampan.apiserver.admission.matching.match_conditions import HookConditions
 
         if not made:
-            made.append(HookConditions(parts.registry.find, parts.aid, parts.metrics))
+            made.append(
+                HookConditions(initializer.registry.find, initializer.aid, initializer.metrics)
+            )
         return made[0].met(kind, hook, attributes, matched)
 
     return met

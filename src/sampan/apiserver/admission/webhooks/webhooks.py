@@ -5,16 +5,12 @@ Invariant: a hook that fails counts by its failure policy; it never hangs a requ
     timeout, and a redirect counts as a failure.
 """
 
-from base64 import b64decode
-from binascii import Error as NotBase64
+import unicodedata
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import orjson
-
-from sampan.api.errors import ApiError, BadRequest, InternalError, from_status
+from sampan.api.errors import BadRequest, InternalError, internal_error
 from sampan.api.objects import Obj, name_of
-from sampan.api.patch.json_patch import json_patch
 from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
 from sampan.api.resources import Resource
 from sampan.api.schema.published import NotHandled, Schema
@@ -22,6 +18,15 @@ from sampan.apiserver.admission.chain import Attributes, Find, rejection
 from sampan.apiserver.admission.matching import rules
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.matching.changed_object import put_changed, words_of
+from sampan.apiserver.admission.webhooks.hook_answers import (
+    GROUP,
+    VERSIONS,
+    HookAnswers,
+    HookResponse,
+    denial,
+    failure_text,
+    patched,
+)
 from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
 from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.outside.configured_callers import ConfiguredCallers
@@ -32,8 +37,9 @@ from sampan.core.tasks import all_of
 
 log = get_logger(__name__)
 
+MOST_REMARKS = 256  # warnings, and notes for the audit, of one answer
+OPERATION_BYTES = 100  # that one operation of a patch is about worth
 _DRY = ("None", "NoneOnDryRun")
-_VERSIONS = ("v1", "v1beta1")
 # (admit or validate, hook, write, rule) → whether it is meant; raises ConditionsFailed.
 Conditions = Callable[[str, Obj, Attributes, rules.Matched], Awaitable[bool]]
 
@@ -75,6 +81,7 @@ class Webhooks:
         self._callers, self._conditions = parts.callers, parts.conditions
         self._metrics, self._new_uid, self.schema = parts.metrics, parts.new_uid, parts.schema
         self.conversions = parts.conversions
+        self._answers = HookAnswers(parts.schema)
         self._hooks: list[Hook] | None = None
 
     def changed(self) -> None:
@@ -100,7 +107,9 @@ class Webhooks:
                 found.append((hook, matched))
         return found
 
-    async def ask(self, hook: Hook, matched: rules.Matched, attributes: Attributes) -> Obj | None:
+    async def ask(
+        self, hook: Hook, matched: rules.Matched, attributes: Attributes
+    ) -> HookResponse | None:
         """The response, if it allows the write; None: it failed, and that is to be ignored."""
         if attributes.dry_run and hook.spec.get("sideEffects") not in _DRY:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
@@ -113,8 +122,9 @@ class Webhooks:
                 self._handle_failure(hook, attributes, error)
                 return None
             self._note(hook, response, attributes)
-            if response.get("allowed") is not True:
-                refusal = denial(hook.name, response.get("status"))
+            if not response.allowed:
+                refusal = denial(hook.name, response.status)
+                refusal.warnings = [*attributes.warnings]
                 said.refused(refusal.code)
                 raise refusal
         return response
@@ -150,47 +160,51 @@ class Webhooks:
             raise rejection(attributes, str(error)) from error
 
     def _handle_failure(self, hook: Hook, attributes: Attributes, error: CallFailed) -> None:
-        text = f'failed calling webhook "{hook.name}": failed to call webhook: {error}'
         if not hook.ignores_failure:
-            raise InternalError(f"Internal error occurred: {text}") from error
+            raise internal_error(failure_text(hook.name, error)) from error
         log.warning("webhook failed, ignored by its failurePolicy", hook=hook.name, error=error)
         word = "mutation" if self._resource is MUTATING else "validating"
         key = f"failed-open.{word}.webhook.admission.k8s.io/{hook.configuration}"
         attributes.audit[key] = hook.name
 
-    async def _response(self, hook: Hook, matched: rules.Matched, attributes: Attributes) -> Obj:
+    async def _response(
+        self, hook: Hook, matched: rules.Matched, attributes: Attributes
+    ) -> HookResponse:
+        """Raises CallFailed."""
         uid = self._new_uid()
         offered = hook.spec.get("admissionReviewVersions") or ["v1"]
-        version = next((item for item in offered if item in _VERSIONS), None)
+        version = next((item for item in offered if item in VERSIONS), None)
         if version is None:
             raise CallFailed(f"webhook does not accept known AdmissionReview versions: {offered}")
         request = await self.conversions.when_known(lambda: request_of(attributes, matched, uid))
         review = {
             "kind": "AdmissionReview",
-            "apiVersion": f"admission.k8s.io/{version}",
+            "apiVersion": f"{GROUP}/{version}",
             "request": request,
         }
         timeout = float(hook.spec.get("timeoutSeconds") or 10)
         config = hook.spec.get("clientConfig") or {}
         answer = await self._callers.post(config, review, timeout)
-        response = answer.get("response")
-        if not isinstance(response, dict):
-            raise CallFailed("webhook response was absent")
-        if response.get("uid") != uid:
-            raise CallFailed(f"expected response.uid={uid!r}, got {response.get('uid')!r}")
-        if answer.get("apiVersion") != review["apiVersion"]:
-            raise CallFailed(
-                f"expected webhook response of admission.k8s.io/{version}, "
-                f"got {answer.get('apiVersion')!r}"
-            )
-        if response.get("patch") and self._resource is MUTATING:
-            _check_patch_type(response, version)
-        return response
+        mutating = self._resource is MUTATING
+        read = partial(self._answers.response_of, answer, version, uid, mutating)
+        return await self.conversions.beside(_patch_size(answer), read)
 
-    def _note(self, hook: Hook, response: Obj, attributes: Attributes) -> None:
-        attributes.warnings += [str(warning) for warning in response.get("warnings") or ()]
-        for key, value in (response.get("auditAnnotations") or {}).items():
-            attributes.audit[f"{hook.name}/{key}"] = str(value)
+    def _note(self, hook: Hook, response: HookResponse, attributes: Attributes) -> None:
+        told = response.warnings[:MOST_REMARKS]
+        attributes.warnings += [item for item in told if item and _is_one_line(item)]
+        for key, value in response.audit[:MOST_REMARKS]:
+            attributes.audit[f"{hook.name}/{key}"] = value
+
+
+def _patch_size(answer: Obj) -> int:
+    response = answer.get("response")
+    patch = response.get("patch") if isinstance(response, dict) else ""
+    return len(patch) if isinstance(patch, str) else 0
+
+
+def _is_one_line(text: str) -> bool:
+    """Whether it can stand in a header, as upstream: else it is left out."""
+    return not any(unicodedata.category(letter) == "Cc" for letter in text)
 
 
 async def mutate(hooks: Webhooks, attributes: Attributes) -> None:
@@ -220,45 +234,28 @@ async def _round(
     """One after the other, each seeing what the one before has made of the object."""
     for index, (hook, matched) in enumerate(concerned):
         response = await hooks.ask(hook, matched, attributes)
-        patched = response is not None and response.get("patch") and attributes.obj is not None
-        if patched and response is not None:
-            patch = partial(_patch, hooks.schema, matched, attributes, response)
-            if await hooks.conversions.when_known(patch):
-                changed_at.append(index)
+        if response is None or response.operations is None:
+            continue
+        if attributes.obj is None:
+            raise internal_error(
+                f'admission webhook "{hook.name}" attempted to modify the object, which is not '
+                "supported for this operation"
+            )
+        patch = partial(_patch, hooks.schema, matched, attributes, response)
+        many = OPERATION_BYTES * len(response.operations)
+        if await hooks.conversions.when_known(patch, many):
+            changed_at.append(index)
     return changed_at
 
 
-def _patch(schema: Schema, matched: rules.Matched, attributes: Attributes, response: Obj) -> bool:
-    """True where it made another object."""
+def _patch(
+    schema: Schema, matched: rules.Matched, attributes: Attributes, response: HookResponse
+) -> bool:
+    """True where it made another object. Raises InternalError."""
     before = rules.as_matched(matched, attributes, attributes.obj)
     assert before is not None
+    new = patched(before, response)
     try:
-        new = json_patch(before, orjson.loads(b64decode(response["patch"])))
         return isinstance(new, dict) and put_changed(schema, attributes, matched, new)
     except NotHandled as error:
         raise InternalError(words_of(error)) from error
-    except (NotBase64, ValueError, ApiError) as error:
-        raise InternalError(f"Internal error occurred: {error}") from error
-
-
-def _check_patch_type(response: Obj, version: str) -> None:
-    """Raises CallFailed. v1beta1 may leave it out."""
-    given = response.get("patchType")
-    if given is None and version == "v1":
-        raise CallFailed("webhook returned response.patch but not response.patchType")
-    if given == "":
-        raise CallFailed('webhook returned invalid response.patchType of ""')
-    if given not in (None, "JSONPatch"):
-        raise CallFailed(f'unsupported patch type "{given}"')
-
-
-def denial(name: str, status: Obj | None) -> ApiError:
-    """As upstream's ToStatusErr."""
-    given = dict(status or {})
-    start = f'admission webhook "{name}" denied the request'
-    said = given.get("message") or given.get("reason")
-    given["message"] = f"{start}: {said}" if said else f"{start} without explanation"
-    code = given.get("code")
-    given["code"] = code if isinstance(code, int) and 400 <= code < 600 else 400
-    given["status"] = "Failure"
-    return from_status(given, given["code"])

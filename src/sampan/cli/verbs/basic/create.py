@@ -14,6 +14,7 @@ from sampan.cli.create import access, data, policy, services, workloads
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection, writing
+from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 
@@ -33,17 +34,16 @@ def run(session: Session, values: Values) -> None:
 
         edit_before_create(session, values)
         return
-    check = structural_check if values.text("validate") not in ("false", "ignore") else None
+    check = validate if values.text("validate") not in ("false", "ignore") else None
     query = writing.options(
         dry_run=strategy, manager=values.text("field-manager"), validation=validation
     )
     failures: list[Exception] = []
     count = 0
-    for found in selection.from_files(session, values, check=check):
+    selector = values.text("selector")
+    for found in selection.from_files(session, values, validate=check, selector=selector):
         if isinstance(found, Exception):
             failures.append(found)
-            continue
-        if values["selector"] and not _matches(values.text("selector"), found.obj):
             continue
         count += 1
         obj = _annotate(session, values, found.obj)
@@ -85,37 +85,11 @@ def _show(
         session.print(f"{label} created{common_flags.suffix(strategy)}")
 
 
-def structural_check(manifest: manifests.Manifest) -> None:
-    """What kubectl finds out without asking: no kind, no version."""
-    obj = manifest.obj
-    why = ""
-    if not isinstance(obj, dict):
-        why = "invalid object to validate"
-    else:
-        missing = [field for field in ("apiVersion", "kind") if not obj.get(field)]
-        if len(missing) == 2:
-            why = "[apiVersion not set, kind not set]"
-        elif missing:
-            why = f"{missing[0]} not set"
-    if why:
-        raise CliError(
-            f'error validating "{manifest.source}": error validating data: {why}; if you choose to '
-            "ignore these errors, turn validation off with --validate=false"
-        )
-
-
 def source_error(doing: str, source: str, error: ApiError) -> ApiError:
     """kubectl names the file, except where the Status names the object itself."""
     if error.reason != "Invalid":
         error.message = f'error when {doing} "{source}": {error.message}'
     return error
-
-
-def _matches(selector: str, obj: Obj) -> bool:
-    from sampan.api.objects import labels_of
-    from sampan.api.rules.selectors import parse_label_selector
-
-    return bool(parse_label_selector(selector).matches(labels_of(obj)))
 
 
 def _raw(session: Session, values: Values) -> None:
@@ -125,7 +99,7 @@ def _raw(session: Session, values: Values) -> None:
         raise CliError("--raw can only use a single local file or stdin")
     name = values["filename"][0]
     content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
-    answer = session.api.ask("POST", values.text("raw"), body=content)
+    answer = session.api.ask("POST", values.text("raw"), body=content, raw=True)
     session.write(answer.body.decode(errors="replace"))
 
 

@@ -3,30 +3,40 @@
 Job: find the objects, ask for their deletion, say so, wait.
 """
 
-from collections.abc import Iterator
+from pathlib import Path
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several, UsageError
+from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import manifests, selection, waiting
-from sampan.cli.objects.selection import Found, Info, Target
+from sampan.cli.objects import waiting
+from sampan.cli.objects.builder import Builder, Result
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 from sampan.cli.verbs.basic.run import cascade
+from sampan.core.fast_dataclass import dataclass
 
+Place = tuple[str, str, str]  # resource, namespace, name
 IMMEDIATE = (
     "Immediate deletion does not wait for confirmation that the running resource has been "
     "terminated. The resource may continue to run on the cluster indefinitely."
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How objects are deleted."""
+
+    options: Obj
+    strategy: common_flags.DryRun
+    is_forced: bool
+    agreed: set[Place] | None  # None: nobody was asked
+
+
 def run(session: Session, values: Values) -> None:
-    if values["raw"]:
-        return _raw(session, values)
-    strategy = common_flags.dry_run(session, values)
     propagation = cascade(values)
     if values["cascade"] in ("true", "false"):
         instead = "background" if values["cascade"] == "true" else "orphan"
@@ -34,160 +44,185 @@ def run(session: Session, values: Values) -> None:
             f"warning: --cascade={values['cascade']} is deprecated (boolean value) and can be "
             f"replaced with --cascade={instead}."
         )
-    grace = _check(session, values)
-    if values["output"] not in ("", "name"):
-        raise CliError(f"unexpected -o output mode: {values['output']}. We only support '-o name'")
-    if values["interactive"] and not _is_agreed(session, values):
-        return None
+    grace = _grace(values)
+    strategy = common_flags.dry_run(session, values)
+    result = None if values["raw"] else _builder(session, values).do()
+    _check(session, values, grace)
+    if result is None:
+        _raw(session, values)
+        return
     options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
     if grace >= 0:
         options["gracePeriodSeconds"] = grace
     if strategy == "server":
         options["dryRun"] = ["All"]
-    _delete_all(session, values, options, strategy)
-    return None
+    agreed: set[Place] | None = None
+    if values["interactive"]:
+        agreed = _agreed(session, values)
+        if not agreed:
+            return
+    _delete_all(session, values, Deletion(options, strategy, grace == 0, agreed), result)
 
 
-def _check(session: Session, values: Values) -> int:
+def _grace(values: Values) -> int:
     """The grace period in seconds; -1 leaves it to the object."""
     grace = int(values["grace-period"])
-    if values["all"] and (values["selector"] or values["field-selector"]):
-        raise CliError("setting 'all' parameter but found a non empty selector. ")
     if values["now"]:
         if grace != -1:
             raise CliError("--now and --grace-period cannot be specified together")
         grace = 1
-    if values["force"]:
-        if grace > 0:
-            raise CliError("--force and --grace-period greater than 0 cannot be specified together")
-        grace = 0
-    elif grace == 0:
+    if grace == 0 and not values["force"]:
         # Without --force nobody waits forever for a node that is gone: a second is enough.
         grace = 1
-    return grace
+    return 0 if values["force"] and grace < 0 else grace
 
 
-def _find(session: Session, values: Values) -> Iterator[Found]:
-    if manifests.has_files(values):
-        if values.arguments:
-            raise CliError(
-                "when paths, URLs, or stdin is provided as input, you may not specify resource "
-                "arguments as well"
-            )
-        yield from selection.from_files(session, values)
-        return
-    words = values.arguments
-    if not words:
-        if _has_selector(values):
-            raise CliError("at least one resource must be specified to use a selector")
-        raise CliError(selection.NOTHING_GIVEN)
-    targets = selection.targets(session, words)
-    query = selection.query_of(values)
-    _check_names(targets, has_selector=bool(query or values["all"]))
-    for target in targets:
-        namespace = selection.namespace_of(session, values)
-        if target.name:
-            where = namespace if target.resource.namespaced else ""
-            yield Info(target.resource, where, target.name, {})
-        else:
-            yield from selection.target_objects(session, target, namespace, query)
+def _check(session: Session, values: Values, grace: int) -> None:
+    if values["output"] not in ("", "name"):
+        raise CliError(f"unexpected -o output mode: {values['output']}. We only support '-o name'")
+    if values["all"] and values["selector"]:
+        raise CliError("cannot set --all and --selector at the same time")
+    if values["all"] and values["field-selector"]:
+        raise CliError("cannot set --all and --field-selector at the same time")
+    if values["force"] and grace == 0:
+        session.warn(IMMEDIATE)
+    elif values["force"] and grace > 0:
+        raise CliError("--force and --grace-period greater than 0 cannot be specified together")
+
+
+def _builder(session: Session, values: Values) -> Builder:
+    builder = Builder(session, continue_on_error=True)
+    builder.in_namespace(everywhere=bool(values["all-namespaces"])).files(values)
+    builder.labels(values.text("selector")).fields(values.text("field-selector"))
+    builder.all(bool(values["all"])).arguments(values.arguments)
+    builder.requires_object = False
+    return builder
 
 
 def _has_selector(values: Values) -> bool:
     return bool(values["all"] or values["selector"] or values["field-selector"])
 
 
-def _check_names(targets: list[Target], *, has_selector: bool) -> None:
-    """Objects are given by their names or by a selector, never by both."""
-    has_names = any(target.name for target in targets)
-    if has_names and has_selector:
-        raise CliError("name cannot be provided when a selector is specified")
-    if not has_names and not has_selector:
-        raise CliError("resource(s) were provided, but no name was specified")
+def _may_be_missing(values: Values) -> bool:
+    if _has_selector(values) and not values.is_set("ignore-not-found"):
+        return True
+    return bool(values["ignore-not-found"])
 
 
-def _delete_all(session: Session, values: Values, options: Obj, strategy: str) -> None:
+def _delete_all(session: Session, values: Values, deletion: Deletion, result: Result) -> None:
     failures: list[Exception] = []
     gone: list[Info] = []
     count = 0
-    may_be_missing = values["ignore-not-found"] or _has_selector(values)
-    if values["force"]:
-        session.pending_warning = IMMEDIATE
-    for found in _find(session, values):
+    warns = session.namespace_is_given and not values["all-namespaces"]
+    for found in result.visit():
         if isinstance(found, Exception):
-            failures.append(found)
+            if not _is_missing(values, found):
+                failures.append(found)
+            continue
+        if deletion.agreed is not None and _place(found) not in deletion.agreed:
             continue
         count += 1
+        if warns and not found.resource.namespaced:
+            session.warn("deleting cluster-scoped resources, not scoped to the provided namespace")
+            warns = False
         try:
-            _delete(session, values, found, options, strategy, gone)
+            gone.append(_delete(session, values, found, deletion))
         except ApiError as error:
-            if error.reason == "NotFound" and may_be_missing:
-                continue
-            _name_source(error, found.source)
-            failures.append(error)
-    if not count and not failures:
-        session.print("No resources found")
-    elif not failures and values["wait"] and strategy == "none":
-        _wait(session, values, gone)
+            if not _is_missing(values, error):
+                failures.append(_with_source(error, found.source))
     if failures:
         raise Several(failures)
+    if not count:
+        session.print("No resources found")
+    elif values["wait"] and deletion.strategy == "none":
+        _wait(session, values, gone)
 
 
-def _name_source(error: ApiError, source: str) -> None:
+def _is_missing(values: Values, error: Exception) -> bool:
+    return isinstance(error, ApiError) and error.code == 404 and _may_be_missing(values)
+
+
+def _with_source(error: ApiError, source: str) -> ApiError:
     if source and error.reason != "Invalid":
         error.message = f'error when deleting "{source}": {error.message}'
+    return error
 
 
-def _delete(
-    session: Session, values: Values, info: Info, options: Obj, strategy: str, gone: list[Info]
-) -> None:
-    if values["force"] and session.pending_warning:
-        session.warn(session.pending_warning)
-        session.pending_warning = ""
+def _delete(session: Session, values: Values, info: Info, deletion: Deletion) -> Info:
+    """The object with the uid that is going."""
     answer: Obj = {}
-    if strategy == "client":
-        session.api.json("GET", info.path)
-    else:
-        answer = session.api.json("DELETE", info.path, body=options)
+    if deletion.strategy != "client":
+        answer = session.api.json("DELETE", info.path, body=deletion.options)
     uid = (answer.get("metadata") or {}).get("uid") or (answer.get("details") or {}).get("uid")
-    gone.append(Info(info.resource, info.namespace, info.name, {"uid": uid or ""}))
+    kind = info.resource.qualified_singular
     if values["output"] == "name":
         session.print(info.label)
-        return
-    verb = "force deleted" if values["force"] else "deleted"
-    where = f" from {info.namespace} namespace" if info.namespace else ""
-    kind = info.resource.qualified_singular
-    text = f'{kind} "{info.name}" {verb}{where}{common_flags.suffix(strategy)}'  # type: ignore[arg-type]
-    session.print(text)
+    else:
+        verb = "force deleted" if deletion.is_forced else "deleted"
+        where = f" from {info.namespace} namespace" if info.resource.namespaced else ""
+        dry = common_flags.suffix(deletion.strategy)
+        session.print(f'{kind} "{info.name}" {verb}{where}{dry}')
+    return Info(info.resource, info.namespace, info.name, {"uid": uid or ""})
 
 
 def _wait(session: Session, values: Values, gone: list[Info]) -> None:
-    if values["force"]:
-        return
     session.io.stdout.flush()
     seconds = values["timeout"] or 168 * 3600.0
     for info in gone:
-        waiting.until_gone(session, info, info.obj.get("uid") or "", seconds)
+        try:
+            waiting.until_gone(session, info, info.obj.get("uid") or "", seconds)
+        except ApiError as error:
+            if error.code not in (403, 405):
+                raise
+            return  # who may not look cannot wait
 
 
-def _is_agreed(session: Session, values: Values) -> bool:
-    infos = [found for found in _find(session, values) if isinstance(found, Info)]
+def _place(info: Info) -> Place:
+    return info.resource.qualified, info.namespace, info.name
+
+
+def _agreed(session: Session, values: Values) -> set[Place]:
+    """What the user has seen, and said yes to."""
+    infos, failures = [], []
+    for found in _builder(session, values).do().visit():
+        if isinstance(found, Info):
+            infos.append(found)
+        elif not _is_missing(values, found):
+            failures.append(found)
+    if failures:
+        raise Several(failures)
+    if not infos:
+        session.print("No resources found")
+        return set()
     session.print(f"You are about to delete the following {len(infos)} resource(s):")
     for info in infos:
         session.print(info.label)
     session.write("Do you want to continue? (y/N): ")
     session.io.stdout.flush()
-    answer = session.io.stdin.readline().decode(errors="replace").strip()
-    if answer.lower() in ("y", "yes"):
-        return True
+    answer = session.io.stdin.readline().decode(errors="replace")
+    # As Go scans a line: one word, and the line's end after it.
+    if answer.endswith("\n") and answer.strip().lower() == "y":
+        return {_place(info) for info in infos}
     session.print("deletion is cancelled")
-    return False
+    return set()
 
 
 def _raw(session: Session, values: Values) -> None:
-    if values.arguments:
-        raise UsageError("arguments may not be passed when --raw is specified")
-    answer = session.api.ask("DELETE", values.text("raw"))
+    if values["interactive"]:
+        raise CliError("--interactive can not be used with --raw")
+    if len(values["filename"]) > 1:
+        raise CliError("--raw can only use a single local file or stdin")
+    if values["filename"] and values["filename"][0].startswith(("http://", "https://")):
+        raise CliError("--raw cannot read from a url")
+    if values["recursive"]:
+        raise CliError("--raw and --recursive are mutually exclusive")
+    if values["output"]:
+        raise CliError("--raw and --output are mutually exclusive")
+    body = None
+    if values["filename"]:
+        name = values["filename"][0]
+        body = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
+    answer = session.api.ask("DELETE", values.text("raw"), body=body, raw=True)
     session.write(answer.body.decode(errors="replace"))
 
 

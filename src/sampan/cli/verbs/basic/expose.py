@@ -9,11 +9,12 @@ from sampan.cli.command import Command
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values, decimal
 from sampan.cli.objects import changing, writing
+from sampan.cli.objects.infos import Info
 from sampan.cli.objects.overrides import overridden
-from sampan.cli.objects.selection import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 from sampan.cli.verbs.basic.run import parsed_labels
+from sampan.core.digits import is_digits
 
 KINDS = ("Pod", "Service", "ReplicationController", "Deployment", "ReplicaSet")
 
@@ -113,7 +114,7 @@ def _ports(values: Values, obj: Obj) -> list[Obj]:
 def _target(text: str, port: int) -> int | str:
     if not text:
         return port
-    return int(text) if text.isdigit() else text
+    return int(text) if is_digits(text) else text
 
 
 def _own_ports(obj: Obj) -> list[tuple[int, str]]:

@@ -13,8 +13,9 @@ from sampan.cli.create.policy import BAD_QUANTITY, label_selector, resource_list
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, writing
+from sampan.cli.objects.builder import NOTHING_GIVEN
 from sampan.cli.objects.changing import Partly
-from sampan.cli.objects.selection import NOTHING_GIVEN, Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import ObjectPrinter
 from sampan.cli.session import Session
 

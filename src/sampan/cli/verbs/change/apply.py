@@ -13,10 +13,11 @@ from sampan.cli.common_flags import DryRun, switch
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import applying, manifests, pruning, selection, server_side, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
+from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.verbs.basic.create import source_error, structural_check
+from sampan.cli.verbs.basic.create import source_error
 from sampan.cli.verbs.change import last_applied
 
 MISSING = (
@@ -36,21 +37,17 @@ def run(session: Session, values: Values) -> None:
     validation = common_flags.validation(values)
     _check(session, values, strategy)
     application = Application(session, values, strategy, validation)
-    check = structural_check if validation != "Ignore" else None
-    failures: list[Exception] = []
-    count = 0
-    for found in selection.from_files(session, values, check=check):
-        if isinstance(found, Exception):
-            failures.append(found)
-            continue
-        if values["selector"] and not pruning.matches(values.text("selector"), found.obj):
-            continue
-        count += 1
+    check = validate if validation != "Ignore" else None
+    selector = values.text("selector")
+    found = list(selection.from_files(session, values, validate=check, selector=selector))
+    failures = [one for one in found if isinstance(one, Exception)]
+    infos = [one for one in found if isinstance(one, Info)]
+    for info in infos:
         try:
-            application.apply(found)
+            application.apply(info)
         except (CliError, ApiError) as error:
             failures.append(error)
-    if not count and not failures:
+    if not infos and not failures:
         raise CliError("no objects passed to apply")
     application.print_objects()
     if values["prune"] and not failures:
@@ -222,6 +219,12 @@ def _merge(live: Obj, modified: Obj) -> Obj:
     return found
 
 
+def _edit_last_applied(session: Session, values: Values) -> None:
+    from sampan.cli.verbs.change.edit import edit_last_applied
+
+    edit_last_applied(session, values)
+
+
 APPLY = Command(
     "apply",
     "apply (-f FILENAME | -k DIRECTORY) [options]",
@@ -250,8 +253,9 @@ APPLY = Command(
     ),
     (
         Command("edit-last-applied", "apply edit-last-applied (RESOURCE/NAME | -f FILENAME) [options]",
-                "Edit latest last-applied-configuration annotations", last_applied.edit,
-                (*PRINT_FLAGS, *common_flags.FILES)),
+                "Edit latest last-applied-configuration annotations", _edit_last_applied,
+                (*PRINT_FLAGS, *common_flags.FILES, common_flags.RECORD, common_flags.field_manager("kubectl-client-side-apply"),
+                 common_flags.VALIDATE, switch("windows-line-endings", "Accepted; only for Windows."))),
         Command("set-last-applied", "apply set-last-applied -f FILENAME [options]",
                 "Set the last-applied-configuration annotation to match the contents of a file", last_applied.set_annotation,
                 (*PRINT_FLAGS, *common_flags.FILES, common_flags.DRY_RUN,

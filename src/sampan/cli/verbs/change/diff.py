@@ -17,7 +17,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Quiet, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import applying, manifests, pruning, selection, server_side, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import without_managed_fields
 from sampan.cli.printers.yaml_text import to_yaml
 from sampan.cli.session import Session
@@ -51,11 +51,11 @@ def _diff(session: Session, values: Values) -> int:
         tempfile.TemporaryDirectory(prefix="MERGED-") as merged,
     ):
         done = []
-        for found in selection.from_files(session, values):
-            if isinstance(found, Exception):
-                raise found
-            if values["selector"] and not pruning.matches(values.text("selector"), found.obj):
-                continue
+        selector = values.text("selector")
+        for found in selection.from_files(
+            session, values, selector=selector, continue_on_error=False
+        ):
+            assert isinstance(found, Info), "the first failure is raised"
             done.append(found)
             before = applying.current(session, found)
             after = _would_be(session, values, found, before)

@@ -14,7 +14,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import ObjectPrinter
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass

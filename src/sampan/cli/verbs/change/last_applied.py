@@ -9,6 +9,7 @@ from sampan.cli import common_flags
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Values
 from sampan.cli.objects import applying, manifests, selection, writing
+from sampan.cli.objects.builder import NOTHING_GIVEN
 from sampan.cli.output import ObjectPrinter
 from sampan.cli.session import Session
 
@@ -36,7 +37,7 @@ def view(session: Session, values: Values) -> None:
 def set_annotation(session: Session, values: Values) -> None:
     strategy = common_flags.dry_run(session, values)
     if not manifests.has_files(values):
-        raise CliError(selection.NOTHING_GIVEN)
+        raise CliError(NOTHING_GIVEN)
     printer = ObjectPrinter(values)
     for found in selection.from_files(session, values):
         if isinstance(found, Exception):
@@ -65,9 +66,3 @@ def set_annotation(session: Session, values: Values) -> None:
             session.write(printer.text(obj, found.label))
         else:
             session.print(f"{found.label} configured{common_flags.suffix(strategy)}")
-
-
-def edit(session: Session, values: Values) -> None:
-    if not values.arguments and not manifests.has_files(values):
-        raise CliError(selection.NOTHING_GIVEN)
-    raise CliError("edit-last-applied is not supported: use apply set-last-applied -f FILE")

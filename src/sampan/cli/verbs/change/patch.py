@@ -13,7 +13,7 @@ from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, documents, writing
 from sampan.cli.objects.discovery import ApiResource
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import ObjectPrinter, read_template
 from sampan.cli.session import Session
 
@@ -47,7 +47,7 @@ def run(session: Session, values: Values) -> None:
 
 def _parse(text: str) -> Any:
     try:
-        found = documents.documents(text.encode(), "patch")
+        found = documents.first_document(text.encode(), "patch")
     except CliError as error:
         why = (
             str(error)
@@ -55,7 +55,7 @@ def _parse(text: str) -> Any:
             .removeprefix("error converting YAML to JSON: ")
         )
         raise CliError(f'unable to parse "{text}": {why}') from error
-    return found[0] if found else {}
+    return found or {}
 
 
 def _patch(

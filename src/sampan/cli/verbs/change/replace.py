@@ -13,10 +13,11 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, manifests, selection, waiting, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
+from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.verbs.basic.create import source_error, structural_check
+from sampan.cli.verbs.basic.create import source_error
 
 
 def run(session: Session, values: Values) -> None:
@@ -31,9 +32,9 @@ def run(session: Session, values: Values) -> None:
     query = writing.options(
         dry_run=strategy, manager=values.text("field-manager"), validation=validation
     )
-    check = structural_check if validation != "Ignore" else None
+    check = validate if validation != "Ignore" else None
     failures: list[Exception] = []
-    infos = list(selection.from_files(session, values, check=check))
+    infos = list(selection.from_files(session, values, validate=check))
     if values["force"]:
         for found in infos:
             if isinstance(found, Info):
@@ -60,7 +61,7 @@ def _check(values: Values) -> None:
 def _raw(session: Session, values: Values) -> None:
     name = values["filename"][0]
     content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
-    answer = session.api.ask("PUT", values.text("raw"), body=content)
+    answer = session.api.ask("PUT", values.text("raw"), body=content, raw=True)
     session.write(answer.body.decode(errors="replace"))
 
 

@@ -13,7 +13,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, selection, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Found, Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 from sampan.cli.workloads import revisions
@@ -22,7 +22,7 @@ REQUIRED = "required resource not specified"
 REVISION = "deployment.kubernetes.io/revision"
 
 
-def _select(session: Session, values: Values) -> "Iterator[selection.Found]":
+def _select(session: Session, values: Values) -> "Iterator[Found]":
     """Of a type without names, all."""
     return selection.live(session, values, values.arguments, all_objects=True, nothing=REQUIRED)
 

@@ -9,7 +9,7 @@ from sampan.cli.command import Command
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import changing, waiting, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import ObjectPrinter
 from sampan.cli.session import Session
 

@@ -4,6 +4,7 @@ Job: put the condition that signers wait for.
 """
 
 from sampan.api.objects import Obj, time_text
+from sampan.api.rules.conditions import find
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
@@ -40,7 +41,7 @@ def _decide(session: Session, values: Values, kind: str, word: str) -> None:
 def _with_condition(session: Session, request: Obj, kind: str, word: str, force: bool) -> Obj:
     status = dict(request.get("status") or {})
     conditions = list(status.get("conditions") or [])
-    if any(condition["type"] == kind for condition in conditions) and not force:
+    if find(conditions, kind) is not None and not force:
         return request
     moment = time_text(session.clock.now())
     reason = "KubectlApprove" if kind == "Approved" else "KubectlDeny"

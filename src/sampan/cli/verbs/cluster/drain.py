@@ -7,17 +7,18 @@ import time
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, controller_of, seconds_of
+from sampan.api.rules import pods
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Plain, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import selection, waiting, writing
-from sampan.cli.objects.selection import Info, Target
+from sampan.cli.objects.infos import Info
+from sampan.cli.objects.selection import Target
 from sampan.cli.session import Session
 
 PAUSE_SECONDS = 5.0
-MIRROR = "kubernetes.io/config.mirror"
 
 
 def _nodes(session: Session, values: Values) -> list[Info]:
@@ -52,7 +53,7 @@ def _mark(session: Session, info: Info, wanted: bool, strategy: str) -> None:
         patch = {"spec": {"unschedulable": wanted or None}}
         query = writing.options(dry_run=strategy)
         writing.patch(session, info.path, patch, "strategic", query)
-    session.print(f"{info.label} {word}{common_flags.suffix(strategy)}")  # type: ignore[arg-type]
+    session.print(f"{info.label} {word}{common_flags.suffix(strategy)}")  # type: ignore[arg-type]  # one of the three
 
 
 def cordon(session: Session, values: Values) -> None:
@@ -145,9 +146,9 @@ def _is_long_gone(session: Session, values: Values, pod: Obj) -> bool:
 
 def _verdict(values: Values, pod: Obj) -> tuple[str, bool, bool]:
     """What is said, whether it stops the drain, whether the pod stays."""
-    if MIRROR in (pod["metadata"].get("annotations") or {}):
+    if pods.is_mirror(pod):
         return "", False, True
-    is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    is_over = pods.is_terminal(pod)
     owner = controller_of(pod) or {}
     if owner.get("kind") == "DaemonSet" and not is_over:
         if values["ignore-daemonsets"]:
@@ -168,7 +169,7 @@ def _verdict(values: Values, pod: Obj) -> tuple[str, bool, bool]:
 def _evict(session: Session, values: Values, pod: Obj, strategy: str) -> None:
     meta = pod["metadata"]
     path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-    session.print(f"evicting pod {meta['namespace']}/{meta['name']}{common_flags.suffix(strategy)}")  # type: ignore[arg-type]
+    session.print(f"evicting pod {meta['namespace']}/{meta['name']}{common_flags.suffix(strategy)}")  # type: ignore[arg-type]  # one of the three
     if strategy == "client":
         return
     options: Obj = {}

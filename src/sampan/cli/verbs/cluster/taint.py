@@ -12,7 +12,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Values
 from sampan.cli.objects import changing, writing
-from sampan.cli.objects.selection import Info
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 

@@ -3,6 +3,7 @@
 Job: find pod and container, connect.
 """
 
+from sampan.api.rules import pods
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError
@@ -24,8 +25,8 @@ def run(session: Session, values: Values) -> int:
         raise CliError(f"expected POD, TYPE/NAME, or TYPE NAME, got {len(values.arguments)}")
     pod = pods_of.attachable(session, values.arguments, values["pod-running-timeout"])
     name = pods_of.container_of(session, pod, values.text("container"), quiet=values["quiet"])
-    phase = (pod.get("status") or {}).get("phase")
-    if phase in ("Succeeded", "Failed"):
+    if pods.is_terminal(pod):
+        phase = pods.phase(pod)
         raise CliError(f"cannot attach a container in a completed pod; current phase is {phase}")
     if not values["quiet"]:
         session.complain(NOTICE)

@@ -12,6 +12,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import documents, manifests, selection, writing
+from sampan.cli.objects.infos import Info, info_of
 from sampan.cli.session import Session
 
 PROFILES = ("legacy", "general", "baseline", "netadmin", "restricted", "sysadmin", "auto")
@@ -56,7 +57,7 @@ def run(session: Session, values: Values) -> int:
     return 0
 
 
-def _debug(session: Session, values: Values, info: selection.Info) -> int:
+def _debug(session: Session, values: Values, info: Info) -> int:
     if info.resource.kind == "Node":
         return _on_node(session, values, info.obj)
     if info.resource.kind != "Pod":
@@ -66,7 +67,7 @@ def _debug(session: Session, values: Values, info: selection.Info) -> int:
     return _ephemeral(session, values, info.obj)
 
 
-def _targets(session: Session, values: Values) -> list[selection.Info]:
+def _targets(session: Session, values: Values) -> list[Info]:
     if manifests.has_files(values):
         found = list(selection.live(session, values, []))
         failures = [item for item in found if isinstance(item, Exception)]
@@ -80,7 +81,7 @@ def _targets(session: Session, values: Values) -> list[selection.Info]:
     else:
         target = selection.Target(session.discovery.find("pods"), word)
     obj = session.api.json("GET", target.resource.path(session.namespace, target.name))
-    return [selection.info_of(target.resource, obj, session.namespace)]
+    return [info_of(target.resource, obj, session.namespace)]
 
 
 def _container(session: Session, values: Values) -> Obj:
@@ -116,8 +117,7 @@ def _customised(container: Obj, path: str) -> Obj:
     from sampan.cli.objects.overrides import overridden_data
 
     with open(path, "rb") as file:
-        found = documents.documents(file.read(), path)
-    custom = found[0] if found else {}
+        custom = documents.first_document(file.read(), path) or {}
     fixed = [key for key in FIXED if isinstance(custom, dict) and custom.get(key)]
     if not isinstance(custom, dict) or fixed:
         why = f"{fixed[0]} can not be changed" if fixed else "it is no container"

@@ -16,7 +16,9 @@ from sampan.cli.describe.writer import Writer
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection
-from sampan.cli.objects.selection import Info, Target
+from sampan.cli.objects.builder import Builder
+from sampan.cli.objects.discovery import ApiResource
+from sampan.cli.objects.infos import Found, Info, info_of
 from sampan.cli.session import Session
 
 Plain = Callable[[Writer, Obj, float], None]
@@ -78,34 +80,31 @@ def run(session: Session, values: Values) -> None:
             session.complain(f"No resources found in {session.namespace} namespace.")
 
 
-def _find(session: Session, values: Values) -> "list[selection.Found]":
-    if manifests.has_files(values):
-        return list(selection.live(session, values, []))
-    if not values.arguments:
+def _find(session: Session, values: Values) -> list[Found]:
+    words = values.arguments
+    if not words and not manifests.has_files(values):
         raise CliError(
             f'You must specify the type of resource to describe. Use "{session.program} '
             'api-resources" for a complete list of supported resources.'
         )
-    targets = selection.targets(session, values.arguments)
-    selection.check_selectors(values, targets)
-    query = selection.query_of(values)
-    found: list[selection.Found] = []
-    for target in targets:
-        namespace = selection.namespace_of(session, values)
-        for item in selection.target_objects(session, target, namespace, query):
-            if isinstance(item, ApiError) and item.reason == "NotFound" and target.name:
-                found += _by_prefix(session, target, namespace) or [item]
-            else:
-                found.append(item)
+    builder = Builder(session, continue_on_error=True)
+    builder.in_namespace(everywhere=bool(values["all-namespaces"])).files(values)
+    builder.labels(values.text("selector")).arguments(words, allow_empty_selector=True)
+    builder.chunk, builder.latest = max(values["chunk-size"], 0), True
+    result = builder.do()
+    found = list(result.visit())
+    is_missing = len(found) == 1 and isinstance(found[0], ApiError) and found[0].code == 404
+    if is_missing and len(words) == 2:
+        return _by_prefix(session, result.resources[0], words[1]) or found
     return found
 
 
-def _by_prefix(session: Session, target: Target, namespace: str) -> list[Info]:
-    objects = selection.list_objects(session, target.resource, namespace, {})
+def _by_prefix(session: Session, resource: ApiResource, prefix: str) -> list[Found]:
+    objects = selection.list_objects(session, resource, session.namespace, {})
     return [
-        selection.info_of(target.resource, obj, namespace, BY_PREFIX)
+        info_of(resource, obj, session.namespace, BY_PREFIX)
         for obj in objects
-        if obj["metadata"]["name"].startswith(target.name)
+        if obj["metadata"]["name"].startswith(prefix)
     ]
 
 

@@ -3,6 +3,8 @@
 Job: find pod and container, connect the streams, end with the command's exit code.
 """
 
+from sampan.api.objects import Obj
+from sampan.api.rules import pods
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, UsageError
@@ -40,10 +42,9 @@ def run(session: Session, values: Values) -> int:
     return streams.run(session, path, query, wanted)
 
 
-def _check_phase(pod: dict[str, object]) -> None:
-    status = pod.get("status")
-    phase = status.get("phase") if isinstance(status, dict) else ""
-    if phase in ("Succeeded", "Failed"):
+def _check_phase(pod: Obj) -> None:
+    if pods.is_terminal(pod):
+        phase = pods.phase(pod)
         raise CliError(f"cannot exec into a container in a completed pod; current phase is {phase}")
 
 

@@ -13,6 +13,7 @@ from sampan.cli.flags import Flag, Values
 from sampan.cli.session import Session
 from sampan.cli.workloads import pods_of
 from sampan.client.channels import ChannelSocket
+from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 PROTOCOL = "v4.channel.k8s.io"
@@ -75,13 +76,13 @@ def _pair(pod: Obj, text: str) -> Pair:
     number = _number(pod, remote if colon else local)
     if not colon:
         return Pair(number, number)
-    if local and not local.isdigit():
+    if local and not is_digits(local):
         raise CliError(f"error parsing local port '{local}': invalid port")
     return Pair(int(local) if local else 0, number)
 
 
 def _number(pod: Obj, text: str) -> int:
-    if text.isdigit():
+    if is_digits(text):
         return int(text)
     for container in pod["spec"].get("containers") or []:
         for port in container.get("ports") or []:

@@ -14,6 +14,8 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection, waiting
+from sampan.cli.objects.builder import NOTHING_GIVEN
+from sampan.cli.objects.infos import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.printers.jsonpath import Template, relax, value_text
 from sampan.cli.session import Session
@@ -109,7 +111,7 @@ def run(session: Session, values: Values) -> None:
 
 
 def _wait(
-    session: Session, info: selection.Info, check: Check, mode: str, seconds: float, whole: float
+    session: Session, info: Info, check: Check, mode: str, seconds: float, whole: float
 ) -> None:
     seen: dict[str, Any] = {}
 
@@ -129,12 +131,12 @@ def _wait(
     raise CliError(f"timed out waiting for the condition on {what}")
 
 
-def _targets(session: Session, values: Values, mode: str) -> list[selection.Info]:
-    found: list[selection.Info] = []
+def _targets(session: Session, values: Values, mode: str) -> list[Info]:
+    found: list[Info] = []
     failures: list[Exception] = []
     if mode == "create" and not manifests.has_files(values) and values.arguments:
         return [
-            selection.Info(target.resource, session.namespace, target.name, {})
+            Info(target.resource, session.namespace, target.name, {})
             for target in selection.targets(session, values.arguments)
             if target.name
         ]
@@ -143,7 +145,7 @@ def _targets(session: Session, values: Values, mode: str) -> list[selection.Info
         values,
         values.arguments,
         all_objects=bool(values["all"]),
-        nothing=selection.NOTHING_GIVEN,
+        nothing=NOTHING_GIVEN,
     )
     for item in live:
         if isinstance(item, ApiError) and item.reason == "NotFound" and mode == "delete":

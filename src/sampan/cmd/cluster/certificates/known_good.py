@@ -17,18 +17,18 @@ FILE = ".known-good.json"
 
 def is_noted(root: Path, wanted: Sequence[object], now: float) -> bool:
     try:
-        said = json.loads((root / FILE).read_bytes())
-        return bool(said["digest"] == _digest(root, wanted) and now < said["until"])
+        noted = json.loads((root / FILE).read_bytes())
+        return bool(noted["digest"] == _digest(root, wanted) and now < noted["until"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 def note(root: Path, wanted: Sequence[object], until: float) -> None:
     """They are good, until then. A directory that may only be read is looked at each time."""
-    said = {"digest": _digest(root, wanted), "until": until}
+    noted = {"digest": _digest(root, wanted), "until": until}
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError), os.fdopen(os.open(root / FILE, flags, 0o600), "wb") as file:
-        file.write(json.dumps(said).encode())  # half of it would be as good as none
+        file.write(json.dumps(noted).encode())  # half of it would be as good as none
 
 
 def _digest(root: Path, wanted: Sequence[object]) -> str:

@@ -89,7 +89,7 @@ async def read_configuration(client: Client) -> ClusterConfiguration | None:
         except (NotFound, Forbidden):
             continue
         except ApiError as error:
-            log.warning("the cluster's ranges cannot be asked for", error=error)
+            log.warning("cluster configuration not readable", error=error)
             return None
     return None
 
@@ -103,7 +103,7 @@ async def publish(client: Client, known: ClusterConfiguration) -> None:
             )
         await _put(client, config_map(known))
     except ApiError as error:
-        log.warning("nodes that join are not told the cluster's ranges", error=error)
+        log.warning("cluster configuration for joining nodes not published", error=error)
 
 
 async def service_cidr(client: Client) -> str:
@@ -111,7 +111,7 @@ async def service_cidr(client: Client) -> str:
     try:
         listed = (await client.list(SERVICE_CIDRS)).items
     except ApiError as error:
-        log.warning("the API does not say which range Services have", error=error)
+        log.warning("service CIDR not known", error=error)
         return ""
     for found in listed:
         if name_of(found) == _DEFAULT_SERVICE_CIDR:
@@ -131,4 +131,4 @@ async def _put(client: Client, wanted: Obj) -> None:
         try:
             await client.update(CONFIG_MAPS, {**found, "data": data})
         except Conflict:
-            log.info("another process has just said the cluster's ranges")
+            log.info("cluster configuration was published by another process")

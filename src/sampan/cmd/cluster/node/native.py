@@ -132,9 +132,9 @@ def node_images(data_dir: Path, clock: Clock) -> "NodeImages":
 
 async def reset(data_dir: Path, clock: Clock) -> None:
     """Every container, mount and namespace of a cluster that does not run any more."""
+    from sampan.core.mounts import unmount_below
     from sampan.kubelet.contracts.runtime import RuntimeFailure
     from sampan.kubelet.native.native_runtime import NativeRuntime
-    from sampan.kubelet.volumes.mounts import unmount_below
     from sampan.runtime.programs import ProgramsMissing, find_programs
 
     try:

@@ -22,7 +22,7 @@ from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
     from sampan.network.dns.server import ClusterDns
-    from sampan.network.nftables.questions import WrittenRules
+    from sampan.network.nftables.queries import WrittenRules
     from sampan.network.overlay.overlay import OverlaySettings
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.policies.enforcer import PolicyEnforcer
@@ -89,9 +89,9 @@ class NodeNetwork:
         if settings.overlay is not None:
             from sampan.network.overlay.overlay import Overlay
 
-            self._tasks.supervise(
-                "pod routes", Overlay(settings.overlay, informers, self._clock).run
-            )
+            overlay = Overlay(settings.overlay, informers, self._clock)
+            proxy.call_when_restored(overlay.reload)
+            self._tasks.supervise("pod routes", overlay.run)
         await proxy.ready.wait()
         if self._enforcer is not None:
             # After the proxy: the chains of policies ask a set of its table.
@@ -126,7 +126,8 @@ class NodeNetwork:
         """What this node answers itself."""
         from sampan.network.dns import publish
         from sampan.network.dns.forward import ForwardSettings
-        from sampan.network.dns.server import PORT, ClusterDns, DnsSettings
+        from sampan.network.dns.listeners import PORT
+        from sampan.network.dns.server import ClusterDns, DnsSettings
 
         settings = self._settings
         servers = tuple((server, PORT) for server in settings.name_servers)
@@ -162,10 +163,10 @@ async def claimed_pod_cidrs(client: Client, node: Obj, clock: Clock) -> tuple[st
             try:
                 found = await client.create(NODES, node)
             except ApiError as error:
-                log.warning("the node cannot be made known yet", error=error)
+                log.warning("node not registered yet", error=error)
                 found = {}
         except ApiError as error:
-            log.warning("the node's range of addresses cannot be asked for yet", error=error)
+            log.warning("podCIDR of the node not known yet", error=error)
             found = {}
         cidrs = tuple((found.get("spec") or {}).get("podCIDRs") or ())
         if cidrs or clock.monotonic() > deadline:

@@ -13,18 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.cmd.cluster import machine
-from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.network import NodeNetwork, NodeNetworkSettings
-from sampan.cmd.cluster.nodes import NodeIdentity
-from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.nodes import NodeSetup
 from sampan.cmd.cluster.ranges import chosen_ranges, dns_addresses
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
-from sampan.core.clock import Clock
+from sampan.cmd.settings import CLUSTER_DOMAIN
 
 if TYPE_CHECKING:
     from sampan.network.bridge import PodNetwork
-    from sampan.network.nftables.questions import WrittenRules
+    from sampan.network.nftables.queries import WrittenRules
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.services.ruleset import ProxyPlace
 
@@ -32,17 +29,10 @@ PluginPlaces = tuple[Path, Path]  # of the CNI configurations, and of the plugin
 
 
 class NodePodNetwork:
-    def __init__(
-        self,
-        settings: UpSettings,
-        data: DataDir,
-        identity: NodeIdentity,
-        progress: Progress,
-        clock: Clock,
-    ) -> None:
-        self._settings, self._data, self._identity = settings, data, identity
-        self._progress, self._clock = progress, clock
-        self.ranges = chosen_ranges(settings.ranges, {})
+    def __init__(self, setup: NodeSetup) -> None:
+        self._settings, self._data, self._identity = setup.settings, setup.data, setup.identity
+        self._progress, self._clock = setup.progress, setup.clock
+        self.ranges = chosen_ranges(setup.settings.ranges, {})
         self.pod_cidrs: tuple[str, ...] = ()  # to be set before `set_up` where there are some
         self.network: NodeNetwork | None = None  # where Services and names are ours
         self.interfaces: PodInterfaces | None = None  # where their interfaces are, too
@@ -102,7 +92,7 @@ class NodePodNetwork:
 
     def _set_up_own(self) -> "tuple[PodNetwork, WrittenRules | None]":
         from sampan.network import cni
-        from sampan.network.nftables.questions import WrittenRules
+        from sampan.network.nftables.queries import WrittenRules
 
         network = cni.set_up(
             self._data.root, self.ranges.service, self.ranges.cluster, self.pod_cidrs,
@@ -209,6 +199,6 @@ class NodePodNetwork:
         overlay = OverlaySettings(
             self._identity.name, self._identity.addresses, network.subnets, network.bridge,
             str(self._data.root), self._settings.network,
-            netlink.mtu_towards(self._identity.address),
+            netlink.mtu_towards(self._identity.address), place.table,
         )  # fmt: skip
         return replace(self._service_settings(place), overlay=overlay)

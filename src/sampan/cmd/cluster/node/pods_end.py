@@ -76,7 +76,7 @@ class PodsEnd:
 
     async def _unmount_volumes(self) -> None:
         """What is in memory goes with the machine's power, too."""
-        from sampan.kubelet.volumes.mounts import unmount_below
+        from sampan.core.mounts import unmount_below
 
         try:
             await asyncio.to_thread(unmount_below, str(self._data.kubelet))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine, node_accounts
-from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidrs
 from sampan.cmd.cluster.node.pod_network import NodePodNetwork, PluginPlaces
 from sampan.cmd.cluster.node.pods_end import PodsEnd
@@ -24,18 +23,17 @@ from sampan.cmd.cluster.nodes import (
     LOCAL_PROVISIONER_USER,
     SERVER_GRACE_SECONDS,
     ClientMaker,
-    NodeIdentity,
+    NodeSetup,
     Together,
     all_ready,
     chosen_settings,
     listen,
 )
-from sampan.cmd.cluster.progress import Progress, Step
+from sampan.cmd.cluster.progress import Step
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import image_credentials
-from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
-from sampan.core.clock import Clock
+from sampan.cmd.settings import CLUSTER_DOMAIN
 from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
@@ -66,26 +64,19 @@ class RealNode:
     mount_volumes = True
 
     def __init__(
-        self,
-        settings: UpSettings,
-        data: DataDir,
-        identity: NodeIdentity,
-        progress: Progress,
-        clock: Clock,
-        *,
-        in_cluster: bool = True,
-        provisions: bool = True,
+        self, setup: NodeSetup, *, in_cluster: bool = True, provisions: bool = True
     ) -> None:
         """`in_cluster`: the API is part of the same process, so the node is Ready soon.
         `provisions`: there is a client for the part of the local provisioner that runs here."""
         self._in_cluster, self._provisions = in_cluster, provisions
-        self._settings, self._data, self._identity = settings, data, identity
+        settings, data = self._settings, self._data = setup.settings, setup.data
+        self._identity, self._progress = setup.identity, setup.progress
+        self._clock = setup.clock
         self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
-        self._progress, self._clock = progress, clock
         self._tasks = Tasks("node")
-        self._runtime = NodeRuntime(settings, data, self._tasks, clock)
-        self.pods = NodePodNetwork(settings, data, identity, progress, clock)
-        self._end = PodsEnd(data, progress)
+        self._runtime = NodeRuntime(settings, data, self._tasks, self._clock)
+        self.pods = NodePodNetwork(setup)
+        self._end = PodsEnd(data, self._progress)
         self._plugin_places: PluginPlaces | None = None
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None
@@ -258,7 +249,7 @@ class RealNode:
             EvictionSettings,
             Threshold,
         )
-        from sampan.kubelet.images.image_gc import ImageGarbageSettings
+        from sampan.kubelet.images.image_gc import ImageGCPolicy
         from sampan.kubelet.settings import KubeletSettings
 
         dns, driver = machine.host_dns(), self._runtime.cgroup_driver
@@ -288,7 +279,7 @@ class RealNode:
             eviction=EvictionSettings(
                 (Threshold(MEMORY, 100 << 20), Threshold(NODEFS, percent=DISK_FREE_PERCENT))
             ),
-            image_garbage=ImageGarbageSettings(high_percent=97, low_percent=95),
+            image_garbage=ImageGCPolicy(high_percent=97, low_percent=95),
             checkpoint=str(self._data.kubelet / "allocated_pods_state"),
             **chosen_settings(self._settings.node),
         )

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 
 from sampan.apiserver.authn.user import NODE_PREFIX
-from sampan.cmd.cluster.control_plane.duties import CONTROLLERS_USER, SCHEDULER_USER
+from sampan.cmd.cluster.control_plane.control_loops import CONTROLLERS_USER, SCHEDULER_USER
 from sampan.cmd.cluster.node_accounts import NETWORK_USER
 from sampan.cmd.cluster.nodes import DNS_USER, LOCAL_PROVISIONER_USER
 

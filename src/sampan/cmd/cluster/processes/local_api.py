@@ -108,7 +108,7 @@ class LocalApi:
         try:
             left = await self.client_of(f"system:node:{node}").post_path(path, body)
         except ApiError as error:
-            log.info("nodes did not act together", path=path, nodes=len(nodes), error=error)
+            log.info("bulk update of nodes failed", path=path, nodes=len(nodes), error=error)
             return nodes.keys()
         names: Collection[str] = left.get("left") or ()
         return names

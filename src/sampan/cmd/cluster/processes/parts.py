@@ -17,19 +17,30 @@ from sampan.cmd.cluster import pki, rotation
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.component_server import ComponentServer
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
-from sampan.cmd.cluster.control_plane.duties import CONTROLLERS_USER, SCHEDULER_USER, Duties
+from sampan.cmd.cluster.control_plane.control_loops import (
+    CONTROLLERS_USER,
+    SCHEDULER_USER,
+    ControlLoops,
+)
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.nodes import Nodes, Together, own_identity
+from sampan.cmd.cluster.nodes import Nodes, NodeSetup, Together, own_identity
 from sampan.cmd.cluster.process import Parts, process_metrics
 from sampan.cmd.cluster.processes import identities
 from sampan.cmd.cluster.processes.handover import Words
 from sampan.cmd.cluster.processes.local_api import SOCKET, LocalApi, LocalEdge
 from sampan.cmd.cluster.processes.local_sockets import listening_socket
-from sampan.cmd.cluster.processes.questions import MEMORY, PLACE, WHY, Answer, Answers, Questions
+from sampan.cmd.cluster.processes.peer_requests import (
+    MEMORY,
+    PLACE,
+    WHY,
+    Answer,
+    PeerClient,
+    PeerServer,
+)
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi
-from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.flags.control_plane_flags import CONTROLLERS_PORT, SCHEDULER_PORT
 from sampan.cmd.settings import ServingChoices, UpSettings
 from sampan.core.clock import Clock
@@ -56,8 +67,9 @@ class PartContext:
         return self.words.runtime == "simulated"
 
     def nodes(self, progress: Progress) -> Nodes:
-        words = self.settings, self.data, own_identity(self.settings)
-        return choose_nodes(*words, progress, self.clock, random.Random())
+        identity = own_identity(self.settings)
+        setup = NodeSetup(self.settings, self.data, identity, progress, self.clock)
+        return choose_nodes(setup, random.Random())
 
 
 def part_of(name: str, given: PartContext) -> Parts:
@@ -83,7 +95,7 @@ class Link:
         traces = Traces(given.clock, outbox=self._outbox) if given.settings.tracing else NO_TRACES
         self.metrics = process_metrics(traces)
         self._part, self._sockets = part, given.data.sockets
-        self._answers: Answers | None = None
+        self._answers: PeerServer | None = None
         self._server: ComponentServer | None = None
         self._ca = str(pki.Pki(given.data.pki).ca)
 
@@ -91,7 +103,7 @@ class Link:
         """`user`: who delivers what was traced; `answers`: what the API server asks this part,
         besides what all are asked."""
         known = {MEMORY: self._memory, **(answers or {})}
-        self._answers = Answers(self._sockets, self._part, known)
+        self._answers = PeerServer(self._sockets, self._part, known)
         await self._answers.start()
         delivery = TraceDelivery(self.api.client_of(user), self._outbox, self._clock)
         self._tasks.supervise("traces", delivery.run)
@@ -133,7 +145,7 @@ class ApiServerPart:
         self._api = ServedApi(given.clock, process_metrics(traces))
         self._cluster_api: ClusterApi | None = None
         self._to = {
-            part: Questions(given.data.sockets, part)
+            part: PeerClient(given.data.sockets, part)
             for part in (identities.SCHEDULER, identities.CONTROLLERS, identities.NODES)
         }
 
@@ -171,9 +183,9 @@ class ApiServerPart:
         """Nothing takes long here."""
 
 
-def _duties(given: PartContext, link: Link) -> Duties:
+def _duties(given: PartContext, link: Link) -> ControlLoops:
     shared = given.settings.store.startswith("etcd")
-    return Duties(
+    return ControlLoops(
         given.settings, link.api.client_of, given.clock, link.metrics, random.Random(), shared
     )
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sampan.cmd.cluster.choose_nodes import choose_nodes
-from sampan.cmd.cluster.control_plane.duties import check_controllers
+from sampan.cmd.cluster.control_plane.control_loops import check_controllers
 from sampan.cmd.cluster.data_dir import DataDir, write_private
-from sampan.cmd.cluster.nodes import NoNodes, own_identity
+from sampan.cmd.cluster.nodes import NodeSetup, NoNodes, own_identity
 from sampan.cmd.cluster.processes import handover
 from sampan.cmd.cluster.processes.identities import (
     API_SERVER,
@@ -29,7 +29,7 @@ from sampan.cmd.cluster.processes.identities import (
 )
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
-from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import RuntimeChoice, UpSettings
 from sampan.core.backoff import Backoff
@@ -113,8 +113,9 @@ class ProcessCluster:
             from sampan.cmd.cluster.schedulers import configuration_in
 
             configuration_in(settings.scheduler_config)
-        words = settings, self._data, own_identity(settings), self._progress, self._clock
-        nodes = choose_nodes(*words, random.Random())
+        identity = own_identity(settings)
+        setup = NodeSetup(settings, self._data, identity, self._progress, self._clock)
+        nodes = choose_nodes(setup, random.Random())
         if isinstance(nodes, SimulatedNodes):
             return "simulated"
         if isinstance(nodes, NoNodes):
@@ -169,7 +170,7 @@ class PartProcess:
                 return
             lasted = self._clock.monotonic() - began
             failures = 1 if lasted > AGAIN.cap_seconds else failures + 1
-            log.warning("a process has ended and is started again", part=self._part, why=said)
+            log.warning("process exited, restarting it", part=self._part, why=said)
             self.restarts += 1
             await self._pause(AGAIN.delay(failures))
 
@@ -189,7 +190,7 @@ class PartProcess:
         patience = None if self._part == NODES else PATIENCE_SECONDS
         done, _ = await asyncio.wait([self.task], timeout=patience)
         if not done:
-            log.warning("a process did not stop and is killed", part=self._part)
+            log.warning("process did not stop, killing it", part=self._part)
             self.signal(signal.SIGKILL)
             await asyncio.wait([self.task])
         if self.ready.done():

@@ -149,11 +149,11 @@ def _held_directories() -> Iterator[str]:
 def _runtimes() -> Iterator[tuple[int, str]]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes()
+            command_line = (process / "cmdline").read_bytes()
         except OSError:
             continue
-        program = os.path.basename(words.partition(b"\0")[0])
-        match = _RUNTIME.search(words) if program.startswith(b"containerd") else None
+        program = os.path.basename(command_line.partition(b"\0")[0])
+        match = _RUNTIME.search(command_line) if program.startswith(b"containerd") else None
         if match is not None:
             yield int(process.name), match[1].decode(errors="replace")
 

@@ -48,7 +48,7 @@ def unit_name(root: Path) -> str:
 
 def unit_text(root: Path, flags: Sequence[str]) -> str:
     """As a node needs it: containers outlive a crash of sampan, which finds them again."""
-    words = [sys.executable, "-m", "sampan", "up", "--data-dir", str(root), *flags]
+    arguments = [sys.executable, "-m", "sampan", "up", "--data-dir", str(root), *flags]
     return f"""\
 [Unit]
 Description=sampan: a Kubernetes cluster in {_escape(str(root))}
@@ -56,7 +56,7 @@ Wants=network-online.target
 After=network-online.target
 
 [Service]
-ExecStart={" ".join(_quote(word) for word in words)}
+ExecStart={" ".join(_quote(word) for word in arguments)}
 Restart=on-failure
 RestartSec=2
 TimeoutStopSec=120
@@ -97,13 +97,13 @@ def uninstall(path: Path, control: Systemctl) -> bool:
     return True
 
 
-def systemctl(words: Sequence[str]) -> None:
+def systemctl(arguments: Sequence[str]) -> None:
     try:
         done = subprocess.run(
-            ["systemctl", *words], capture_output=True, text=True, timeout=SYSTEMCTL_SECONDS
+            ["systemctl", *arguments], capture_output=True, text=True, timeout=SYSTEMCTL_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotStart(f"systemctl {' '.join(words)}: {error}") from error
+        raise CannotStart(f"systemctl {' '.join(arguments)}: {error}") from error
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise CannotStart(f"systemctl {' '.join(words)}: {said}")
+        output = " ".join((done.stderr or done.stdout).split())
+        raise CannotStart(f"systemctl {' '.join(arguments)}: {output}")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from sampan.cmd.cluster.data_dir import FORMAT, DataDir, DataDirError, find_data_dir, holder
 from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.verbs.machine.checks import Check, check_lines
+from sampan.core.digits import is_digits
 from sampan.store.contract import StoreError
 from sampan.store.sqlite_file import SCHEMA_VERSION
 from sampan.store.sqlite_file import examine as examine_store
@@ -46,7 +47,7 @@ def examine(data: DataDir) -> Iterator[Check]:
 
 def _format(data: DataDir) -> Check:
     text = data.format_file.read_text().strip()
-    if not text.isdigit():
+    if not is_digits(text):
         return Check("format", False, f"{data.format_file} is damaged", BACKUP)
     remedy = "a newer sampan wrote it: install that one"
     return Check("format", int(text) <= FORMAT, f"{text}, this version knows {FORMAT}", remedy)

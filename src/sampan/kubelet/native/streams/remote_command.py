@@ -28,7 +28,7 @@ from sampan.kubelet.streams.channels import (
     Arrived,
     Channels,
 )
-from sampan.runtime.complaints import process_words
+from sampan.runtime.error_messages import process_message
 from sampan.runtime.spawn import NOTHING, PIPE, Child, Launch, spawn
 
 _CHUNK_BYTES = 64 * 1024
@@ -152,7 +152,7 @@ class ExecSession:
     def _status(self, code: int) -> bytes:
         if not self._pid_file.exists():
             said = self._complaint.decode(errors="replace").strip()
-            said = process_words(said, self._options.command[0]) or said
+            said = process_message(said, self._options.command[0]) or said
             return failure(
                 "error executing command in container: failed to exec in container: "
                 f"{said or 'it could not be started'}"

@@ -27,7 +27,7 @@ from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.nodes import NodeIdentity, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
-from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.lab.recording import nodes_document
 from sampan.cmd.settings import UpSettings
 from sampan.cmd.simulation.lease_readers import LeaseReaders

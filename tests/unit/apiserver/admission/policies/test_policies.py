@@ -8,7 +8,7 @@ import pytest
 from sampan.api.cel.policies import compile_validating
 from sampan.api.kinds import Kinds
 from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
-from sampan.apiserver.admission.parts import Aid
+from sampan.apiserver.admission.plugin_initializer import Aid
 from sampan.apiserver.admission.policies.policies import Policies, unknown_kind
 from sampan.apiserver.extension.conversion import Conversions
 from sampan.core.clock import SystemClock

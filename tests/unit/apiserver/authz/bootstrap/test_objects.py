@@ -1,18 +1,69 @@
 """The roles and bindings of every cluster. [A2]"""
 
+import gzip
+import json
+from pathlib import Path
+
 import pytest
 
 from sampan.api.defaults import apply_defaults
 from sampan.api.objects import copy_of, key_of, name_of
+from sampan.api.rules import account_token, cluster_configuration
 from sampan.api.validation import validate_create
-from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, rbac_objects, reconcile
+from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, PREFIX, rbac_objects, reconcile
+from sampan.apiserver.flow.objects import flow_objects
 
 OBJECTS = rbac_objects()
+# What kube-apiserver v1.35 bootstrapped: roles, bindings, flow schemas and priority levels.
+RECORDED = json.loads(
+    gzip.decompress(Path(__file__).with_name("recorded.json.gz").read_bytes())
+)  # fmt: skip
+# Rules that our controllers need beside upstream's.
+MORE = {"service-controller": 1, "certificate-controller": 2}
 
 
 def named(name, kind="ClusterRole"):
     [found] = [obj for row, obj in OBJECTS if row.kind == kind and name_of(obj) == name]
     return found
+
+
+def with_patch(rule):
+    if "update" not in rule["verbs"]:
+        return rule
+    return {**rule, "verbs": sorted({*rule["verbs"], "patch"})}
+
+
+def identity(obj):
+    return obj["kind"], obj["metadata"].get("namespace", ""), name_of(obj)
+
+
+OURS = {identity(obj): obj for _, obj in (*rbac_objects(), *flow_objects(0.0))}
+
+
+@pytest.mark.parametrize("theirs", RECORDED, ids=lambda obj: "/".join(identity(obj)))
+def test_every_object_is_as_kube_apiserver_made_it(theirs):
+    """Our controllers may patch what upstream's may update."""
+    ours = {**OURS[identity(theirs)]}
+    ours.pop("status", None)
+    if name_of(theirs).startswith(PREFIX) and theirs["kind"] == "ClusterRole":
+        more = MORE.get(name_of(theirs).removeprefix(PREFIX), 0)
+        ours["rules"] = ours["rules"][: len(ours["rules"]) - more]
+        theirs = {**theirs, "rules": [*map(with_patch, theirs["rules"])]}
+    assert ours == theirs
+
+
+def test_what_is_not_upstreams_says_so_or_is_a_binding_that_it_leaves_to_installers():
+    for kind, _, name in OURS.keys() - set(map(identity, RECORDED)):
+        known = {f"{PREFIX}local-provisioner", "system:kubelet-api-admin"}
+        assert name.startswith("sampan:") or name in known, (kind, name)
+
+
+def test_the_accounts_and_the_configuration_of_nodes_have_the_names_of_the_rules():
+    token = OURS["Role", "kube-system", "sampan:node-network-token"]
+    assert token["rules"][0]["resourceNames"] == list(account_token.NODE_ACCOUNTS)
+    name = cluster_configuration.NAME
+    read = OURS["Role", cluster_configuration.NAMESPACE, f"sampan:nodes-{name}"]
+    assert read["rules"][0]["resourceNames"] == [name]
 
 
 def test_every_object_is_valid_and_named_once():

@@ -10,8 +10,8 @@ from sampan.cmd.cluster.node.cluster_configuration import (
     read_configuration,
     service_cidr,
 )
-from sampan.testing.virtual_time import run
-from sampan.testing.worlds.control_plane import ControlPlane
+from tests.support.virtual_time import run
+from tests.support.worlds.control_plane import ControlPlane
 
 WHOLE = ClusterConfiguration("10.40.0.0/16", "10.50.0.0/16", "vxlan")
 MANAGER = "system:kube-controller-manager"

@@ -6,7 +6,7 @@ import pytest
 
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.pod_network import NodePodNetwork
-from sampan.cmd.cluster.nodes import NodeIdentity
+from sampan.cmd.cluster.nodes import NodeIdentity, NodeSetup
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import PluginChoices, UpSettings
@@ -17,7 +17,9 @@ def network_of(root, **choices):
     clock = SystemClock()
     progress = Progress(io.StringIO(), clock)
     identity = NodeIdentity("n", ("192.0.2.1",))
-    return NodePodNetwork(UpSettings(**choices), DataDir(root), identity, progress, clock)
+    return NodePodNetwork(
+        NodeSetup(UpSettings(**choices), DataDir(root), identity, progress, clock)
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sampan.cmd.cluster.processes.local_sockets import address_of, listening_soc
 from sampan.core.clock import SystemClock
 from sampan.core.http.client import HttpClient
 from sampan.core.http.server import Server
-from sampan.testing.worlds.control_plane import ControlPlane
+from tests.support.worlds.control_plane import ControlPlane
 
 pytestmark = pytest.mark.slow
 SECRETS_OF_PARTS = new_secrets()

@@ -7,7 +7,7 @@ import pytest
 from sampan.cmd.verbs.machine import doctor
 from sampan.cmd.verbs.machine.checks import Check
 from sampan.kubelet.cgroups.delegation import Delegated, NotDelegated
-from sampan.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 def test_every_problem_has_a_remedy(tmp_path, capsys):

@@ -1,15 +1,15 @@
-"""Who asks for a certificate is written into the request by the server, never by the caller.
+"""CSR creation: the server sets the requesting user, groups and extra, never the caller.
 
 Job: spec.username, uid, groups and extra of a CertificateSigningRequest.
 """
 
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 _FIELDS = ("username", "uid", "groups", "extra")
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(_fill_in)
 
 

@@ -1,4 +1,4 @@
-"""CertificateSigning: who writes a certificate has the right to sign for its signer.
+"""CertificateSigning: writing a certificate takes the `sign` verb on its signer.
 
 Job: ask for the verb sign on the signer, where certificate or conditions change.
 """
@@ -7,10 +7,10 @@ from collections.abc import Awaitable
 
 from sampan.apiserver.admission.builtin.certificates import signers
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(parts: PluginParts) -> Steps:
+def plugin(initializer: PluginInitializer) -> Steps:
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         if attributes.subresource != "status":
             return None
@@ -19,6 +19,6 @@ def plugin(parts: PluginParts) -> Steps:
             return None
         signer = signers.signer_of(attributes)
         why = f'user not permitted to sign requests with signerName "{signer}"'
-        return signers.check(parts.authorization, attributes, "sign", signer, why)
+        return signers.check(initializer.authorization, attributes, "sign", signer, why)
 
     return Steps(validate=validate)

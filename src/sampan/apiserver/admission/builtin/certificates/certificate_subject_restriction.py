@@ -1,4 +1,4 @@
-"""CertificateSubjectRestriction: nobody asks for a certificate of system:masters.
+"""CertificateSubjectRestriction: no client certificate for the group system:masters.
 
 Job: refuse requests to the client signer that name that group.
 """
@@ -12,12 +12,12 @@ from sampan.api.errors import forbidden
 from sampan.api.objects import Obj, name_of
 from sampan.apiserver.admission.builtin.certificates.signers import GROUP
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(validate=_restrict)
 
 

@@ -1,4 +1,4 @@
-"""ClusterTrustBundleAttest: who publishes a signer's roots has the right to attest for it.
+"""ClusterTrustBundleAttest: a signer's trust bundle takes the `attest` verb on the signer.
 
 Job: ask for the verb attest on the signer that a trust bundle names, now or before.
 """
@@ -8,10 +8,10 @@ from collections.abc import Awaitable
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.builtin.certificates import signers
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(parts: PluginParts) -> Steps:
+def plugin(initializer: PluginInitializer) -> Steps:
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         new, old = attributes.obj or {}, attributes.old or {}
         if attributes.old is not None and _is_unchanged(new, old):
@@ -20,7 +20,7 @@ def plugin(parts: PluginParts) -> Steps:
         if not signer:
             return None
         why = f"user not permitted to attest for signerName {signer}"
-        return signers.check(parts.authorization, attributes, "attest", signer, why)
+        return signers.check(initializer.authorization, attributes, "attest", signer, why)
 
     return Steps(validate=validate)
 

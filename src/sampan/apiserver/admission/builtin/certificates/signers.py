@@ -1,4 +1,4 @@
-"""Rights about signers: who may approve, sign or attest for one.
+"""Authorization on signers: the verbs approve, sign and attest.
 
 Job: ask for the verb on this signer, or on all of its domain.
 """

@@ -1,4 +1,4 @@
-"""AlwaysPullImages: who runs an image has shown, each time, that they may pull it.
+"""AlwaysPullImages: every container pulls its image, so that its credentials are checked.
 
 Job: set every pull policy to Always; refuse any other that came after.
 """
@@ -9,12 +9,12 @@ from sampan.api.errors import not_supported
 from sampan.api.objects import Obj
 from sampan.api.resources import PODS
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 _FIELDS = ("initContainers", "containers", "ephemeralContainers")
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(_pull_always, _pulls_always)
 
 

@@ -5,13 +5,13 @@ Job: add the two tolerations unless the pod says something about these taints it
 
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
-def plugin(parts: PluginParts) -> Steps:
-    settings = parts.settings
+def plugin(initializer: PluginInitializer) -> Steps:
+    settings = initializer.settings
     seconds = {NOT_READY: settings.not_ready_seconds, UNREACHABLE: settings.unreachable_seconds}
     first, second = (_toleration(taint, seconds[taint]) for taint in seconds)
 

@@ -1,4 +1,4 @@
-"""ExtendedResourceToleration: who asks for an extended resource tolerates its nodes' taint.
+"""ExtendedResourceToleration: pods tolerate the taints of the extended resources they request.
 
 Job: add a toleration per extended resource that the pod asks for.
 """
@@ -6,10 +6,10 @@ Job: add a toleration per extended resource that the pod asks for.
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import all_containers
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(_tolerate)
 
 

@@ -1,4 +1,4 @@
-"""ImagePolicyWebhook: another server says which images may run.
+"""ImagePolicyWebhook: asks a backend which images may run.
 
 Job: an ImageReview for every pod with new images; answers are remembered for a while.
 Invariant: a backend that cannot be asked counts as the configuration says, and the pod says so.
@@ -11,9 +11,10 @@ import orjson
 
 from sampan.api.objects import Obj, annotations_of
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.settings import ImagePolicySettings
 from sampan.apiserver.outside.webhook_client import Caller, CallFailed
+from sampan.core.bounded import Bounded
 from sampan.core.clock import Clock
 
 MOST = 1024
@@ -24,18 +25,18 @@ _NOTES = "imagepolicywebhook.image-policy.k8s.io/"
 _FIELDS = ("containers", "initContainers", "ephemeralContainers")
 
 
-def plugin(parts: PluginParts) -> Steps:
-    settings = parts.settings.image_policy
+def plugin(initializer: PluginInitializer) -> Steps:
+    settings = initializer.settings.image_policy
     assert settings is not None, "cmd/ refuses to switch the plugin on without a backend"
     caller = Caller(settings.target)
-    parts.at_stop.append(caller.close)
-    return Steps(validate=ImagePolicy(caller, settings, parts.clock).validate)
+    initializer.at_stop.append(caller.close)
+    return Steps(validate=ImagePolicy(caller, settings, initializer.clock).validate)
 
 
 class ImagePolicy:
     def __init__(self, caller: Caller, settings: ImagePolicySettings, clock: Clock) -> None:
         self._caller, self._settings, self._clock = caller, settings, clock
-        self._known: dict[bytes, tuple[float, Obj]] = {}
+        self._known: Bounded[bytes, tuple[float, Obj]] = Bounded(MOST)
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
         if attributes.obj is None or attributes.subresource not in ("", "ephemeralcontainers"):
@@ -76,8 +77,6 @@ class ImagePolicy:
         settings = self._settings
         allowed = status.get("allowed") is True
         seconds = settings.allowed_seconds if allowed else settings.denied_seconds
-        if len(self._known) >= MOST:
-            self._known.clear()
         self._known[key] = (self._clock.monotonic() + seconds, status)
 
     def _decide_failure(self, attributes: Attributes, error: CallFailed) -> None:

@@ -1,15 +1,15 @@
-"""LimitPodHardAntiAffinityTopology: a pod keeps others off its node, not off more.
+"""LimitPodHardAntiAffinityTopology: required anti-affinity by hostname only.
 
 Job: refuse required anti-affinity over any topology but the node.
 """
 
 from sampan.apiserver.admission.chain import Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-def plugin(_parts: PluginParts) -> Steps:
+def plugin(_parts: PluginInitializer) -> Steps:
     return Steps(validate=_validate)
 
 

@@ -1,4 +1,4 @@
-"""LimitRanger: defaults and bounds for what containers, pods and claims ask for.
+"""LimitRanger: defaults and bounds of requests and limits, from the namespace's LimitRanges.
 
 Job: fill in what a pod leaves open; refuse what lies outside a LimitRange.
 """
@@ -12,14 +12,14 @@ from sampan.api.quantity import Quantity
 from sampan.api.resources import LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS
 from sampan.api.rules import pod_resources
 from sampan.apiserver.admission.chain import CREATE, Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 Amounts = Mapping[str, Quantity]
 
 
-def plugin(parts: PluginParts) -> Steps:
-    kind = parts.registry.kind(LIMIT_RANGES)
+def plugin(initializer: PluginInitializer) -> Steps:
+    kind = initializer.registry.kind(LIMIT_RANGES)
 
     def limits(attributes: Attributes) -> list[Obj]:
         return [

@@ -1,4 +1,4 @@
-"""PodNodeSelector: a namespace says on which nodes its pods run.
+"""PodNodeSelector: merges the node selector of the namespace into its pods.
 
 Job: merge the namespace's selector, or the cluster's, into the pod's; refuse a conflict, and labels
     outside what the configuration allows the namespace.
@@ -7,13 +7,13 @@ Job: merge the namespace's selector, or the cluster's, into the pod's; refuse a 
 from sampan.api.objects import annotations_of
 from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 _KEY = "scheduler.alpha.kubernetes.io/node-selector"
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find, settings = parts.registry.find, parts.settings.node_selectors
+def plugin(initializer: PluginInitializer) -> Steps:
+    find, settings = initializer.registry.find, initializer.settings.node_selectors
 
     def of_namespace(attributes: Attributes) -> dict[str, str]:
         notes = annotations_of(find(NAMESPACES, "", attributes.namespace) or {})

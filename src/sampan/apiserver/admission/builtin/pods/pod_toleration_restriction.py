@@ -1,4 +1,4 @@
-"""PodTolerationRestriction: a namespace says what its pods tolerate.
+"""PodTolerationRestriction: default and allowed tolerations of a namespace's pods.
 
 Job: merge in the default tolerations of the namespace, or the cluster's; refuse what is not
     allowed.
@@ -12,7 +12,7 @@ from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import NAMESPACES
 from sampan.api.rules.qos import qos_class
 from sampan.apiserver.admission.chain import CREATE, Attributes, Steps, rejection
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 _START = "scheduler.alpha.kubernetes.io/"
 _FIELDS = ("key", "operator", "value", "effect")
@@ -23,8 +23,8 @@ _PRESSED = {
 }
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find, settings = parts.registry.find, parts.settings.tolerations
+def plugin(initializer: PluginInitializer) -> Steps:
+    find, settings = initializer.registry.find, initializer.settings.tolerations
 
     def of(attributes: Attributes, name: str, otherwise: Sequence[Obj]) -> Sequence[Obj]:
         notes = annotations_of(find(NAMESPACES, "", attributes.namespace) or {})

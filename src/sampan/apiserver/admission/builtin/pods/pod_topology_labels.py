@@ -6,12 +6,12 @@ Job: copy the topology labels of the node into the binding, or into a pod that i
 from sampan.api.objects import Obj, labels_of, meta_of
 from sampan.api.resources import BINDINGS, NODES, PODS
 from sampan.apiserver.admission.chain import CREATE, Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.pods import TOPOLOGY
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find = parts.registry.find
+def plugin(initializer: PluginInitializer) -> Steps:
+    find = initializer.registry.find
 
     def admit(attributes: Attributes) -> None:
         obj = attributes.obj

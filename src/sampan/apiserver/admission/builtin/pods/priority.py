@@ -7,7 +7,7 @@ from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import PODS, PRIORITY_CLASSES
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.generic import Registry
 
 DEFAULT_POLICY = "PreemptLowerPriority"
@@ -38,8 +38,8 @@ class _Classes:
         return self._default
 
 
-def plugin(parts: PluginParts) -> Steps:
-    classes = _Classes(parts.registry)
+def plugin(initializer: PluginInitializer) -> Steps:
+    classes = _Classes(initializer.registry)
 
     def mutate(attributes: Attributes) -> None:
         pod = attributes.obj

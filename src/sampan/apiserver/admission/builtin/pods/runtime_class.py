@@ -7,11 +7,11 @@ from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of
 from sampan.api.resources import RUNTIME_CLASSES
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find = parts.registry.find
+def plugin(initializer: PluginInitializer) -> Steps:
+    find = initializer.registry.find
 
     def class_of(attributes: Attributes) -> Obj | None:
         name = ((attributes.obj or {}).get("spec") or {}).get("runtimeClassName")

@@ -12,24 +12,24 @@ from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, annotations_of, uid_of
 from sampan.api.resources import SERVICE_ACCOUNTS
 from sampan.api.rules.account_token import token_projection
+from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.apiserver.admission.chain import Attributes, Steps
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.names import ALPHABET, SUFFIX_LENGTH, suffix
 
-MIRROR = "kubernetes.io/config.mirror"
 VOLUME = "kube-api-access-"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def plugin(parts: PluginParts) -> Steps:
-    find, mount_tokens, rng = parts.registry.find, parts.mount_tokens, parts.rng
+def plugin(initializer: PluginInitializer) -> Steps:
+    find, mount_tokens, rng = initializer.registry.find, initializer.mount_tokens, initializer.rng
 
     def admit(attributes: Attributes) -> None:
         pod = attributes.obj
         if pod is None:
             return
         spec = pod.setdefault("spec", {})
-        if MIRROR in annotations_of(pod):
+        if MIRROR_ANNOTATION in annotations_of(pod):
             _check_mirror(attributes, spec)
             return
         name = spec.setdefault("serviceAccountName", "") or "default"

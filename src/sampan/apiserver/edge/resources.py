@@ -1,0 +1,127 @@
+"""Requests for resources: the request becomes a call, its answer a reply.
+
+Job: options, deadline and body of a call; the answer or watch in the form that Accept asks for.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.errors import ApiError, BadRequest, Timeout
+from sampan.api.protobuf.codec import ProtobufReader
+from sampan.api.protobuf.writer import ProtobufWriter
+from sampan.api.resources import CREATE
+from sampan.apiserver.audit.audit_log import Entry
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.chain import Chain
+from sampan.apiserver.edge.request_bodies import RequestBodies
+from sampan.apiserver.http import replies
+from sampan.apiserver.http.negotiate import PROTOBUF, YAML, Form, full_form
+from sampan.apiserver.http.protobuf_replies import ProtobufReplies
+from sampan.apiserver.http.request import RequestInfo, deadline_seconds, options_of
+from sampan.apiserver.http.watch_messages import watch_messages
+from sampan.core.clock import Clock
+from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.websocket import is_websocket
+from sampan.core.side_thread import SideThread
+from sampan.core.telemetry.spans import Marks
+
+LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
+MANY_ROWS = 1000  # of a table, or of metadata alone: each is made anew, within some 20 µs
+_NO_BODY = frozenset({"get", "list", "watch"})
+
+
+class ResourceEdge:
+    def __init__(self, chain: Chain, protobuf: ProtobufReader, clock: Clock) -> None:
+        self._chain, self._clock = chain, clock
+        self._in_protobuf = ProtobufReplies(ProtobufWriter(chain.scope.schema))
+        self._side, self._yaml_side = SideThread("bodies", 2), SideThread("yaml", 2)
+        self._bodies = RequestBodies(protobuf, self._side, self._yaml_side)
+
+    def close(self) -> None:
+        self._side.close()
+        self._yaml_side.close()
+
+    def protobuf_error(self, error: ApiError) -> Response:
+        return self._in_protobuf.error(error)
+
+    async def reply(
+        self, request: Request, info: RequestInfo, user: User, marks: Marks, entry: Entry | None
+    ) -> Reply:
+        """`entry`: where the body is noted for the audit log. Raises ApiError."""
+        # What is asked and answered, and never stored, has no table.
+        has_table = info.resource is not None and info.resource.verbs != CREATE
+        form = full_form(request.headers.get("accept", ""), request.query, has_table)
+        call = _call(request, info, marks)
+        if call.verb == "watch":
+            return await self._watch(request, call, user, form)
+        seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
+        if seconds is None:
+            return await self._answer(request, call, user, form, entry)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(request, call, user, form, entry)
+        except TimeoutError as error:
+            why = "request did not complete within requested timeout - context deadline exceeded"
+            raise Timeout(f"Timeout: {why}") from error
+
+    async def _watch(self, request: Request, call: Call, user: User, form: Form) -> Reply:
+        watching = await self._chain.watch(user, call)
+        if form.media == PROTOBUF:
+            return self._in_protobuf.watch(watching, call.resource, form)
+        stream = replies.watch_reply(watching, call.resource, form, self._clock)
+        if not is_websocket(request):
+            return stream
+        try:
+            return watch_messages(request, stream)
+        except BadRequest:
+            watching.close()
+            raise
+
+    async def _answer(
+        self, request: Request, call: Call, user: User, form: Form, entry: Entry | None
+    ) -> Response:
+        now = self._clock.now()
+        read = None if call.verb in _NO_BODY else partial(self._read, request, entry)
+        answer = await self._chain.perform(user, call, read)
+
+        def shape() -> Response:
+            if form.media == PROTOBUF:
+                return self._in_protobuf.answer(answer, call.resource, form)
+            if isinstance(answer, Answer):
+                return replies.answer_reply(answer, call.resource, form, now)
+            return replies.list_reply(answer, form, now)
+
+        shaped = await self._shape(shape, answer, form)
+        return await replies.compress(shaped, request.headers.get("accept-encoding", ""))
+
+    async def _read(self, request: Request, entry: Entry | None, call: Call) -> Call:
+        call = await self._bodies.read(request, call)
+        call.marks.at("decoding")
+        if entry is not None:
+            entry.read(call.body)
+        return call
+
+    async def _shape(
+        self, shape: Callable[[], Response], answer: Answer | ListAnswer, form: Form
+    ) -> Response:
+        """Beside the loop where it takes long."""
+        if form.media == YAML:
+            # A hundred times as long as JSON, and for people, who can wait for it.
+            return await self._yaml_side.run(shape)
+        if isinstance(answer, ListAnswer):
+            takes_long = len(answer.items) > MANY_ROWS and (form.shape or form.media == PROTOBUF)
+        else:
+            takes_long = form.media == PROTOBUF and len(answer.data or b"") > LARGE_BYTES
+        return await self._side.run(shape) if takes_long else shape()
+
+
+def _call(request: Request, info: RequestInfo, marks: Marks) -> Call:
+    """What the head of the request says: enough to authorize it."""
+    assert info.resource is not None
+    return Call(
+        info.verb, info.resource, info.namespace, info.name, info.subresource, None,
+        options_of(request.query, info.verb), (), request.headers.get("user-agent", ""),
+        0, marks,
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""The flags of `sampan driver`: drivers of our own, each as a process of its own."""
+
+import argparse
+import os
+
+from sampan.api.quantity import value_of
+from sampan.cmd.flags import common
+from sampan.drivers.csi.settings import NAME, DriverSettings
+from sampan.drivers.device_plugin.settings import DevicePluginSettings
+
+
+def add_verb(verbs: common.Verbs) -> None:
+    text = "a small driver of sampan's own, for a node and for tests"
+    driver = verbs.add_parser("driver", help=text, description=text)
+    kinds = driver.add_subparsers(dest="kind", metavar="KIND", required=True)
+    _add_csi(kinds.add_parser("csi", help="csi.sampan.dev: directories and loop devices"))
+    text = "devices of a resource, as many as one likes, none of them real"
+    _add_device_plugin(kinds.add_parser("device-plugin", help=text))
+
+
+def _add_csi(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _places(parser)
+    add("--node-id", required=True, metavar="NAME", help="how the driver calls this node")
+    add("--root", required=True, metavar="DIR", help="volumes and snapshots are kept there")
+    add("--name", default=NAME, help="of the driver (default: %(default)s)")
+    add("--capacity", default="", metavar="SIZE", help="of all volumes, as 10Gi; default: the disk")
+    add("--max-volumes", type=int, default=0, metavar="N", help="that the node can take")
+    add("--attach", action="store_true", help="volumes are attached before they are staged")
+    add("--no-stage", action="store_true", help="volumes are published without being staged")
+    add("--mount-group", action="store_true", help="the driver gives files to fsGroup itself")
+
+
+def _add_device_plugin(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--directory", required=True, metavar="DIR", help="device-plugins of the kubelet")
+    add("--resource", required=True, metavar="NAME", help="as example.com/gpu")
+    add("--devices", type=int, default=4, metavar="N", help="how many (default: %(default)s)")
+    add("--numa-nodes", type=int, default=0, metavar="N", help="that the devices are spread over")
+    add("--device", default="/dev/null", metavar="PATH",
+        help="what a container finds as /dev/NAME-ID (default: %(default)s)")  # fmt: skip
+    add("--cdi-kind", default="", metavar="KIND",
+        help="answer with CDI devices of that kind instead")  # fmt: skip
+    add("--pre-start", action="store_true", help="be called before each start of a container")
+    add("--prefer-last", action="store_true", help="prefer the devices with the highest ids")
+    add("--health", default="", metavar="FILE",
+        help="a JSON file: which device is Healthy or Unhealthy; watched")  # fmt: skip
+    _common(parser)
+
+
+def _places(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--endpoint", required=True, metavar="SOCKET", help="where the driver listens")
+    add("--registration", default="", metavar="SOCKET",
+        help="in plugins_registry of the kubelet: the driver registers itself")  # fmt: skip
+    _common(parser)
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--faults", default="", metavar="FILE",
+        help="a JSON file of methods that fail, wait or die; read at each call")  # fmt: skip
+    add("--ready-file", metavar="FILE", default="", help="written once it listens")
+    common.log_level(parser)
+
+
+def csi_settings(given: argparse.Namespace) -> DriverSettings:
+    return DriverSettings(
+        node_id=given.node_id,
+        root=given.root,
+        name=given.name,
+        capacity_bytes=value_of(given.capacity).value() if given.capacity else 0,
+        most_volumes=given.max_volumes,
+        attaches=given.attach,
+        stages=not given.no_stage,
+        gives_group=given.mount_group,
+        faults=given.faults,
+    )
+
+
+def device_plugin_settings(given: argparse.Namespace) -> DevicePluginSettings:
+    return DevicePluginSettings(
+        resource=given.resource,
+        directory=os.path.abspath(given.directory),
+        count=given.devices,
+        numa_nodes=given.numa_nodes,
+        device=given.device,
+        cdi_kind=given.cdi_kind,
+        pre_start=given.pre_start,
+        prefers_last=given.prefer_last,
+        health=given.health,
+        faults=given.faults,
+    )

@@ -1,0 +1,33 @@
+"""`sampan driver`: a driver of our own as a process of its own.
+
+Job: settings → the driver; start it, wait for a signal, stop it.
+"""
+
+import argparse
+import os
+import sys
+
+from sampan.cmd.cluster.process import Parts, run_alone
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.flags import driver_flags
+from sampan.core import log
+from sampan.core.clock import SystemClock
+
+
+def run(given: argparse.Namespace) -> int:
+    log.set_up(given.log_level)
+    progress = Progress(sys.stdout, SystemClock())
+    ready = f"{given.kind} driver is ready"
+    return run_alone(_driver(given), progress, given.ready_file, lambda: ready)
+
+
+def _driver(given: argparse.Namespace) -> Parts:
+    if given.kind == "device-plugin":
+        from sampan.drivers.device_plugin.device_plugin import DevicePlugin
+
+        return DevicePlugin(driver_flags.device_plugin_settings(given), SystemClock())
+    from sampan.drivers.csi.csi_driver import CsiDriver
+
+    endpoint = os.path.abspath(given.endpoint)
+    registration = os.path.abspath(given.registration) if given.registration else ""
+    return CsiDriver(driver_flags.csi_settings(given), endpoint, registration, SystemClock())

@@ -1,0 +1,148 @@
+"""Admission of pods that ask for devices, processors or memory of their own: as topology allows.
+
+Job: gather what each provider of resources hints at, have the topology manager's policy decide,
+    have each provider allocate; give containers what was granted, take it back with the pod.
+Invariant: one pod at a time is admitted, in the order of their asking: nobody chooses from what
+    another is about to get.
+Invariant: a pod that is refused keeps nothing.
+Owner: Kubelet; the pods' workers ask.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from sampan.api.objects import Obj, key_of, uid_of
+from sampan.api.rules.pods import containers, init_containers
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.kubelet.contracts.resources_hook import NO_GRANTS, Grants, PodRefused
+from sampan.kubelet.resource_managers.numa import Hint, Hints, NumaNodes
+from sampan.kubelet.resource_managers.topology_policies import (
+    NONE,
+    POD,
+    TopologySettings,
+    merged,
+)
+
+log = get_logger(__name__)
+
+
+class Provider(Protocol):
+    """Who has something that containers may get of their own."""
+
+    def concerns(self, pod: Obj) -> bool: ...
+
+    def container_hints(self, pod: Obj, container: Obj) -> Hints: ...
+
+    def pod_hints(self, pod: Obj) -> Hints: ...
+
+    async def allocate(self, pod: Obj, container: Obj, affinity: Hint) -> None:
+        """Repeated for what is allocated already, it changes nothing. Raises PodRefused."""
+
+    async def grants(self, pod: Obj, container: Obj) -> Grants | None:
+        """Raises GrantFailure."""
+
+    def release(self, uid: str) -> None: ...
+
+    def keep_only(self, uids: set[str]) -> None: ...
+
+
+class ResourceAdmission:
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        numa: NumaNodes,
+        settings: TopologySettings,
+        metrics: Metrics,
+    ) -> None:
+        self._providers, self._numa, self._settings = providers, numa, settings
+        self._one_at_a_time = asyncio.Lock()
+        self._admitted: set[str] = set()
+        self._asked = metrics.counter(
+            "kubelet_topology_manager_admission_requests_total",
+            "The number of admission requests where resources have to be aligned.",
+        )
+        self._failed = metrics.counter(
+            "kubelet_topology_manager_admission_errors_total",
+            "The number of admission request failures where resources could not be aligned.",
+        )
+
+    def awaits(self, pod: Obj) -> bool:
+        """Has it to be admitted before anything of it starts?"""
+        return uid_of(pod) not in self._admitted and any(
+            provider.concerns(pod) for provider in self._providers
+        )
+
+    async def admit(self, pod: Obj) -> None:
+        """Raises PodRefused."""
+        async with self._one_at_a_time:
+            try:
+                await self._admit(pod)
+            except PodRefused as refused:
+                log.info("pod refused", pod=key_of(pod), why=refused)
+                self.release(uid_of(pod))
+                raise
+            self._admitted.add(uid_of(pod))
+
+    def goes_on(self, pod: Obj) -> None:
+        """Its containers run since before this agent came, with what they have."""
+        self._admitted.add(uid_of(pod))
+
+    async def _admit(self, pod: Obj) -> None:
+        aligns = self._settings.policy != NONE
+        if aligns:
+            self._asked.add()
+        whole: Hint | None = None
+        if aligns and self._settings.scope == POD:
+            whole = self._decided([provider.pod_hints(pod) for provider in self._providers])
+        for container in (*init_containers(pod), *containers(pod)):
+            best = whole or Hint(None, True)
+            if aligns and whole is None:
+                best = self._decided(
+                    [provider.container_hints(pod, container) for provider in self._providers]
+                )
+            for provider in self._providers:
+                await provider.allocate(pod, container, best)
+
+    def _decided(self, hints: Sequence[Hints]) -> Hint:
+        """Raises PodRefused."""
+        best, admitted = merged(hints, self._numa, self._settings)
+        if admitted:
+            return best
+        self._failed.add()
+        raise PodRefused(
+            "TopologyAffinityError", "Resources cannot be allocated with Topology locality"
+        )
+
+    async def grants(self, pod: Obj, container: Obj) -> Grants:
+        """Raises GrantFailure."""
+        found = NO_GRANTS
+        for provider in self._providers:
+            more = await provider.grants(pod, container)
+            if more is not None:
+                found = _together(found, more)
+        return found
+
+    def release(self, uid: str) -> None:
+        self._admitted.discard(uid)
+        for provider in self._providers:
+            provider.release(uid)
+
+    def keep_only(self, uids: set[str]) -> None:
+        for provider in self._providers:
+            provider.keep_only(uids)
+
+
+def _together(one: Grants, other: Grants) -> Grants:
+    notes: Mapping[str, str] = {**other.annotations, **one.annotations}
+    return Grants(
+        (*one.env, *other.env),
+        (*one.mounts, *other.mounts),
+        (*one.devices, *other.devices),
+        notes,
+        (*one.cdi_devices, *other.cdi_devices),
+        one.cpus or other.cpus,
+        one.memory_nodes or other.memory_nodes,
+        one.exclusive_cpus or other.exclusive_cpus,
+    )

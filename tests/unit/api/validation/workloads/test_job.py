@@ -1,0 +1,80 @@
+"""What may change of a Job: where the pods of one that never ran go, and nothing else of them."""
+
+from sampan.api.objects import copy_of
+from sampan.api.validation.workloads.job import validate_job_update
+from sampan.api.validation.workloads.job_status import validate_job_status
+
+TERM = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+NODES = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
+PODS = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+
+
+def job(*, started=False, suspend=True, **pod):
+    container = {
+        "name": "c",
+        "image": "i",
+        "imagePullPolicy": "Always",
+        "terminationMessagePolicy": "File",
+    }
+    spec = {
+        "restartPolicy": "Never",
+        "dnsPolicy": "ClusterFirst",
+        "terminationGracePeriodSeconds": 30,
+        "containers": [container],
+        **pod,
+    }
+    return {
+        "metadata": {"name": "work", "namespace": "ns", "uid": "u"},
+        "spec": {"suspend": suspend, "template": {"metadata": {}, "spec": spec}},
+        "status": {"startTime": "2026-01-01T00:00:00Z"} if started else {},
+    }
+
+
+def complaints(new, old):
+    errors = []
+    validate_job_update(new, old, errors)
+    return [error.field for error in errors]
+
+
+def with_resources(obj):
+    changed = copy_of(obj)
+    container = changed["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": "1"}}
+    return changed
+
+
+def test_a_suspended_job_that_never_ran_may_be_sent_elsewhere():
+    for pod in (
+        {"nodeSelector": {"zone": "a"}},
+        {"affinity": {"nodeAffinity": NODES}},
+        {"tolerations": [{"key": "k", "operator": "Exists"}]},
+    ):
+        assert complaints(job(**pod), job()) == []
+        assert complaints(job(), job(**pod)) == []
+        assert complaints(job(**pod, started=True), job(started=True)) == ["spec.template"]
+        assert complaints(job(**pod), job(suspend=False)) == ["spec.template"]
+
+
+def test_its_pods_stay_what_they_are():
+    assert complaints(with_resources(job()), job()) == ["spec.template"]
+    both = {"nodeAffinity": NODES, "podAffinity": PODS}
+    assert complaints(job(affinity=both), job()) == ["spec.template"]
+    assert complaints(job(affinity={"podAffinity": PODS}), job(affinity=both)) == []
+
+
+def test_the_time_of_a_job_begins_anew_when_it_goes_on_and_stays_otherwise():
+    def status(start, suspended):
+        conditions = [{"type": "Suspended", "status": suspended}]
+        return {"startTime": start, "conditions": conditions}
+
+    def status_complaints(now, before):
+        errors = []
+        old, new = job(suspend=False), job(suspend=False)
+        validate_job_status({**new, "status": now}, {**old, "status": before}, errors)
+        return [error.field for error in errors]
+
+    first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+    assert status_complaints(status(second, "False"), status(first, "True")) == []
+    assert status_complaints(status(second, "False"), status(first, "False")) == [
+        "status.startTime"
+    ]
