@@ -67,7 +67,7 @@ from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
 from sampan.apiserver.registry import api_services, ingresses, pods
 from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to_date
-from sampan.apiserver.registry.certificate_signing_requests import signing_request_strategy
+from sampan.apiserver.registry.certificate_signing_requests import dating_strategy
 from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
@@ -388,7 +388,7 @@ class ApiServer:
                 lambda: self._registry.find_all(INGRESS_CLASSES)
             ),
             "persistentvolumes": volume_strategy(self._clock),
-            "certificatesigningrequests.certificates.k8s.io": signing_request_strategy(self._clock),
+            "certificatesigningrequests.certificates.k8s.io": dating_strategy(self._clock),
             API_SERVICES.group_resource: api_services.strategy(
                 lambda: time_text(self._clock.now())
             ),

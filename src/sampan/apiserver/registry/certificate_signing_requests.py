@@ -6,23 +6,22 @@ Invariant: a stored condition has both its times, so that the cleaner knows how 
 """
 
 from collections import Counter
+from dataclasses import replace
 
 from sampan.api.objects import Obj, status_of, time_text
 from sampan.apiserver.registry.strategy import Strategy, path_getter
 from sampan.core.clock import Clock
 
 _VERDICTS = ("Approved", "Denied")
+STRATEGY = Strategy(fields={"spec.signerName": path_getter("spec", "signerName")})
 
 
-def signing_request_strategy(clock: Clock) -> Strategy:
+def dating_strategy(clock: Clock) -> Strategy:
     def prepare_status(new: Obj, old: Obj) -> None:
         _keep_verdicts(new, old)
         date_conditions(new, old, clock.now())
 
-    return Strategy(
-        fields={"spec.signerName": path_getter("spec", "signerName")},
-        prepare_status=prepare_status,
-    )
+    return replace(STRATEGY, prepare_status=prepare_status)
 
 
 def date_conditions(new: Obj, old: Obj, now: float) -> None:

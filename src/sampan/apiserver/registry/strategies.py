@@ -14,7 +14,13 @@ from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.defaults import gated_fields
 from sampan.api.objects import Obj, annotations_of, spec_of, time_text
 from sampan.api.resources import Resource
-from sampan.apiserver.registry import custom_resource_definitions, jobs, namespaces, pods
+from sampan.apiserver.registry import (
+    certificate_signing_requests,
+    custom_resource_definitions,
+    jobs,
+    namespaces,
+    pods,
+)
 from sampan.apiserver.registry.custom_resources import strategy_of
 from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.services import service_strategy
@@ -183,6 +189,7 @@ _OWN = {
     ),
     "jobs.batch": jobs.STRATEGY,
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,
+    "certificatesigningrequests.certificates.k8s.io": certificate_signing_requests.STRATEGY,
     "leases.coordination.k8s.io": Strategy(
         prepare_create=_drop_election, prepare_update=_drop_election
     ),
