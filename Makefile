@@ -123,4 +123,4 @@ release: setup-test ## source archive and wheel in dist/, each tried in a bare v
 	$(VENV)/bin/python tools/release
 
 clean: ## forget the virtual environment and build products (not run/)
-	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/schema/definitions.json.z
+	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/schema/definitions*.json.z

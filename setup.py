@@ -1,15 +1,17 @@
-"""The build step: the published API definitions of one Kubernetes version, compiled into one file.
+"""The build step: the published API definitions of each Kubernetes version, compiled into files.
 
 Job: read the definitions from the build requirement, keep what sampan uses, write
-    src/sampan/api/schema/definitions.json.z. Runs with every build of the package and editable
-    install; by hand: `python setup.py definitions`.
-Invariant: the file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
+    src/sampan/api/schema/definitions.json.z for the default version, and beside it for each other
+    one what is different there, definitions-1.36.json.z. Runs with every build of the package and
+    editable install; by hand: `python setup.py definitions`.
+Invariant: a file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
     "definitions": {name: JSON text}}, and {name: [text, {field: text}]}, which is read only when
-    somebody asks for an explanation.
+    somebody asks for an explanation. Of a difference, null is what that version does not have.
 """
 
 import importlib.util
 import json
+import runpy
 import zlib
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,10 @@ from typing import Any
 from setuptools import Command, setup
 from setuptools.command.build_py import build_py
 
-VERSION = "v1.35.0"
-TARGET = Path(__file__).parent / "src/sampan/api/schema/definitions.json.z"
+HERE = Path(__file__).parent
+VERSIONS = runpy.run_path(str(HERE / "src/sampan/version.py"))
+MINORS, DEFAULT = VERSIONS["MINORS"], VERSIONS["DEFAULT_MINOR"]
+FOLDER = HERE / "src/sampan/api/schema"
 
 KEPT = (
     "format",
@@ -40,13 +44,16 @@ SPECIAL = {
 }
 
 
+def target(minor: str) -> Path:
+    return FOLDER / ("definitions.json.z" if minor == DEFAULT else f"definitions-{minor}.json.z")
+
+
 def published() -> Path | None:
-    """The definitions inside the build requirement; None where it is not installed."""
+    """Where the build requirement has the definitions; None where it is not installed."""
     found = importlib.util.find_spec("kubernetes_validate")
     if found is None or found.origin is None:
         return None
-    folder = Path(found.origin).parent / "kubernetes-json-schema" / f"{VERSION}-local"
-    return folder / "_definitions.json"
+    return Path(found.origin).parent / "kubernetes-json-schema"
 
 
 def trimmed(schema: dict[str, Any]) -> dict[str, Any]:
@@ -80,26 +87,43 @@ def index_of(definitions: dict[str, Any]) -> dict[str, str]:
     return index
 
 
-def compiled(definitions: dict[str, Any]) -> bytes:
+def parts_of(definitions: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The structure, and the prose."""
     texts = {
         name: json.dumps(SPECIAL.get(name) or trimmed(schema), separators=(",", ":"))
-        for name, schema in definitions.items()
+        for name, schema in sorted(definitions.items())
     }
-    structure = {"version": VERSION, "index": index_of(definitions), "definitions": texts}
-    prose = {name: explained(schema) for name, schema in definitions.items()}
+    structure = {"index": index_of(definitions), "definitions": texts}
+    return structure, {name: explained(schema) for name, schema in sorted(definitions.items())}
+
+
+def difference(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What must be laid over `base` to have `other`."""
+    changed = {key: value for key, value in other.items() if base.get(key) != value}
+    return changed | dict.fromkeys(key for key in base if key not in other)
+
+
+def written(*parts: dict[str, Any]) -> bytes:
     return b"".join(
-        zlib.compress(json.dumps(part, separators=(",", ":")).encode(), 9)
-        for part in (structure, prose)
+        zlib.compress(json.dumps(part, separators=(",", ":")).encode(), 9) for part in parts
     )
 
 
 def write_definitions() -> None:
     source = published()
     if source is None:
-        if TARGET.exists():  # built from a source archive that already carries the file
-            return
+        if all(target(minor).exists() for minor in MINORS):
+            return  # built from a source archive that already carries the files
         raise SystemExit("kubernetes-validate is needed to build sampan: pip install it first")
-    TARGET.write_bytes(compiled(json.loads(source.read_text())["$defs"]))
+    made = {}
+    for minor in MINORS:
+        path = source / f"v{minor}.0-local" / "_definitions.json"
+        made[minor] = parts_of(json.loads(path.read_text())["$defs"])
+    structure, prose = made.pop(DEFAULT)
+    target(DEFAULT).write_bytes(written(structure, prose))
+    for minor, (other, texts) in made.items():
+        changes = {key: difference(structure[key], other[key]) for key in structure}
+        target(minor).write_bytes(written(changes, difference(prose, texts)))
 
 
 class Definitions(Command):

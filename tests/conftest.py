@@ -1,6 +1,7 @@
 """For all tests: surroundings of their own (working directory, home, environment), whatever those
 of the user have; Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
-that refuse to be changed; and programs that need not compile sampan at each start, whatever the
+that refuse to be changed; the default version of Kubernetes for each test, whichever the one before
+has chosen; and programs that need not compile sampan at each start, whatever the
 environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
 has them ignore it."""
 
@@ -14,6 +15,8 @@ from hypothesis import settings
 from sampan.core.fast_dataclass import refuse_changes
 
 refuse_changes()  # before any other module of sampan defines its classes
+
+from sampan.api import features  # noqa: E402
 
 settings.register_profile("sampan", deadline=None, print_blob=True)
 settings.load_profile("sampan")
@@ -45,6 +48,11 @@ _pid = os.getpid()
 def pytest_collection_finish():
     """Not before: pytest and its workers are given paths of the working directory."""
     os.chdir(os.path.join(_surroundings, "work"))
+
+
+def pytest_runtest_teardown():
+    if features.release() != features.Release():
+        features.use(features.Release())
 
 
 def pytest_unconfigure():

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -56,10 +57,10 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 # one after it; a module that is named by itself stands where it is named, not with its folder.
 LAYERS = {
     "api": (
-        "objects configuration errors go_base64 bare_answers quantity versions resources kinds "
-        "calls schema.field_kinds decode_scalars decode schema log_options json_bounds "
-        "json_reading strict_json strict_yaml go_text json_path rules cel custom defaults "
-        "validation warnings convert patch protobuf apply"
+        "feature_gates features objects configuration errors go_base64 bare_answers quantity "
+        "versions resources kinds calls schema.field_kinds decode_scalars decode schema "
+        "log_options json_bounds json_reading strict_json strict_yaml go_text json_path rules cel "
+        "custom defaults validation warnings convert patch protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "
@@ -375,6 +376,20 @@ def branches(function: ast.AST) -> int:
         count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
         count += branches(node)
     return count
+
+
+def test_gates_are_asked_for_by_name_and_only_those_that_do_both():
+    """`here` of data/gates.json is `both` where, and only where, somebody asks for the gate."""
+    table = json.loads((PACKAGE / "data" / "gates.json").read_text())["gates"]
+    asked = set()
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "features.enabled":
+                [name] = node.args
+                if path.name not in ("process.py", "gates.py"):  # they show all of them
+                    assert isinstance(name, ast.Constant), f"{path}: {ast.unparse(node)}"
+                    asked.add(name.value)
+    assert asked == {name for name, row in table.items() if row["here"] == "both"}
 
 
 def test_functions_are_short():

@@ -22,6 +22,7 @@ GROUPS = (
     ("A cluster", ("up", "down", "reset", "list", "status", "log", "kubeconfig", "version")),
     ("What is in it", (
         "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "testserver",
+        "gates",
     )),
     ("The machine", ("doctor", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (

@@ -116,10 +116,8 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import fork
 
             return fork.run(given.data_dir, given.snapshot, given.to)
-        case "testserver":
-            from sampan.cmd.verbs import testserver
-
-            return testserver.run(given.assets, given.kubeconfig)
+        case "testserver" | "gates":
+            return _version(given)
         case "snapshot":
             return _snapshot(given)
         case "lab":
@@ -190,6 +188,20 @@ def _control_plane(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import controllers
 
             return controllers.run(control_plane_flags.controllers_settings(given))
+
+
+def _version(given: argparse.Namespace) -> int:
+    """Of a version of Kubernetes that is chosen here."""
+    from sampan.cmd.flags import release_flags
+
+    release = release_flags.choices(given)
+    if given.verb == "testserver":
+        from sampan.cmd.verbs import testserver
+
+        return testserver.run(given.assets, given.kubeconfig, release)
+    from sampan.cmd.verbs.versions import gates
+
+    return gates.run(release, given.data_dir, as_json=given.output == "json")
 
 
 def _lab(given: argparse.Namespace) -> int:

@@ -24,6 +24,16 @@ CLUSTER_DOMAIN = "cluster.local"
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseChoices:
+    """Which Kubernetes; cmd/cluster/releases.py reads the words."""
+
+    kubernetes_version: str = ""  # empty: as before, or the default
+    emulated_version: str = ""
+    feature_gates: tuple[str, ...] = ()  # each A=true,B=false
+    runtime_config: tuple[str, ...] = ()  # each group/version=true
+
+
+@dataclass(frozen=True, slots=True)
 class NodeChoices:
     """What a user can choose about one node, wherever it runs."""
 
@@ -98,6 +108,7 @@ class UpSettings:
     quiet_nodes: bool = False  # simulated ones whose heartbeats nobody waits for
     measures_plugins: bool = False  # of the scheduler, each time one is asked
     processes: bool = False  # each part is a process of its own
+    release: ReleaseChoices = ReleaseChoices()
     manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
 
 
@@ -146,6 +157,7 @@ class ApiServerProcessSettings:
     tracing_config_file: str = ""  # where spans are exported to
     ready_file: str = ""
     log_level: str = "warning"
+    release: ReleaseChoices = ReleaseChoices()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +205,7 @@ class ComponentSettings:
     serving: ServingChoices = ServingChoices()
     ready_file: str = ""
     log_level: str = "warning"
+    release: ReleaseChoices = ReleaseChoices()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Job: names, addresses, directories, capacity and timing of one node.
 from collections.abc import Mapping
 from dataclasses import field
 
+from sampan.api import features
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.names import CGROUPFS
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings
@@ -13,7 +14,6 @@ from sampan.kubelet.images.credentials import NodeCredentialSettings
 from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.node.shutdown_steps import ShutdownStep
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
-from sampan.version import GIT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class KubeletSettings:
     shapes_bandwidth: bool = True  # the pod network heeds the annotations for it
     shutdown: tuple[ShutdownStep, ...] = ()  # how pods end with the machine; empty: at once
     routine_events: bool = True  # Pulled, Created, Started … of pods that simply run
-    version: str = GIT_VERSION
+    version: str = field(default_factory=lambda: features.release().git_version)
     lease_seconds: int = 40
     heartbeat_seconds: float = 10.0
     status_report_seconds: float = 300.0

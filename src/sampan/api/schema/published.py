@@ -1,16 +1,19 @@
 """The types of the API, from the published definitions of one Kubernetes version.
 
 Job: find a kind's type and its fields; check an object against it.
-Invariant: a definition is parsed when it is first asked for, and once.
+Invariant: a definition is parsed when it is first asked for, and once. Of versions that nobody
+    asks for nothing is read.
 """
 
 import hashlib
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from sampan.api import features
 from sampan.api.decode import Decoder, GoForm
 from sampan.api.decode_scalars import Malformed, Mismatch, path_text, unstructured_text
 from sampan.api.errors import BadRequest
@@ -24,8 +27,9 @@ from sampan.api.schema.message_table import (
     load_messages,
 )
 from sampan.core.fast_dataclass import dataclass
+from sampan.version import DEFAULT_MINOR
 
-_FILE = Path(__file__).with_name("definitions.json.z")
+_FILE = Path(__file__).with_name("definitions.json.z")  # of the default version
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -46,12 +50,16 @@ class Schema:
     """All definitions, most of them as unread text."""
 
     def __init__(
-        self, version: str, index: dict[str, str], texts: dict[str, str], prose: bytes = b""
+        self,
+        version: str,
+        index: dict[str, str],
+        texts: dict[str, str],
+        prose: Sequence[bytes] = (),
     ) -> None:
-        self.version = version
+        self.version = version  # of Kubernetes, as v1.35.0
         self._index = index
         self._texts = texts
-        self._prose = prose  # still compressed
+        self._prose = prose  # still compressed; a later part is laid over those before
         self._fields: dict[str, dict[str, Type]] = {}
         self._messages: Messages = {}
         self._zeros: dict[tuple[str, str], Obj] = {}
@@ -59,19 +67,31 @@ class Schema:
         self._converting_decoder = Decoder(self.fields_of, self._go_form_of, converts=True)
 
     @classmethod
-    def load(cls) -> "Schema":
-        """From the file inside the package, which the build has put there."""
-        if not _FILE.exists():
-            raise FileNotFoundError(f"{_FILE.name} is missing: run `python setup.py definitions`")
-        stream = zlib.decompressobj()
-        structure = orjson.loads(stream.decompress(_FILE.read_bytes()))
-        return cls(
-            structure["version"], structure["index"], structure["definitions"], stream.unused_data
-        )
+    def load(cls, minor: str = "") -> "Schema":
+        """Of a minor version, or of the one that this process is of: from the files inside the
+        package, which the build has put there."""
+        minor = minor or features.release().minor
+        files = [_FILE]
+        if minor != DEFAULT_MINOR:
+            files.append(_FILE.with_name(f"definitions-{minor}.json.z"))
+        index: dict[str, Any] = {}
+        texts: dict[str, Any] = {}
+        prose = []
+        for file in files:
+            if not file.exists():
+                raise FileNotFoundError(
+                    f"{file.name} is missing: run `python setup.py definitions`"
+                )
+            stream = zlib.decompressobj()
+            structure = orjson.loads(stream.decompress(file.read_bytes()))
+            index = _laid_over(index, structure["index"])
+            texts = _laid_over(texts, structure["definitions"])
+            prose.append(stream.unused_data)
+        return cls(f"v{minor}.0", index, texts, prose)
 
     def digest(self) -> str:
         """Names the content: two schemas with one digest say the same."""
-        told = hashlib.sha256(self._prose)
+        told = hashlib.sha256(b"".join(self._prose))
         for name, text in self._texts.items():
             told.update(f"{name} {text}".encode())
         return told.hexdigest()
@@ -178,8 +198,18 @@ class Schema:
 
     def explanations(self) -> dict[str, Any]:
         """Every definition's [text, {field: text}]. The caller keeps it as long as it needs it."""
-        found: dict[str, Any] = orjson.loads(zlib.decompress(self._prose)) if self._prose else {}
+        found: dict[str, Any] = {}
+        for part in self._prose:
+            found = _laid_over(found, orjson.loads(zlib.decompress(part)))
         return found
+
+
+def _laid_over(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """In the order of their names; what is null there is gone."""
+    if not base:
+        return changes
+    both = base | changes
+    return {key: both[key] for key in sorted(both) if both[key] is not None}
 
 
 class NotHandled(BadRequest):

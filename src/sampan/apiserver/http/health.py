@@ -8,11 +8,12 @@ import platform
 from collections.abc import Mapping
 from dataclasses import field
 
+from sampan.api import features
+from sampan.api.feature_gates import number_of
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.health_checks import Check, HealthChecks, is_health_path, nothing_wrong
 from sampan.core.http.messages import Request, Response
-from sampan.version import GIT_VERSION
 
 # What has to be done once before requests are taken: here all of it is one start.
 _HOOKS = (
@@ -93,17 +94,18 @@ class Health:
 
 
 def version() -> Obj:
-    number, _, _ = GIT_VERSION.partition("+")
-    major, minor, *_ = number.removeprefix("v").split(".")
+    release = features.release()
+    major, minor = release.minor.split(".")
+    shown = number_of(release.shown)
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "major": major,
         "minor": minor,
         "emulationMajor": major,
-        "emulationMinor": minor,
+        "emulationMinor": str(shown),
         "minCompatibilityMajor": major,
-        "minCompatibilityMinor": str(int(minor) - 1),
-        "gitVersion": GIT_VERSION,
+        "minCompatibilityMinor": str(shown - 1),
+        "gitVersion": release.git_version,
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "",

@@ -18,6 +18,7 @@ from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster.component_server import ComponentServer
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.releases import use_release
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ComponentSettings, ElectionChoices
 from sampan.core import log
@@ -44,6 +45,7 @@ class Duty(Protocol):
 
 def run(settings: ComponentSettings, duty: Duty, progress: Progress) -> int:
     log.set_up(settings.log_level)
+    use_release(settings.release, warn=progress.warn)
     process = ComponentProcess(settings, duty, progress, SystemClock())
     return run_alone(
         process,

@@ -16,7 +16,9 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Protocol
 
+from sampan.api import features
 from sampan.api.errors import ApiError
+from sampan.api.feature_gates import ALL
 from sampan.client.kubeconfig import KubeconfigError
 from sampan.cmd.cluster.data_dir import DataDirError
 from sampan.cmd.cluster.progress import Progress
@@ -25,7 +27,6 @@ from sampan.cmd.errors import CannotStart
 from sampan.core.metrics import Metrics
 from sampan.core.telemetry.process_metrics import add_process_metrics
 from sampan.core.telemetry.traces import Traces
-from sampan.version import GIT_VERSION
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MANY_OBJECTS = 300_000  # a cluster of a few objects has some 200 000; more take 0.1 s and longer
@@ -127,14 +128,33 @@ async def _done_before(end: "asyncio.Task[bool]", work: "asyncio.Task[None]") ->
 
 def process_metrics(traces: Traces) -> Metrics:
     """Of this process, with what it costs and which version it is."""
-    number = GIT_VERSION.partition("+")[0].removeprefix("v").split(".")
-    build = {"major": number[0], "minor": number[1], "git_version": GIT_VERSION,
+    release = features.release()
+    major, minor = release.minor.split(".")
+    build = {"major": major, "minor": minor, "git_version": release.git_version,
              "compiler": platform.python_implementation().lower(),
              "go_version": f"none (python{platform.python_version()})",
              "platform": f"linux/{platform.machine()}"}  # fmt: skip
     metrics = Metrics(traces)
     add_process_metrics(metrics, build)
+    metrics.gauge(
+        "kubernetes_feature_enabled",
+        "This metric records the data about the stage and enablement of a k8s feature.",
+        ("name", "stage"),
+    ).read_from(_features)
     return metrics
+
+
+def _features() -> dict[tuple[str, ...], float]:
+    """By name and stage; what is GA has none there."""
+    shown = {
+        (name, gate.stage.name.upper().removeprefix("GA")): float(features.enabled(name))
+        for name, gate in features.known().items()
+        if gate.stage is not None
+    }
+    given = features.release().gates
+    for name, stage in ALL.items():
+        shown[name, stage.upper()] = float(given.get(name, False))
+    return dict(sorted(shown.items()))
 
 
 def settle_memory() -> None:

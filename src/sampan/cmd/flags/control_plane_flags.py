@@ -8,7 +8,7 @@ import argparse
 
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import api_server_flags, common, tracing, values
+from sampan.cmd.flags import api_server_flags, common, release_flags, tracing, values
 from sampan.cmd.settings import (
     DEFAULT_PORT,
     SERVICE_CIDR,
@@ -77,6 +77,7 @@ def _add_apiserver(verbs: common.Verbs) -> None:
         "it")  # fmt: skip
     add("--proxy-client-key-file", metavar="FILE", default="", help="its key")
     add(tracing.FLAG, metavar="FILE", default="", help=tracing.HELP)
+    release_flags.add_flags(parser)
     api_server_flags.add_flags(parser)
     _end(parser)
 
@@ -136,6 +137,7 @@ def _add_component(parser: argparse.ArgumentParser, port: int) -> None:
     add("--authorization-always-allow-paths", metavar="PATH,…", type=values.names,
         default=ServingChoices().open_paths,
         help="for everybody (default: /healthz,/readyz,/livez)")  # fmt: skip
+    release_flags.add_flags(parser, serves=False)
     _end(parser)
 
 
@@ -180,6 +182,7 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
         tracing_config_file=given.tracing_config_file,
         ready_file=given.ready_file,
         log_level=given.log_level,
+        release=release_flags.choices(given),
     )
 
 
@@ -249,4 +252,5 @@ def _component(given: argparse.Namespace) -> ComponentSettings:
         ),
         ready_file=given.ready_file,
         log_level=given.log_level,
+        release=release_flags.choices(given),
     )

@@ -89,6 +89,10 @@ EXAMPLES = {
     "upgrade": """\
   sampan upgrade                               after `pip install --upgrade`, before `sampan up`
 """,
+    "gates": """\
+  sampan gates                                 which features there are, and which are on
+  sampan gates --kubernetes-version 1.37       in another version
+""",
     "token": """\
   sampan token create                          print the line that another machine joins with
 """,

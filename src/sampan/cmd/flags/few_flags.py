@@ -1,6 +1,6 @@
 """The verbs of a cluster that have few flags."""
 
-from sampan.cmd.flags import common, values
+from sampan.cmd.flags import common, release_flags, values
 from sampan.cmd.settings import DEFAULT_PORT
 
 
@@ -25,6 +25,14 @@ def add_testserver(verbs: common.Verbs) -> None:
         "--assets", metavar="DIR", default="",
         help="only write kube-apiserver, etcd and kubectl there: $KUBEBUILDER_ASSETS of envtest",
     )  # fmt: skip
+    release_flags.add_flags(testserver)
+
+
+def add_gates(verbs: common.Verbs) -> None:
+    text = "the feature gates of a version: stage, default, value, and whether sampan has them"
+    gates = common.verb(verbs, "gates", text)
+    gates.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    release_flags.add_flags(gates)
 
 
 def add_image(verbs: common.Verbs) -> None:

@@ -5,7 +5,7 @@ Job: their flags, and the settings that they make.
 
 import argparse
 
-from sampan.cmd.flags import common, node_flags, scenario, values
+from sampan.cmd.flags import common, node_flags, release_flags, scenario, values
 from sampan.cmd.settings import (
     NodeChoices,
     NodeProcessSettings,
@@ -63,6 +63,7 @@ def _add_proxy(verbs: common.Verbs) -> None:
 def _add_node_process(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     node_flags.add_flags(parser)
+    release_flags.add_flags(parser, serves=False)
     parser.set_defaults(network=None)  # as the cluster says
     add("--runtime", choices=("cri", "simulated"), default="cri", help="default: %(default)s")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
@@ -114,6 +115,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             ranges=node_flags.ranges(given),
             stub_domains=tuple(given.dns_stub_domain),
             node=choices,
+            release=release_flags.choices(given),
         ),
         kubeconfig=given.kubeconfig,
         join=given.join,

@@ -64,6 +64,7 @@ _VERBS = (
     (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),
     (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),
     (("service", "upgrade", "config"), _add_machine),
+    (("gates",), few_flags.add_gates),
     (("version",), few_flags.add_version),
 )
 

@@ -6,7 +6,15 @@ from pathlib import Path
 
 from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import api_server_flags, common, node_flags, scenario, tracing, values
+from sampan.cmd.flags import (
+    api_server_flags,
+    common,
+    node_flags,
+    release_flags,
+    scenario,
+    tracing,
+    values,
+)
 from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, RuntimeChoice, UpSettings
 
 
@@ -38,6 +46,7 @@ def add_verb(verbs: common.Verbs) -> None:
     _add_runtime(up.add_argument_group("what pods run on").add_argument)
     node_flags.add_flags(up)
     _add_control_plane(up)
+    release_flags.add_flags(up)
     api_server_flags.add_flags(up)
 
 
@@ -128,6 +137,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         clock=given.clock,
         processes=_processes_of(given),
         manifests_to_apply=tuple(given.manifests_to_apply),
+        release=release_flags.choices(given),
     )
 
 

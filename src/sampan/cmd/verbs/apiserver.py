@@ -19,6 +19,7 @@ from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.releases import use_release
 from sampan.cmd.cluster.served_api import ServedApi, listening_socket
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
@@ -33,6 +34,7 @@ from sampan.core.tls import client_context, server_context
 def run(settings: ApiServerProcessSettings) -> int:
     log.set_up(settings.log_level)
     progress = Progress(sys.stdout, SystemClock())
+    use_release(settings.release, warn=progress.warn)
     process = ApiServerProcess(settings, progress, SystemClock())
     return run_alone(
         process,

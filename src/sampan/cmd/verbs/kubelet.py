@@ -37,6 +37,7 @@ from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.process import loop_factory, process_metrics, run_until_signal
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
+from sampan.cmd.cluster.releases import use_release
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import scenario_in
@@ -64,6 +65,7 @@ def run(settings: NodeProcessSettings) -> int:
         known = settings.kubeconfig or settings.join or settings.bootstrap_kubeconfig
         if not (known or settings.up.node.standalone):
             raise CannotStart(NO_SUCH_NODE)
+        use_release(settings.up.release)
         data = open_data_dir(settings.up.data_dir)
         lock = Lock.take(data)
     except (CannotStart, DataDirError) as error:

@@ -26,10 +26,11 @@ from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.releases import use_release
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.control_plane_flags import apiserver_settings
 from sampan.cmd.flags.parser import parser_of_verbs
-from sampan.cmd.settings import ApiServerProcessSettings, UpSettings
+from sampan.cmd.settings import ApiServerProcessSettings, ReleaseChoices, UpSettings
 from sampan.cmd.verbs.apiserver import ApiServerProcess
 from sampan.controllers.catalog import ControllerSettings, chosen_controllers
 from sampan.controllers.identities import user_name
@@ -48,7 +49,7 @@ NOTHING_TO_DO = ("--allow-privileged", "--insecure-port", "--insecure-bind-addre
 ETCD_HELP = "  --listen-client-urls\n  --listen-peer-urls\n  --data-dir\n  --unsafe-no-fsync\n"
 
 
-def run(assets: str, kubeconfig: str) -> int:
+def run(assets: str, kubeconfig: str, release: ReleaseChoices) -> int:
     if assets:
         write_assets(Path(assets))
         print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(Path(assets).absolute()))}")
@@ -58,7 +59,7 @@ def run(assets: str, kubeconfig: str) -> int:
     directory = tempfile.mkdtemp(prefix="sampan-testserver-")
     settings = UpSettings(
         data_dir=directory, kubeconfig=kubeconfig, port=0, store="memory:", runtime="none",
-        controllers=CONTROLLERS, scheduler=False,
+        controllers=CONTROLLERS, scheduler=False, release=release,
     )  # fmt: skip
     try:
         return up.run(settings, detach=False)
@@ -88,7 +89,9 @@ def kube_apiserver(arguments: Sequence[str]) -> int:
     log.set_up("warning")
     progress = Progress(sys.stderr, SystemClock())
     try:
-        server = TestServer(apiserver_settings(given), progress)
+        settings = apiserver_settings(given)
+        use_release(settings.release, warn=progress.warn)
+        server = TestServer(settings, progress)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(run_until_signal(server, progress, lambda: None))
     except CannotStart as error:

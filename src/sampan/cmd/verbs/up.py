@@ -12,6 +12,8 @@ from sampan.cmd.background import Started, go_to_background
 from sampan.cmd.cluster import cluster_names
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, open_data_dir
 from sampan.cmd.cluster.progress import Progress, has_colours, paint_marks
+from sampan.cmd.cluster.releases import kept_minor, use_release
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock, program_began
 
@@ -20,7 +22,8 @@ def run(settings: UpSettings, *, detach: bool) -> int:
     ready, began = -1, program_began()
     try:
         data = open_data_dir(settings.data_dir)
-    except DataDirError as error:
+        use_release(settings.release, kept_minor(data), _warn)
+    except (DataDirError, CannotStart) as error:
         print(f"sampan: {error}", file=sys.stderr, flush=True)
         return 1
     if detach:
@@ -39,6 +42,10 @@ def run_part(settings: UpSettings, word: str) -> int:
     from sampan.cmd.cluster.processes import child, handover
 
     return child.run(settings, handover.place_in(word))
+
+
+def _warn(text: str) -> None:
+    print(f"sampan: {text}", file=sys.stderr, flush=True)
 
 
 def report(started: Started, data: DataDir) -> int:

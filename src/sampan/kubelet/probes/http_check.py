@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
+from sampan.api import features
 from sampan.api.objects import Obj
 from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
@@ -16,7 +17,6 @@ from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError, HttpTimeout
 from sampan.core.http.messages import Headers
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
-from sampan.version import GIT_VERSION
 
 MOST_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -47,8 +47,7 @@ def headers_of(action: Obj, agent: str) -> Headers:
         (str(header.get("name", "")).lower(), str(header.get("value", "")))
         for header in action.get("httpHeaders") or ()
     ]
-    major, minor = GIT_VERSION.removeprefix("v").split(".")[:2]
-    ours = {"user-agent": f"{agent}/{major}.{minor}", "accept": "*/*"}
+    ours = {"user-agent": f"{agent}/{features.release().minor}", "accept": "*/*"}
     named = {name for name, _ in given}
     kept = [(name, value) for name, value in ours.items() if name not in named]
     unset = {"user-agent", "accept", "host"}

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from sampan.api import features
 from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
@@ -22,6 +23,7 @@ from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.data_dir import OWN_STORE, DataDir
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.releases import KEPT
 from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
@@ -94,6 +96,7 @@ class ClusterApi:
         self._data.remember(
             port=port, version=VERSION, store=self._settings.store or OWN_STORE,
             cluster_cidr=",".join(ranges.cluster), service_cidr=",".join(ranges.service),
+            **{KEPT: features.release().minor},
         )  # fmt: skip
         return server
 

@@ -20,6 +20,7 @@ from sampan.cmd.cluster.process import (
 from sampan.cmd.cluster.processes import handover
 from sampan.cmd.cluster.processes.parts import PartContext, part_of
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.releases import kept_minor, use_release
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
 from sampan.core.clock import SystemClock
@@ -33,6 +34,7 @@ def run(settings: UpSettings, place: handover.PartPlace) -> int:
     except EOFError:
         return 1
     clock, data = SystemClock(), DataDir(Path(settings.data_dir).absolute())
+    use_release(settings.release, kept_minor(data))  # the parent has looked whether it can be
     given = PartContext(settings, data, words, Progress(sys.stdout, clock), clock)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
