@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sampan.client.informer import Informers
 from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
-from sampan.network.dns import doors, forward, wire
+from sampan.network.dns import forward, listeners, wire
 from sampan.network.dns.forward import ForwardSettings
 from sampan.network.dns.server import MOST_UNDER_WAY_OF_ONE, ClusterDns, DnsSettings
 from sampan.network.dns.wire import BadMessage
@@ -177,7 +177,7 @@ def test_questions_to_a_silent_server_and_streams_hold_few_descriptors():
             streams = [await connected(server.endpoints[0]) for _ in range(300)]
             await asyncio.sleep(0.2)
             taken = descriptors() - before - len(streams)
-            assert taken < MOST_UNDER_WAY_OF_ONE + doors.MOST_STREAMS_OF_ONE + 50
+            assert taken < MOST_UNDER_WAY_OF_ONE + listeners.MOST_STREAMS_OF_ONE + 50
             for each in (*streams, asker):
                 each.close()
 

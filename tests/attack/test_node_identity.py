@@ -19,7 +19,7 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletec
 
 
 async def allowed_of(api, name: str) -> set[str]:
-    may = api.server._chain.parts.authorization
+    may = api.server._chain.scope.authorization
     found = set()
     for resource in RESOURCES:
         parts = ("", *(each.name for each in resource.subresources))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.api.errors import AlreadyExists, Conflict, Expired, NotFound, UnknownPath
+from sampan.api.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound, UnknownPath
 from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Page, Preconditions
@@ -136,7 +136,7 @@ def test_a_patch_changes_what_it_names_and_knows_its_uid(told):
         changed = await client.patch(CONFIG_MAPS, "default", name, patch, patch_type="merge")
         assert changed["data"] == {"l": "w"}
         other = {"metadata": {"uid": "another"}}
-        with pytest.raises(Conflict):
+        with pytest.raises(Invalid, match="field is immutable"):
             await client.patch(CONFIG_MAPS, "default", name, other, patch_type="merge")
 
     told(story)

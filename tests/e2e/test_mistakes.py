@@ -42,8 +42,8 @@ TABLE = {
     "a cluster that runs": (
         ("up", *PLAIN, "--name", "runs"), 1, ["in use by process", "sampan down"]),
     "a kubeconfig that is a directory": ((*UP, "--kubeconfig", "folder"), 1, ["is a directory"]),
-    "a kubeconfig that is no YAML": ((*UP, "--kubeconfig", "broken"), 1, ["no YAML", "line"]),
-    "a kubeconfig that is a list": ((*UP, "--kubeconfig", "list"), 1, ["not a kubeconfig"]),
+    "a kubeconfig that is no YAML": ((*UP, "--kubeconfig", "broken"), 1, ["yaml: line 1"]),
+    "a kubeconfig that is a list": ((*UP, "--kubeconfig", "list"), 1, ['file "', "list"]),
     "an admission plugin": ((*UP, "--enable-admission-plugins", "Nope"), 1, ["Nope", "unknown"]),
     "a controller": ((*UP, "--controllers", "nope"), 1, ["--controllers", "nope"]),
     "a scheduler's file": ((*UP, "--scheduler-config", "none"), 1, ["none: no such file"]),
@@ -87,7 +87,7 @@ TABLE = {
         ("why", "pod/x", "--kubeconfig", "mixed"), 1, ["does not trust", "another cluster"]),
     "no such kubeconfig": (("get", "pods", "--kubeconfig", "none"), 1, ["none: no such file"]),
     "a folder as kubeconfig": (("get", "pods", "--kubeconfig", "folder"), 1, ["is a directory"]),
-    "no YAML as kubeconfig": (("get", "pods", "--kubeconfig", "broken"), 1, ["no YAML"]),
+    "no YAML as kubeconfig": (("get", "pods", "--kubeconfig", "broken"), 1, ["yaml: line 1"]),
     "the kubeconfig of another cluster": (
         ("get", "pods", "--kubeconfig", "mixed"), 1, ["failed to verify certificate"]),
     "the certificate of another cluster": (

@@ -109,8 +109,10 @@ spec:
 
 @pytest.fixture(scope="module")
 def node(workspace, archive, registry):
-    mirror = ("--registry-mirror", f"registry.test=http://{registry.address}")
-    process = SampanProcess(workspace / "native", "--runtime", "native", *mirror)
+    # One at an address of the node itself is asked only where it is named.
+    hosts = ("registry.test", registry.address)
+    mirrors = [f"--registry-mirror={host}=http://{registry.address}" for host in hosts]
+    process = SampanProcess(workspace / "native", "--runtime", "native", *mirrors)
     process.up()
     process.run("image", "import", str(archive))
     yield process

@@ -398,7 +398,7 @@ def test_what_the_node_cannot_mount_is_said(kubectl):
     delete(kubectl, *(f"no-{kind.lower()}" for kind in sources))
 
 
-def test_block_volumes_and_mounts_that_the_runtime_cannot_make_are_refused(kubectl, host):
+def test_what_is_no_block_device_and_mounts_that_the_runtime_cannot_make_are_refused(kubectl, host):
     """[N15, X6] by name, and before anything is started"""
     node = kubectl.get("nodes")["items"][0]["metadata"]["name"]
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [
@@ -416,7 +416,7 @@ def test_block_volumes_and_mounts_that_the_runtime_cannot_make_are_refused(kubec
         manifest("must", directory, [{**frozen, "recursiveReadOnly": "Enabled"}]),
         manifest("may", directory, [{**frozen, "recursiveReadOnly": "IfPossible"}]),
     )  # fmt: skip
-    why = "volumes of mode Block are not supported by this node yet"
+    why = f"{host} is not a block device"
     eventually(lambda: any(why in one for one in messages(kubectl, "raw")))
     kubectl.wait_phase("may", "Running")
     runtime = kubectl.get("nodes")["items"][0]["status"].get("runtimeHandlers") or []

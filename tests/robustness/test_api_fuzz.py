@@ -17,7 +17,7 @@ import yaml
 from sampan.api.schema.published import Schema
 from sampan.core.http.messages import Stream
 from sampan.core.http.server import Server
-from tests.support.generators.api_requests import api_server, client_certificate
+from tests.support.generators.api_requests import AS_UPSTREAM, api_server, client_certificate
 from tests.support.generators.odd_requests import OddRequests
 
 pytestmark = pytest.mark.slow
@@ -27,14 +27,6 @@ REQUESTS = int(os.environ.get("SAMPAN_REQUESTS", "3000"))
 SECONDS_EACH = 20.0  # a hang, not a slow answer: the machine may be busy
 # What is not there in this server, and says so.
 ALLOWED = {501, 503}
-# As the original: 504; and 500 for a Binding without a good target, and for an apply with a field
-# that the schema does not have.
-AS_UPSTREAM = (
-    b"ResourceVersionTooLarge",
-    b'"message":"target.',
-    b'"message":"[target.',
-    b'"message":"failed to create typed patch object',
-)
 CORPUS = Path(__file__).parents[1] / "unit" / "api" / "corpus"
 
 

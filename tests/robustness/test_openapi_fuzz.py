@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from sampan.api.resources import by_kind
 from sampan.api.schema.published import Schema
 from sampan.core.http.messages import Stream
-from tests.support.generators.api_requests import api_server, client_certificate
+from tests.support.generators.api_requests import AS_UPSTREAM, api_server, client_certificate
 from tests.support.generators.openapi_requests import operations, requests
 from tests.support.worlds.lent_objects import spoilt_objects
 
@@ -30,14 +30,6 @@ WRITES = ("POST", "PUT", "PATCH")
 SECONDS_EACH = 20.0  # a hang, not a slow answer: the machine may be busy
 ALLOWED = {501, 503}  # what is not there in this server, and says so
 CORPUS = Path(__file__).parents[1] / "unit" / "api" / "corpus"
-# As the original: 504; and 500 for a Binding without a good target, and for an apply with a field
-# that the schema does not have.
-AS_UPSTREAM = (
-    b"ResourceVersionTooLarge",
-    b'"message":"target.',
-    b'"message":"[target.',
-    b'"message":"failed to create typed patch object',
-)
 
 
 async def populated(api):

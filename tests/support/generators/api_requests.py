@@ -32,6 +32,15 @@ from tests.support.virtual_time import LoopClock
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+# Answers of 500 and above that the original gives, too: 504; a Binding without a good target; an
+# apply with a field that the schema does not have, or with a number that its type cannot hold.
+AS_UPSTREAM = (
+    b"ResourceVersionTooLarge",
+    b'"message":"target.',
+    b'"message":"[target.',
+    b'"message":"failed to create typed patch object',
+    b'"message":"failed to convert new object',
+)
 
 
 @dataclass(frozen=True, slots=True)

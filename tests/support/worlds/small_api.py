@@ -19,6 +19,8 @@ from sampan.api.errors import (
     UnknownPath,
     already_exists,
     conflict,
+    invalid,
+    invalid_value,
     not_found,
 )
 from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, meta_of, time_text
@@ -258,7 +260,8 @@ class SmallApi:
             raise conflict(resource.plural, resource.group, name, "the object has been modified")
         uid = meta_of(patch).get("uid")
         if uid and uid != meta_of(before).get("uid"):
-            raise conflict(resource.plural, resource.group, name, "the uid is another one")
+            cause = invalid_value("metadata.uid", uid, "field is immutable")
+            raise invalid(resource.kind, resource.group, name, [cause])
         after = merge_patch(before, patch)
         if after == before:
             return before

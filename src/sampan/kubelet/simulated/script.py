@@ -12,7 +12,7 @@ only:
                          ephemeral containers only where one is named
     exit-code *          with this code; `1,1,0` counts attempts, the last one stays (0)
     stop-seconds *       how long it takes to obey its stop signal; `never` waits for the kill (0)
-    stop-exit-code *     its code when it obeys (0)
+    stop-exit-code *     its code when it obeys (0; 143 where it would have ended by itself)
     log *                lines that it writes when it starts, as a real log file
     exec-exit-code *     the answer of every exec (0)
     exec-output *        what such an exec prints
@@ -79,6 +79,13 @@ class Script:
     def stop_seconds(self) -> float | None:
         """None: it never obeys."""
         return None if self.text("stop-seconds") == "never" else self.seconds("stop-seconds")
+
+    def stop_exit_code(self) -> int:
+        """Of one that obeys: work that is stopped before its end is not done."""
+        told = self.number("stop-exit-code")
+        if told is None:
+            return 0 if self.number("exit-after-seconds") is None else 143
+        return int(told)
 
     def exit_code(self, attempt: int) -> int:
         codes = [int(code) for code in self.text("exit-code").split(",") if is_digits(code.strip())]

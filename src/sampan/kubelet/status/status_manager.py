@@ -18,7 +18,7 @@ from dataclasses import field
 
 import orjson
 
-from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.errors import ApiError, Conflict, Invalid, NotFound
 from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import TERMINAL_PHASES, is_static
@@ -263,8 +263,8 @@ class StatusManager:
                     preconditions=Preconditions(uid),
                 )
                 self._end(entry)
-        except (NotFound, Conflict) as error:
-            if isinstance(error, Conflict) and await self._is_still_there(pod):
+        except (NotFound, Conflict, Invalid) as error:
+            if not isinstance(error, NotFound) and await self._is_still_there(pod):
                 raise  # somebody else wrote at the same moment: once more
             # The pod is gone, or another one has its name by now: our words are about nobody.
             log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)

@@ -38,6 +38,20 @@ def test_a_container_may_never_obey():
     assert script().stop_seconds() == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({}, 0),
+        ({"exit-after-seconds": "never"}, 0),
+        ({"exit-after-seconds": "60"}, 143),
+        ({"exit-after-seconds": "60", "stop-exit-code": "0"}, 0),
+        ({"stop-exit-code": "7"}, 7),
+    ],
+)
+def test_work_that_is_stopped_before_its_end_is_not_done(words, code):
+    assert script(**words).stop_exit_code() == code
+
+
 def test_failures_are_named_by_step_with_count_and_message():
     words = script(fail="run_sandbox:2:no network;start_container")
     assert words.failure("run_sandbox") == (2, "no network")
