@@ -198,6 +198,15 @@ class SandboxStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerUser:
+    """As whom a container's first process was begun."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerStatus:
     id: str
     sandbox_id: str
@@ -214,6 +223,7 @@ class ContainerStatus:
     message: str = ""
     log_path: str = ""
     settled: bool = True  # False: its end was announced, but its log may still be written
+    user: ContainerUser | None = None  # None: the runtime does not say
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 

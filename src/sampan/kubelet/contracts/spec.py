@@ -56,6 +56,12 @@ def container_hash(container: Obj) -> str:
     return f"{zlib.crc32(told):08x}"
 
 
+def is_made_of(instance: ContainerStatus, container: Obj) -> bool:
+    """Was it made of what the spec says by now? Of one that says nothing it is assumed."""
+    made_of = instance.annotations.get(HASH_ANNOTATION)
+    return made_of is None or made_of == container_hash(container)
+
+
 def resources_of(container: Obj) -> dict[str, dict[str, str]]:
     """The part of its resources that can change while it runs."""
     given = container.get("resources")
@@ -75,8 +81,22 @@ def latest(observed: ObservedPod | None, name: str) -> ContainerStatus | None:
     return next((container for container in observed.containers if container.name == name), None)
 
 
+def latest_ended(observed: ObservedPod | None, name: str) -> ContainerStatus | None:
+    if observed is None:
+        return None
+    return next(
+        (
+            container
+            for container in observed.containers
+            if container.name == name and container.state is ContainerState.EXITED
+        ),
+        None,
+    )
+
+
 def should_restart(pod: Obj, container: Obj, last: ContainerStatus | None) -> bool:
-    """Is a normal container, whose newest instance is `last`, to be started (again)?"""
+    """Is a container, whose newest instance is `last`, to be started (again)? What makes an init
+    container or a sidecar different is the caller's to know."""
     if is_deleted(pod):
         return False
     if last is None or last.state in (ContainerState.UNKNOWN, ContainerState.CREATED):
@@ -92,8 +112,24 @@ def restarts_after_exit(pod: Obj, container: Obj, exit_code: int) -> bool:
         listed = exit_code in (codes.get("values") or ())
         if rule.get("action") == "Restart" and listed == (codes.get("operator") == "In"):
             return True
-    policy = container.get("restartPolicy") or restart_policy(pod)
+    policy = restart_policy_of(pod, container)
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def restarts_after_kill(pod: Obj, container: Obj) -> bool:
+    """Of one that a probe ends: it has no exit code yet that a rule could name."""
+    return restart_policy_of(pod, container) != "Never"
+
+
+def restart_policy_of(pod: Obj, container: Obj) -> str:
+    """A container's own goes before the pod's."""
+    return container.get("restartPolicy") or restart_policy(pod)
+
+
+def is_recursive_read_only(mount: Obj, *, possible: bool) -> bool:
+    """Of a volume mount: is what is mounted below it read-only, too? `possible`: by the runtime."""
+    wanted = mount.get("recursiveReadOnly") or "Disabled"
+    return wanted != "Disabled" and bool(mount.get("readOnly")) and possible
 
 
 def grace_seconds_of(pod: Obj) -> float:

@@ -53,8 +53,9 @@ class Bundles:
         images: ContainerImages,
         sandbox: SandboxPlace,
         surroundings: oci_spec.Surroundings,
-    ) -> None:
-        """Into the container's directory. Blocking. Raises OSError, RuntimeFailure."""
+    ) -> oci_spec.Identity:
+        """Into the container's directory; as whom it runs. Blocking. Raises OSError,
+        RuntimeFailure."""
         own, users_file = container.security.users, None
         if own is None:
             root = mount_root(place, images.own.lowers)
@@ -75,6 +76,7 @@ class Bundles:
         if not container.security.privileged:
             self._restrict_calls(spec, container.security.seccomp)
         (place / "config.json").write_text(json.dumps(spec))
+        return identity
 
     def _identity(self, container: ContainerSpec, user: str, root: Path) -> oci_spec.Identity:
         identity = users.identity_of(

@@ -27,6 +27,7 @@ from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     ContainerState,
     ContainerStatus,
+    ContainerUser,
     ExecResult,
     Layer,
     LinuxResources,
@@ -210,16 +211,17 @@ class Containers:
                 around = SandboxPlace(surrounding, self._sandboxes.place(surrounding.id), sandbox)
                 surroundings = self._bundles.surroundings(record, around, processes)
 
-                def make() -> None:
+                def make() -> oci_spec.Identity:
                     self._records.put(record)
                     place = self._records.place(record.id)
-                    self._bundles.write(place, container, images, around, surroundings)
+                    return self._bundles.write(place, container, images, around, surroundings)
 
-                await asyncio.to_thread(make)
+                user = await asyncio.to_thread(make)
             made = True
         finally:
             if not made:
                 await asyncio.to_thread(self._forget, record.id)
+        record = replace(record, user=(user.uid, user.gid, *user.groups))
         self._all[record.id] = Container(record, surrounding.uid)
         return record.id
 
@@ -431,6 +433,9 @@ def _status(container: Container) -> ContainerStatus:
         record.created_at,
         record.started_at,
         log_path=record.log_path,
+        user=ContainerUser(record.user[0], record.user[1], record.user[2:])
+        if record.user
+        else None,
         labels=record.labels,
         annotations=record.annotations,
     )
@@ -446,6 +451,13 @@ def _status(container: Container) -> ContainerStatus:
         reason = "OOMKilled"
     finished = max(ended.at, record.started_at)
     return replace(status, finished_at=finished, exit_code=ended.exit_code, reason=reason)
+
+
+def _user(record: ContainerRecord) -> ContainerUser | None:
+    if not record.user:
+        return None
+    uid, gid, *groups = record.user
+    return ContainerUser(uid, gid, tuple(groups))
 
 
 def _image_id(stored: StoredImage) -> str:

@@ -56,6 +56,7 @@ class ContainerRecord:
     terminal: bool = False
     stdin: bool = False
     stdin_once: bool = False
+    user: tuple[int, ...] = ()  # uid, gid, and the groups beside it; once it was started
     started_at: float = 0.0
     failure: str = ""  # why it could not be started
     failed_at: float = 0.0

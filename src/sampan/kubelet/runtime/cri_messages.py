@@ -12,6 +12,7 @@ from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     ContainerState,
     ContainerStatus,
+    ContainerUser,
     Credentials,
     HandlerFeatures,
     IdRange,
@@ -304,9 +305,17 @@ def container_status(status: Message, sandbox_id: str) -> ContainerStatus:
         reason=status.reason,
         message=status.message,
         log_path=status.log_path,
+        user=_user(status),
         labels=dict(status.labels),
         annotations=dict(status.annotations),
     )
+
+
+def _user(status: Message) -> ContainerUser | None:
+    if not status.HasField("user") or not status.user.HasField("linux"):
+        return None
+    user = status.user.linux
+    return ContainerUser(user.uid, user.gid, tuple(user.supplemental_groups))
 
 
 def image(message: Message) -> Image:

@@ -12,8 +12,14 @@ from sampan.api.objects import Obj, time_text
 from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.resize_state import Applied, actual_resources
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
-from sampan.kubelet.contracts.spec import latest, should_restart
+from sampan.kubelet.contracts.runtime import (
+    ContainerState,
+    ContainerStatus,
+    ObservedPod,
+    Role,
+    RuntimeFeatures,
+)
+from sampan.kubelet.contracts.spec import is_recursive_read_only, latest, should_restart
 from sampan.kubelet.contracts.verdict import Waiting
 
 
@@ -30,6 +36,8 @@ class Told(Protocol):
     def ending(self) -> bool: ...
     @property
     def applied(self) -> Applied: ...
+    @property
+    def features(self) -> RuntimeFeatures: ...
 
 
 UNKNOWN: Obj = {
@@ -84,7 +92,21 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
         status["stopSignal"] = signal
     if role is not Role.EPHEMERAL:
         status["started"] = started
+    if container.get("volumeMounts"):
+        status["volumeMounts"] = [
+            _mounted(mount, told.features) for mount in container["volumeMounts"]
+        ]
     return status
+
+
+def _mounted(mount: Obj, features: RuntimeFeatures) -> Obj:
+    shown: Obj = {"name": mount["name"], "mountPath": mount["mountPath"]}
+    if mount.get("readOnly"):
+        possible = features.of("").recursive_read_only
+        is_recursive = is_recursive_read_only(mount, possible=possible)
+        shown["readOnly"] = True
+        shown["recursiveReadOnly"] = "Enabled" if is_recursive else "Disabled"
+    return shown
 
 
 def _has_started(container: Obj, last: ContainerStatus | None, told: Told) -> bool:
@@ -102,6 +124,11 @@ def _instance(container: Obj, last: ContainerStatus, status: Obj, told: Told) ->
     }
     if last.state is not ContainerState.CREATED:
         found["containerID"] = f"{told.runtime_name}://{last.id}"
+    if last.user is not None:
+        user: Obj = {"uid": last.user.uid, "gid": last.user.gid}
+        if last.user.groups:
+            user["supplementalGroups"] = list(last.user.groups)
+        found["user"] = {"linux": user}
     return found | _resources(container, last, told.applied)
 
 

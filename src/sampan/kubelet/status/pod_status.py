@@ -5,7 +5,7 @@ Invariant: a phase that is terminal in the API stays.
 Invariant: a pod is shown as over only when none of its containers can run any more: others take its
     place as soon as they hear of it.
 Invariant: a condition's transition time changes only when its status does.
-Invariant: conditions of others (PodScheduled, readiness gates, DisruptionTarget) are kept.
+Invariant: conditions of others (readiness gates, DisruptionTarget) are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,27 @@ from sampan.api.rules.pods import (
     init_containers,
     is_host_network,
     is_sidecar,
-    restart_policy,
 )
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.resize_state import Applied, InProgress, Pending
-from sampan.kubelet.contracts.runtime import ObservedPod, ready_sandbox
+from sampan.kubelet.contracts.runtime import (
+    ObservedPod,
+    RuntimeFeatures,
+    newest_sandbox,
+    ready_sandbox,
+)
 from sampan.kubelet.contracts.spec import restarts_after_exit
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses, with_ends
+from sampan.kubelet.status.normalized import normalized
 
 # Written by the node; everything else in `conditions` belongs to others.
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
-OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", *RESIZE)
+OWNED = (
+    "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", *RESIZE,
+)  # fmt: skip
 
 # The reason of a DisruptionTarget that is the node's own doing.
 BY_KUBELET = "TerminationByKubelet"
@@ -51,12 +58,13 @@ class Facts:
     pending: Pending | None = None  # a resize that was not granted
     resizing: InProgress | None = None
     applied: Applied = field(default_factory=dict)  # what containers got after their creation
+    features: RuntimeFeatures = RuntimeFeatures()
 
 
 def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     old: Obj = pod.get("status") or {}
     inits, normals = container_statuses(pod, observed, facts)
-    phase = old["phase"] if _is_over(old) else _phase(pod, inits, normals, facts)
+    phase = old["phase"] if _is_over(old) else _phase(pod, inits, normals, observed, facts)
     status: Obj = {"phase": phase}
     generation = meta_of(pod).get("generation")
     if generation:
@@ -77,7 +85,7 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     ephemeral = ephemeral_statuses(pod, observed, facts)
     if ephemeral:
         status["ephemeralContainerStatuses"] = ephemeral
-    return status
+    return normalized(pod, status)
 
 
 def _is_over(status: Obj) -> bool:
@@ -151,35 +159,49 @@ def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -
     return addresses
 
 
-def _phase(pod: Obj, inits: list[Obj], normals: list[Obj], facts: Facts) -> str:
-    """As upstream's getPhase."""
+def _phase(
+    pod: Obj, inits: list[Obj], normals: list[Obj], observed: ObservedPod | None, facts: Facts
+) -> str:
+    """As upstream's getPhase. `inits` and `normals` are in the order of the spec."""
     if facts.verdict is not None:
         return "Failed"
-    pending, failed = _init_progress(pod, inits, normals)
-    if failed:
+    paired = list(zip(init_containers(pod), inits, strict=True))
+    ordinary = [(container, item) for container, item in paired if not is_sidecar(container)]
+    sidecars = [item for container, item in paired if is_sidecar(container)]
+    if any(_has_failed(pod, container, item) for container, item in ordinary):
         return "Failed"
-    lasting = [*_sidecar_statuses(pod, inits), *normals]
-    if pending or not normals or any(_never_began(item) for item in lasting):
+    begins = any(_never_ended(item) for _, item in ordinary) or (
+        any(_is_starting(item) for item in sidecars) and not _has_begun(pod, observed)
+    )
+    lasting = [*sidecars, *normals]
+    if begins or not normals or any(_never_began(item) for item in lasting):
         return "Pending"
     if any("running" in item["state"] for item in lasting):
         return "Running"
-    if not facts.ending and any(_comes_back(pod, normal) for normal in normals):
+    if not facts.ending and any(
+        _comes_back(pod, container, item)
+        for container, item in zip(containers(pod), normals, strict=True)
+    ):
         return "Running"
-    return "Succeeded" if all(_exit_code(normal) == 0 for normal in normals) else "Failed"
-
-
-def _sidecar_statuses(pod: Obj, inits: list[Obj]) -> list[Obj]:
-    paired = zip(init_containers(pod), inits, strict=True)
-    return [item for container, item in paired if is_sidecar(container)]
+    ends = [item["state"].get("terminated") or {} for item in normals]
+    return "Succeeded" if all(end.get("exitCode") == 0 for end in ends) else "Failed"
 
 
 def _exit_code(status: Obj) -> int | None:
-    code: int | None = status["state"].get("terminated", {}).get("exitCode")
-    return code
+    """Of its newest end."""
+    for key in ("state", "lastState"):
+        if end := (status.get(key) or {}).get("terminated"):
+            return int(end["exitCode"])
+    return None
 
 
-def _comes_back(pod: Obj, status: Obj) -> bool:
-    container = next(item for item in containers(pod) if item["name"] == status["name"])
+def _has_failed(pod: Obj, container: Obj, status: Obj) -> bool:
+    """An init container that failed, and is not tried again."""
+    code = None if "running" in status["state"] else _exit_code(status)
+    return code not in (None, 0) and not restarts_after_exit(pod, container, code or 0)
+
+
+def _comes_back(pod: Obj, container: Obj, status: Obj) -> bool:
     code = _exit_code(status)
     return code is None or restarts_after_exit(pod, container, code)
 
@@ -188,25 +210,25 @@ def _never_began(status: Obj) -> bool:
     return "waiting" in status["state"] and "terminated" not in (status.get("lastState") or {})
 
 
-def _init_progress(pod: Obj, inits: list[Obj], normals: list[Obj]) -> tuple[bool, bool]:
-    """(initialization goes on, initialization failed for good)"""
-    if any(
-        "waiting" not in normal["state"] or "terminated" in normal.get("lastState", {})
-        for normal in normals
-    ):
-        return False, False
-    pending = False
-    for container, status in zip(init_containers(pod), inits, strict=True):
-        if is_sidecar(container):
-            pending = pending or not status.get("started")
-            continue
-        ended = status["state"].get("terminated")
-        if ended is None or ended.get("exitCode", 0) != 0:
-            pending = True
-        failed = ended is not None and ended.get("exitCode", 0) != 0
-        if failed and restart_policy(pod) == "Never":
-            return True, True
-    return pending, False
+def _never_ended(status: Obj) -> bool:
+    """An init container that is still waited for. As upstream: one that failed is not."""
+    return "running" in status["state"] or _never_began(status)
+
+
+def _is_starting(status: Obj) -> bool:
+    """A sidecar."""
+    if "running" in status["state"]:
+        return not status.get("started")
+    return _never_began(status)
+
+
+def _has_begun(pod: Obj, observed: ObservedPod | None) -> bool:
+    """A normal container was made in the sandbox that there is."""
+    sandbox = newest_sandbox(observed)
+    if observed is None or sandbox is None:
+        return False
+    names = {container["name"] for container in containers(pod)}
+    return any(item.name in names and item.sandbox_id == sandbox.id for item in observed.containers)
 
 
 def _conditions(
@@ -224,19 +246,15 @@ def _conditions(
     containers_ready = _containers_ready(pod, phase, normals, inits)
     made: list[Obj] = [
         *_resize_conditions(facts),
+        *_disruption_condition(facts.verdict),
         {"type": "PodReadyToStartContainers", "status": "True" if has_network else "False"},
         {"type": "Initialized", **_initialized_condition(pod, phase, inits, normals)},
         {"type": "Ready", **_ready(pod, containers_ready, old)},
         {"type": "ContainersReady", **containers_ready},
+        {"type": "PodScheduled", "status": "True"},
     ]
-    disruption = _disruption(facts.verdict)
-    if disruption:
-        why = {"reason": BY_KUBELET, "message": disruption}
-        made.append({"type": "DisruptionTarget", "status": "True", **why})
-    if "PodScheduled" not in old:
-        made.append({"type": "PodScheduled", "status": "True"})
     _date(made, old, meta_of(pod).get("generation"), time_text(facts.now))
-    return made + [item for name, item in old.items() if name not in RESIZE]
+    return [item for name, item in old.items() if name not in RESIZE] + made
 
 
 def _date(made: list[Obj], old: dict[str, Obj], generation: int | None, moment: str) -> None:
@@ -251,10 +269,12 @@ def _date(made: list[Obj], old: dict[str, Obj], generation: int | None, moment: 
         condition |= {"lastProbeTime": None, "lastTransitionTime": since}
 
 
-def _disruption(verdict: Verdict | None) -> str:
+def _disruption_condition(verdict: Verdict | None) -> list[Obj]:
     if verdict is None:
-        return ""
-    return verdict.disruption or (verdict.message if verdict.reason == "Evicted" else "")
+        return []
+    why = verdict.disruption or (verdict.message if verdict.reason == "Evicted" else "")
+    told = {"type": "DisruptionTarget", "status": "True", "reason": BY_KUBELET, "message": why}
+    return [told] if why else []
 
 
 def _resize_conditions(facts: Facts) -> list[Obj]:

@@ -38,7 +38,6 @@ PASSING_SECONDS = 0.1
 SOON_SECONDS = 0.006
 # Lists that a strategic patch merges by key: what left must be said.
 _KEYED = ("podIPs", "hostIPs")
-_SCHEDULED = "PodScheduled"
 _NONE: Obj = {}
 
 
@@ -323,8 +322,7 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
     changed = []
     for item in wanted:
         old = before.get(item["type"])
-        ours = item["type"] in OWNED or (item["type"] == _SCHEDULED and not old)
-        ours = ours or item.get("reason") == BY_KUBELET
+        ours = item["type"] in OWNED or item.get("reason") == BY_KUBELET
         if ours and (not old or _tells_more(old, item) or not _same(old, item)):
             changed.append(_condition_patch(old or _NONE, item))
     there = {item["type"] for item in wanted}

@@ -1,7 +1,7 @@
 """Termination messages: from the message file, or the end of the log.
 
 Job: read the termination log of ended containers, or by policy the tail of their log.
-Invariant: never more than the API takes: 4096 bytes of the file, 2048 bytes or 80 lines of a log.
+Invariant: never more than the last 4096 bytes of the file, 2048 bytes or 80 lines of a log.
 """
 
 import os
@@ -20,7 +20,7 @@ TAIL_LINES = 80
 
 
 def with_messages(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> ObservedPod:
-    if not any(_needs_message(container) for container in observed.containers):
+    if not any(_has_ended(container) for container in observed.containers):
         return observed
     told = tuple(_with_message(pod, container, settings) for container in observed.containers)
     return replace(observed, containers=told)
@@ -30,9 +30,9 @@ def awaits_log(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> bo
     """Is a container's last word in a log that the runtime may not have written to its end?"""
     return any(
         not container.settled
-        and _needs_message(container)
+        and _has_ended(container)
         and _speaks_by_log(pod, container)
-        and not _read_start(_termination_file(pod, container, settings))
+        and not _last_word(pod, container, settings)
         for container in observed.containers
     )
 
@@ -43,20 +43,29 @@ def _speaks_by_log(pod: Obj, container: ContainerStatus) -> bool:
     return policy == "FallbackToLogsOnError" and container.exit_code != 0
 
 
-def _needs_message(container: ContainerStatus) -> bool:
-    return container.state is ContainerState.EXITED and not container.message
+def _has_ended(container: ContainerStatus) -> bool:
+    return container.state is ContainerState.EXITED
 
 
 def _with_message(
     pod: Obj, container: ContainerStatus, settings: KubeletSettings
 ) -> ContainerStatus:
     found = find_container(pod, container.name)
-    if found is None or not _needs_message(container):
+    if found is None or not _has_ended(container):
         return container
-    message = _read_start(_termination_file(pod, container, settings))
+    message = _last_word(pod, container, settings)
     if not message and _speaks_by_log(pod, container):
         message = log_tail(container.log_path)
-    return replace(container, message=message) if message else container
+    if not message:
+        return container
+    # What the runtime itself has to say goes first.
+    told = f"{container.message}: {message}" if container.message else message
+    return replace(container, message=told)
+
+
+def _last_word(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> str:
+    file = _termination_file(pod, container, settings)
+    return _read_end(file, FILE_BYTES).decode(errors="replace")
 
 
 def _termination_file(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> str:
@@ -65,23 +74,20 @@ def _termination_file(pod: Obj, container: ContainerStatus, settings: KubeletSet
     )
 
 
-def _read_start(path: str) -> str:
+def _read_end(path: str, most_bytes: int) -> bytes:
+    """Empty where there is none."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(FILE_BYTES).decode(errors="replace")
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - most_bytes))
+            return file.read(most_bytes)
     except OSError:
-        return ""
+        return b""
 
 
 def log_tail(path: str) -> str:
     """The last lines of a CRI log, without its prefixes."""
-    try:
-        with Path(path).open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 4 * TAIL_BYTES))
-            raw = file.read()
-    except OSError:
-        return ""
+    raw = _read_end(path, 4 * TAIL_BYTES)
     shown = b"".join(_text(line) for line in raw.split(b"\n")[-TAIL_LINES - 1 :])
     return shown[-TAIL_BYTES:].decode(errors="replace")
 

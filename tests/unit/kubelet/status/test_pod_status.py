@@ -116,6 +116,52 @@ PHASES = {
 }
 
 
+RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
+SETUP = {"name": "setup", "image": "app:1"}
+SIDECAR = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
+PHASES |= {
+    "an init container that failed, and restarts by its own policy": (
+        pod(initContainers=[SETUP | {"restartPolicy": "OnFailure"}], restartPolicy="Never"),
+        observed_pod(exited_container("setup", 1)),
+        {},
+        "Pending",
+    ),
+    "an init container that failed, and restarts by a rule": (
+        pod(
+            initContainers=[SETUP | {"restartPolicy": "Never", "restartPolicyRules": [RULE]}],
+            restartPolicy="Never",
+        ),
+        observed_pod(exited_container("setup", 42)),
+        {"waiting": {"setup": Waiting("CrashLoopBackOff")}},
+        "Pending",
+    ),
+    "an init container that failed, and never restarts itself": (
+        pod(initContainers=[SETUP | {"restartPolicy": "Never"}]),
+        observed_pod(exited_container("setup", 1)),
+        {},
+        "Failed",
+    ),
+    "a sidecar that crashes beside containers that run": (
+        pod(initContainers=[SIDECAR]),
+        observed_pod(container(), exited_container("side", 1)),
+        {"waiting": {"side": Waiting("CrashLoopBackOff")}},
+        "Running",
+    ),
+    "a sidecar that starts up once more beside containers that run": (
+        pod(initContainers=[SIDECAR | {"startupProbe": {}}]),
+        observed_pod(container(), container("side", attempt=1)),
+        {},
+        "Running",
+    ),
+    "a sidecar that starts up": (
+        pod(initContainers=[SIDECAR | {"startupProbe": {}}]),
+        observed_pod(container("side")),
+        {},
+        "Pending",
+    ),
+}
+
+
 @pytest.mark.parametrize("case", PHASES, ids=str)
 def test_the_phase_is(case):
     """[N14]"""

@@ -30,10 +30,19 @@ def written(tmp_path, text):
     return KubeletSettings("n", root_dir=str(tmp_path))
 
 
-def test_the_file_is_read_up_to_its_limit(tmp_path):
-    settings = written(tmp_path, "x" * (FILE_BYTES + 10))
+def test_of_a_file_that_is_too_long_the_end_is_told(tmp_path):
+    """The error is its last line."""
+    settings = written(tmp_path, "much ado" * FILE_BYTES + "out of memory")
     told = with_messages(pod(), observed_pod(exited_container(exit_code=1)), settings)
-    assert told.containers[0].message == "x" * FILE_BYTES
+    assert len(told.containers[0].message) == FILE_BYTES
+    assert told.containers[0].message.endswith("much adoout of memory")
+
+
+def test_what_the_runtime_says_goes_before_what_the_container_says(tmp_path):
+    settings = written(tmp_path, "bye")
+    ended = replace(exited_container(exit_code=1), message="from the runtime")
+    told = with_messages(pod(), observed_pod(ended), settings)
+    assert told.containers[0].message == "from the runtime: bye"
 
 
 def test_by_policy_the_tail_of_the_log_stands_in_for_an_empty_file(tmp_path):
