@@ -223,4 +223,5 @@ def facts_of(settings: KubeletSettings, machine: Machine) -> NodeFacts:
         default_seccomp=settings.default_seccomp,
         cgroup_root=settings.cgroup_root,
         cgroup_driver=settings.cgroup_driver,
+        pretends=settings.simulated,
     )

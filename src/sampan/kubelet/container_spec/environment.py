@@ -18,12 +18,16 @@ from sampan.api.objects import (
     spec_of,
     uid_of,
 )
-from sampan.api.quantity import Quantity, value_of
+from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
 from sampan.core.patterns import lazy_pattern
+from sampan.kubelet.container_spec.env_files import BadEnvFile, EnvFile, EnvText, value_in
 from sampan.kubelet.contracts.spec import find_container
 
 Objects = Mapping[tuple[str, str], Obj | None]
+POD_LEVEL = {"cpu", "memory"}  # of what a pod itself can have a limit here
+log = get_logger(__name__)
 _SUBSCRIPT = lazy_pattern(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
@@ -40,6 +44,8 @@ class Surroundings:
     pod_ips: tuple[str, ...] = ()
     allocatable: Mapping[str, str] = field(default_factory=dict)
     service_variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[EnvFile, EnvText] = field(default_factory=dict)  # that variables come from
+    pretends: bool = False  # a simulated node: no file has been written
 
 
 def environment(pod: Obj, container: Obj, objects: Objects, around: Surroundings) -> dict[str, str]:
@@ -119,7 +125,7 @@ def resource_value(pod: Obj, container: Obj, selector: Obj, around: Surroundings
     known = resource in ("cpu", "memory", "ephemeral-storage") or resource.startswith("hugepages-")
     if kind not in ("limits", "requests") or not known:
         raise ConfigError(f"unsupported container resource : {selector.get('resource')}")
-    amount = _amount(container, kind, resource, around.allocatable)
+    amount = _amount(pod, container, kind, resource, around.allocatable)
     divisor = value_of(selector.get("divisor") or "1")
     if not divisor:
         divisor = value_of("1")
@@ -128,12 +134,16 @@ def resource_value(pod: Obj, container: Obj, selector: Obj, around: Surroundings
     return str(-(-amount.value() // max(divisor.value(), 1)))
 
 
-def _amount(container: Obj, kind: str, resource: str, allocatable: Mapping[str, str]) -> Quantity:
+def _amount(
+    pod: Obj, container: Obj, kind: str, resource: str, allocatable: Mapping[str, str]
+) -> Quantity:
     written = ((container.get("resources") or {}).get(kind) or {}).get(resource)
-    amount = value_of(written) if written else value_of("0")
+    amount = value_of(written) if written else ZERO
     if kind == "limits" and not amount and resource in allocatable:
-        # Without a limit, the node is the limit.
-        return value_of(allocatable[resource])
+        # Without a limit of its own the pod's is the limit, and without that one the node.
+        whole = (spec_of(pod).get("resources") or {}).get("limits") or {}
+        of_pod = value_of(whole[resource]) if resource in POD_LEVEL & whole.keys() else ZERO
+        return of_pod or value_of(allocatable[resource])
     return amount
 
 
@@ -163,7 +173,29 @@ def _from_reference(
     for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         if key in source:
             return _value_of_key(pod, kind, source[key], objects)
+    if "fileKeyRef" in source:
+        return _value_in_file(source["fileKeyRef"], around)
     raise ConfigError(f"environment variables from {', '.join(source)} are not supported yet")
+
+
+def _value_in_file(reference: Obj, around: Surroundings) -> str | None:
+    if around.pretends:
+        return None
+    file = (reference.get("volumeName", ""), reference.get("path", ""))
+    if file not in around.files:
+        raise ConfigError(f'cannot find the volume "{file[0]}" referenced by FileKeyRef')
+    key, found = reference.get("key", ""), around.files[file]
+    try:
+        # As upstream: why it is of no use is in the log, not in the status.
+        value = value_in(found.text, key) if found.text is not None else None
+    except BadEnvFile as error:
+        log.info("environment file is not of the form", path=found.path, error=error)
+        value = None
+    if value is None:
+        raise ConfigError("couldn't parse env file")
+    if not value and not reference.get("optional"):
+        raise ConfigError(f'environment variable key "{key}" not found in file "{found.path}"')
+    return value or None
 
 
 def _value_of_key(pod: Obj, kind: str, reference: Obj, objects: Objects) -> str | None:

@@ -24,6 +24,7 @@ from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.limits import page_size, pod_cgroup
 from sampan.kubelet.cgroups.names import CGROUPFS, folder
+from sampan.kubelet.container_spec.env_files import EnvFile, EnvText
 from sampan.kubelet.container_spec.environment import (
     ConfigError,
     Objects,
@@ -37,7 +38,7 @@ from sampan.kubelet.container_spec.security_context import (
     SeccompProfiles,
     check_user_namespaces,
     container_security,
-    is_recursive_read_only,
+    mounts_recursively,
     sandbox_security,
 )
 from sampan.kubelet.contracts.paths import pod_directory, termination_log
@@ -101,6 +102,7 @@ class NodeFacts:
     default_seccomp: str = "Unconfined"
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
     cgroup_driver: str = CGROUPFS
+    pretends: bool = False  # nothing of it is real: a simulated node
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ class ContainerContext:
     pod_ips: Sequence[str]
     node: NodeFacts
     mounts: Mapping[str, MountedVolume] = field(default_factory=dict)  # by the volume's name
+    files: Mapping[EnvFile, EnvText] = field(default_factory=dict)
     service_variables: Mapping[str, str] = field(default_factory=dict)
     features: RuntimeFeatures = _NO_FEATURES
     runtime_handler: str = ""
@@ -187,6 +190,8 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         pod_ips=node.node_ips if is_host_network(pod) else tuple(given.pod_ips),
         allocatable=node.allocatable,
         service_variables=given.service_variables,
+        files=given.files,
+        pretends=node.pretends,
     )
     variables = environment(pod, container, given.objects, around)
     files, file_mounts = _managed_files(pod, container, attempt, around.pod_ips, node)
@@ -275,7 +280,7 @@ def _volume_mounts(
             container_path=path if path.startswith("/") else f"/{path}",
             host_path=volumes[name].host_path,
             read_only=bool(mount.get("readOnly")) or volumes[name].read_only,
-            recursive_read_only=is_recursive_read_only(mount, features),
+            recursive_read_only=mounts_recursively(mount, features),
             propagation=propagations.get(mount.get("mountPropagation") or "", "private"),
             volume=name,
             sub_path="" if image else sub_path,

@@ -17,6 +17,7 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFeatures,
     SecurityContext,
 )
+from sampan.kubelet.contracts.spec import is_recursive_read_only
 
 _INHERITED = (
     "runAsUser",
@@ -158,15 +159,14 @@ def _refuse_the_unsupported(pod: Obj, features: RuntimeFeatures) -> None:
         raise ConfigError("SupplementalGroupsPolicy=Strict is not supported in this node")
 
 
-def is_recursive_read_only(mount: Obj, features: HandlerFeatures) -> bool:
-    """As upstream's resolveRecursiveReadOnly. Raises ConfigError."""
-    wanted = mount.get("recursiveReadOnly") or "Disabled"
-    if wanted == "Enabled" and not features.recursive_read_only:
+def mounts_recursively(mount: Obj, features: HandlerFeatures) -> bool:
+    """Read-only all the way down? As upstream's resolveRecursiveReadOnly. Raises ConfigError."""
+    if mount.get("recursiveReadOnly") == "Enabled" and not features.recursive_read_only:
         raise ConfigError(
             f'volume "{mount.get("name")}" requested recursive read-only mount, but it is not '
             "supported by the runtime"
         )
-    return wanted != "Disabled" and bool(mount.get("readOnly")) and features.recursive_read_only
+    return is_recursive_read_only(mount, possible=features.recursive_read_only)
 
 
 def _groups(context: Obj) -> tuple[int, ...]:

@@ -53,6 +53,9 @@ class Volumes(Protocol):
         """The mounts with every sub_path replaced by a host path that cannot lead out of its
         volume. Raises SubPathFailure."""
 
+    async def read(self, volume: MountedVolume, path: str) -> str | None:
+        """A small file in a volume, found without leaving it; None where it cannot be read."""
+
     async def refresh(self, pod: Obj) -> None:
         """Bring a running pod's volumes up to date; does nothing where nothing has changed.
         Raises VolumeFailure."""

@@ -35,6 +35,7 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
+from sampan.kubelet.contracts.spec import with_roles
 from sampan.kubelet.contracts.volumes_hook import (
     MountedVolume,
     Objects,
@@ -51,7 +52,7 @@ from sampan.kubelet.volumes.references import (
     volumes_of,
 )
 from sampan.kubelet.volumes.set_up import release_sub_paths, set_up, tear_down
-from sampan.kubelet.volumes.sub_path import bind_sub_path
+from sampan.kubelet.volumes.sub_path import bind_sub_path, read_beneath
 from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, wanted_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
@@ -59,6 +60,7 @@ T = TypeVar("T")
 log = get_logger(__name__)
 
 ORPHAN_RETRY_SECONDS = 30.0
+ENV_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,14 @@ class NodeVolumes:
         if not any(mount.sub_path for mount in mounts):
             return tuple(mounts)
         return await self._alone(uid_of(pod), partial(self._bind_all, pod, container, mounts))
+
+    async def read(self, volume: MountedVolume, path: str) -> str | None:
+        try:
+            found = await asyncio.to_thread(read_beneath, volume.host_path, path, ENV_FILE_BYTES)
+        except (OSError, SubPathFailure) as error:
+            log.info("file of a volume cannot be read", path=path, error=error)
+            return None
+        return found.decode(errors="surrogateescape")
 
     async def refresh(self, pod: Obj) -> None:
         if not volumes_of(pod):
@@ -304,8 +314,13 @@ def _made_from(pod: Obj, objects: Objects) -> object:
         found = objects.get((reference.kind, reference.name))
         seen.append(None if found is None else meta_of(found).get("resourceVersion"))
     downward = any(kind_of(item) in ("downwardAPI", "projected") for item in volumes_of(pod))
-    shown = (labels_of(pod), annotations_of(pod)) if downward else None
-    return seen, shown
+    return seen, _shown_of(pod) if downward else None
+
+
+def _shown_of(pod: Obj) -> object:
+    """Of the pod itself: what may change, and what a downward API shows."""
+    resources = [container.get("resources") for _, container in with_roles(pod)]
+    return labels_of(pod), annotations_of(pod), resources
 
 
 def _renewable(pod: Obj) -> Obj:

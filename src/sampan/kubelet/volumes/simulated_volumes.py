@@ -50,6 +50,9 @@ class SimulatedVolumes:
             for mount in mounts
         )
 
+    async def read(self, volume: MountedVolume, path: str) -> str | None:
+        return None
+
     async def refresh(self, pod: Obj) -> None:
         """Nothing to do."""
 

@@ -10,7 +10,7 @@ Invariant: what is bound is the very inode that was reached.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sampan.core.mounts import MS_BIND, mount, unmount_all
@@ -23,16 +23,36 @@ _MOST_LINKS = 40  # as the kernel's own bound
 def opened_beneath(root: str, sub_path: str) -> Iterator[int]:
     """A descriptor (O_PATH) of what is at `sub_path`; missing directories are made, with the mode
     of the volume. Raises SubPathFailure or OSError."""
+    with _reached(root, sub_path, _open_or_make) as descriptor:
+        yield descriptor
+
+
+def read_beneath(root: str, path: str, most_bytes: int) -> bytes:
+    """A file in a volume. Raises SubPathFailure or OSError."""
+    with _reached(root, path, _open) as descriptor:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise SubPathFailure("it is no file")
+        with open(f"/proc/self/fd/{descriptor}", "rb") as file:
+            found = file.read(most_bytes + 1)
+    if len(found) > most_bytes:
+        raise SubPathFailure("it is too long")
+    return found
+
+
+@contextmanager
+def _reached(root: str, path: str, open_: Callable[[int, str, int], int]) -> Iterator[int]:
     held = [os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
     try:
-        _walk(held, sub_path, (root.rstrip("/"), os.path.realpath(root).rstrip("/")))
+        _walk(held, path, (root.rstrip("/"), os.path.realpath(root).rstrip("/")), open_)
         yield held[-1]
     finally:
         for descriptor in held:
             os.close(descriptor)
 
 
-def _walk(held: list[int], sub_path: str, roots: tuple[str, ...]) -> None:
+def _walk(
+    held: list[int], sub_path: str, roots: tuple[str, ...], open_: Callable[[int, str, int], int]
+) -> None:
     """`held`: from the volume's root to where we are. `roots`: what the node calls the root."""
     mode = stat.S_IMODE(os.fstat(held[0]).st_mode)
     left, links = _parts(sub_path), 0
@@ -43,7 +63,7 @@ def _walk(held: list[int], sub_path: str, roots: tuple[str, ...]) -> None:
                 raise SubPathFailure("it leads out of the volume")
             os.close(held.pop())
             continue
-        reached = _open(held[-1], name, mode)
+        reached = open_(held[-1], name, mode)
         if not stat.S_ISLNK(os.fstat(reached).st_mode):
             held.append(reached)
             continue
@@ -76,9 +96,12 @@ def _parts(path: str) -> list[str]:
 
 
 def _open(parent: int, name: str, mode: int) -> int:
-    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+
+
+def _open_or_make(parent: int, name: str, mode: int) -> int:
     try:
-        return os.open(name, flags, dir_fd=parent)
+        return _open(parent, name, mode)
     except FileNotFoundError:
         os.mkdir(name, 0o700, dir_fd=parent)
     made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
@@ -86,7 +109,7 @@ def _open(parent: int, name: str, mode: int) -> int:
         os.fchmod(made, mode)
     finally:
         os.close(made)
-    return os.open(name, flags, dir_fd=parent)
+    return _open(parent, name, mode)
 
 
 def bind_sub_path(root: str, sub_path: str, target: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sampan.kubelet.container_spec.env_files import EnvText
 from sampan.kubelet.container_spec.environment import (
     ConfigError,
     Surroundings,
@@ -140,7 +141,7 @@ def test_keys_of_config_maps_and_secrets_are_read():
             "couldn't find key k in Secret shop/keys",
         ),
         ({"fieldRef": {"fieldPath": "spec.color"}}, "unsupported fieldPath: spec.color"),
-        ({"fileKeyRef": {"path": "a"}}, "not supported"),
+        ({"otherRef": {"path": "a"}}, "not supported"),
     ],
 )
 def test_a_reference_that_leads_nowhere_says_so(entry, message):
@@ -212,6 +213,54 @@ def test_resources_are_rounded_up_to_the_divisor_and_the_node_is_the_last_limit(
     }
     selector = {"resource": resource, "divisor": divisor}
     assert resource_value(POD, container, selector, AROUND) == value
+
+
+def test_a_pods_own_limit_goes_before_the_nodes():
+    """[N10] What GOMEMLIMIT and -Xmx are made of."""
+    whole = {"limits": {"memory": "64Mi", "cpu": "0"}, "requests": {"memory": "32Mi"}}
+    pod = {**POD, "spec": {**POD["spec"], "resources": whole}}
+    for selector, value in (
+        ({"resource": "limits.memory", "divisor": "1Mi"}, "64"),
+        ({"resource": "limits.cpu", "divisor": "1m"}, "1930"),
+        ({"resource": "requests.memory"}, "0"),
+    ):
+        assert resource_value(pod, {"name": "c"}, selector, AROUND) == value
+    own = {"name": "c", "resources": {"limits": {"memory": "16Mi"}}}
+    assert resource_value(pod, own, {"resource": "limits.memory"}, AROUND) == str(16 << 20)
+
+
+NO_SHAPE = 'environment variable key "SHAPE" not found in file "/v/e"'
+
+
+@pytest.mark.parametrize(
+    ("key", "optional", "text", "expected"),
+    [
+        ("COLOR", False, "COLOR='red'", {"X": "red"}),
+        ("SHAPE", True, "COLOR='red'", {}),
+        (
+            "SHAPE",
+            False,
+            "COLOR='red'",
+            'environment variable key "SHAPE" not found in file "/v/e"',
+        ),
+        ("COLOR", True, "COLOR=red", "couldn't parse env file"),
+        ("COLOR", True, None, "couldn't parse env file"),
+    ],
+)
+def test_a_variable_may_come_from_a_file_of_a_volume(key, optional, text, expected):
+    """[N10]"""
+    reference = {"volumeName": "v", "path": "e", "key": key, "optional": optional}
+    container = {"env": [{"name": "X", "valueFrom": {"fileKeyRef": reference}}]}
+    around = Surroundings(files={("v", "e"): EnvText("/v/e", text)})
+    if isinstance(expected, dict):
+        assert environment(POD, container, {}, around) == expected
+    else:
+        with pytest.raises(ConfigError) as error:
+            environment(POD, container, {}, around)
+        assert str(error.value) == expected
+    with pytest.raises(ConfigError, match='cannot find the volume "v" referenced by FileKeyRef'):
+        environment(POD, container, {}, Surroundings())
+    assert environment(POD, container, {}, Surroundings(pretends=True)) == {}
 
 
 def test_resources_of_another_container_can_be_asked_for():

@@ -6,7 +6,7 @@ from sampan.kubelet.container_spec.security_context import (
     check_user_namespaces,
     container_security,
     effective,
-    is_recursive_read_only,
+    mounts_recursively,
     sandbox_security,
 )
 from sampan.kubelet.contracts.runtime import HandlerFeatures, IdRange, Image, RuntimeFeatures
@@ -179,12 +179,12 @@ def test_users_of_its_own_need_a_handler_that_can_give_them():
 )
 def test_read_only_reaches_below_where_that_is_wanted_and_possible(mode, can, expected):
     mount = {"name": "v", "readOnly": True, "recursiveReadOnly": mode}
-    assert is_recursive_read_only(mount, HandlerFeatures(recursive_read_only=can)) is expected
+    assert mounts_recursively(mount, HandlerFeatures(recursive_read_only=can)) is expected
 
 
 def test_read_only_that_must_reach_below_is_refused_where_it_cannot():
     with pytest.raises(ConfigError, match='volume "v" requested recursive read-only mount'):
-        is_recursive_read_only(
+        mounts_recursively(
             {"name": "v", "readOnly": True, "recursiveReadOnly": "Enabled"}, HandlerFeatures()
         )
 

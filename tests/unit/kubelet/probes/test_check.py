@@ -32,6 +32,24 @@ def look(action, runtime=None, timeout_seconds=1.0):
     return NodeCheck(runtime)(probe, ABOUT)
 
 
+def test_a_command_is_expanded_with_what_the_spec_itself_says():
+    """[N13] As charts write it: `pg_isready -U $(POSTGRES_USER)`."""
+    asked = []
+
+    class Runtime:
+        async def exec_sync(self, container_id, command, timeout_seconds):
+            asked.append(command)
+            return ExecResult(0, b"", b"")
+
+    secret = {"secretKeyRef": {"name": "s", "key": "k"}}
+    env = [{"name": "WHO", "value": "me"}, {"name": "PASS", "valueFrom": secret}]
+    about = Probed({"metadata": {}}, {**CONTAINER, "env": env}, "id", "127.0.0.1")
+    words = ["is", "$(WHO)", "$(PASS)", "$(OTHER)", "$$(WHO)"]
+    probe = Probe(Kind.LIVENESS, {"exec": {"command": words}}, timeout_seconds=1.0)
+    asyncio.run(NodeCheck(Runtime())(probe, about))
+    assert asked == [["is", "me", "", "$(OTHER)", "$(WHO)"]]
+
+
 class Page:
     """A server that answers every request with the same bytes, and keeps what it was asked."""
 

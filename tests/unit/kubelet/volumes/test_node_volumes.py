@@ -103,6 +103,28 @@ def test_changes_are_written_when_a_pod_is_refreshed_and_only_then(tmp_path):
     told(tmp_path, story)
 
 
+LIMIT = {"name": "d", "downwardAPI": {"items": [{"path": "limit", "resourceFieldRef": {
+    "containerName": "main", "resource": "limits.memory"}}]}}  # fmt: skip
+
+
+def test_a_resized_container_is_shown_what_it_has(tmp_path):
+    """[N6] [N15]"""
+
+    def limited(memory):
+        pod = make_pod(LIMIT)
+        resources = {"limits": {"memory": memory}}
+        pod["spec"]["containers"] = [{"name": "main", "resources": resources}]
+        return pod
+
+    async def story(world):
+        places = await world.prepared(limited("32Mi"))
+        await world.volumes.refresh(limited("64Mi"))
+        with open(f"{places['d'].host_path}/limit") as opened:
+            assert opened.read() == str(64 << 20)
+
+    told(tmp_path, story)
+
+
 def test_a_running_pod_keeps_what_it_has_when_an_object_goes(tmp_path):
     """[N15] as upstream: said in an event, but nothing is taken away and no restart is held up"""
 

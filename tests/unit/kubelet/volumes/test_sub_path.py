@@ -7,7 +7,7 @@ import pytest
 
 from sampan.core.mounts import mounts_below, unmount_all
 from sampan.kubelet.contracts.volumes_hook import SubPathFailure
-from sampan.kubelet.volumes.sub_path import bind_sub_path, opened_beneath
+from sampan.kubelet.volumes.sub_path import bind_sub_path, opened_beneath, read_beneath
 
 RENAME_EXCHANGE = 2
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
@@ -156,3 +156,18 @@ def test_what_was_found_is_bound_and_stays_what_it_is(world):
     finally:
         unmount_all(str(target))
     assert mounts_below(str(world.parent)) == []
+
+
+def test_a_file_is_read_without_leaving_the_volume(world):
+    os.symlink("file", world / "a" / "link")
+    os.symlink("../../outside/secret", world / "a" / "out")
+    assert read_beneath(str(world), "a/link", 100) == b"inside"
+    for path, failure in [
+        ("a/out", SubPathFailure), ("../outside/secret", SubPathFailure), ("a", SubPathFailure),
+        ("a/none", FileNotFoundError), ("none/none", FileNotFoundError),
+    ]:  # fmt: skip
+        with pytest.raises(failure):
+            read_beneath(str(world), path, 100)
+    with pytest.raises(SubPathFailure, match="too long"):
+        read_beneath(str(world), "a/file", 5)
+    assert not (world / "none").exists()
