@@ -1,6 +1,7 @@
 """Probes through a whole node agent, in virtual time [N13]."""
 
 import asyncio
+import itertools
 
 from tests.support import virtual_time
 from tests.support.worlds.simulated_node import SimulatedNode
@@ -54,6 +55,43 @@ def test_a_container_that_fails_its_liveness_is_killed_and_started_again():
             assert 2.9 < node.clock.now() - began < 4.0  # the probe's own grace, not the pod's
             sentence = "Container main failed liveness probe, will be restarted"
             assert ("Killing", sentence) in node.events()
+
+    virtual_time.run(story())
+
+
+def test_a_probe_that_keeps_failing_ends_in_a_crash_loop():
+    """[N12] At once, at once, then after 10 s, 20 s, 40 s: as an original does."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            containers = probed("liveness", failureThreshold=1, periodSeconds=1)
+            await node.make(containers=containers, script={"liveness-probe": "ok,fail"})
+            began = []
+            for restarts in range(1, 6):
+                await node.until(lambda: node.container().get("restartCount") == restarts, 60)  # noqa: B023  # asked for at once
+                began.append(node.clock.now())
+                if restarts == 2:
+                    await node.until(lambda: "waiting" in node.container()["state"], 10)
+                    waits = node.container()["state"]["waiting"]
+                    assert waits["reason"] == "CrashLoopBackOff"
+                    assert waits["message"].startswith("back-off 10s restarting failed")
+            gaps = [later - earlier for earlier, later in itertools.pairwise(began)]
+            assert [round(gap / 10) for gap in gaps] == [0, 1, 2, 4]
+            assert "BackOff" in reasons(node)
+
+    virtual_time.run(story())
+
+
+def test_a_container_that_always_restarts_in_a_pod_that_never_does_comes_back():
+    """[N12]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            main = {**probed("liveness", failureThreshold=1)[0], "restartPolicy": "Always"}
+            script = {"liveness-probe": "ok,fail"}
+            await node.make(containers=[main], restartPolicy="Never", script=script)
+            await node.until(lambda: node.container().get("restartCount") == 2, 60)
+            assert node.status()["phase"] == "Running"
 
     virtual_time.run(story())
 

@@ -6,12 +6,14 @@ Invariant: a failure is reported once, with the task's name; cancellation is nev
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from sampan.core.backoff import Backoff
 from sampan.core.log import get_logger
 
+K = TypeVar("K")
 T = TypeVar("T")
 log = get_logger(__name__)
 
@@ -123,3 +125,25 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if failures:
         raise failures[0]
     return [task.result() for task in tasks]
+
+
+@asynccontextmanager
+async def ahead(
+    works: Mapping[K, Coroutine[Any, Any, T]],
+) -> AsyncIterator[Mapping[K, Awaitable[T]]]:
+    """Begun before anybody waits for them; what nobody has waited for by the end of the block is
+    cut off. A failure is raised where it is waited for, at the end otherwise."""
+    loop = asyncio.get_running_loop()
+    tasks = {key: loop.create_task(work) for key, work in works.items()}
+    try:
+        yield tasks
+    finally:
+        unfinished = [task for task in tasks.values() if not task.done()]
+        for task in unfinished:
+            task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished)
+        ended = [task for task in tasks.values() if not task.cancelled()]
+        failures = [error for task in ended if (error := task.exception())]
+    if failures:
+        raise failures[0]

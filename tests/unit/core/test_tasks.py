@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.core.tasks import PATIENCE_SECONDS, Tasks, all_of, finish
+from sampan.core.tasks import PATIENCE_SECONDS, Tasks, ahead, all_of, finish
 from tests.support import virtual_time
 
 
@@ -172,5 +172,36 @@ def test_a_result_and_a_failure_come_through():
         assert await finish(asyncio.sleep(1, "fine")) == "fine"
         with pytest.raises(ValueError, match="expected"):
             await finish(fail())
+
+    virtual_time.run(main())
+
+
+def test_what_is_begun_ahead_is_waited_for_by_who_needs_it_and_cut_off_otherwise():
+    async def work(seconds):
+        await asyncio.sleep(seconds)
+        return seconds
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        async with ahead({"soon": work(1), "late": work(2), "never": work(3600)}) as begun:
+            await asyncio.sleep(1)
+            assert [await begun["soon"], await begun["late"]] == [1, 2]
+            assert loop.time() == 2
+        assert loop.time() == 2
+
+    virtual_time.run(main())
+
+
+def test_a_failure_of_what_was_begun_ahead_is_not_lost():
+    async def fail():
+        raise ValueError("expected by this test")
+
+    async def main():
+        with pytest.raises(ValueError, match="expected"):
+            async with ahead({"one": fail()}):
+                await asyncio.sleep(1)
+        with pytest.raises(ValueError, match="expected"):
+            async with ahead({"one": fail()}) as begun:
+                await begun["one"]
 
     virtual_time.run(main())

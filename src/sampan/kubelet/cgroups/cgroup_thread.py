@@ -6,12 +6,12 @@ Invariant: one at a time, in the order in which they were asked for; so what a p
 Owner: Kubelet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from sampan.api.objects import Obj
 from sampan.core.side_thread import SideThread
-from sampan.kubelet.cgroups.pod_cgroups import Cgroups
+from sampan.kubelet.cgroups.pod_cgroups import Cgroups, MemoryUsage
 
 
 class CgroupThread:
@@ -21,6 +21,13 @@ class CgroupThread:
     async def ensure(self, pod: Obj) -> None:
         """Raises CgroupFailure."""
         await self._thread.run(partial(self._cgroups.ensure, pod))
+
+    async def make_room(self, pod: Obj) -> None:
+        """Raises CgroupFailure."""
+        await self._thread.run(partial(self._cgroups.make_room, pod))
+
+    async def memory_usage(self, uid: str, containers: Iterable[str]) -> MemoryUsage:
+        return await self._thread.run(partial(self._cgroups.memory_usage, uid, containers))
 
     async def remove(self, uid: str) -> None:
         """Raises CgroupFailure."""

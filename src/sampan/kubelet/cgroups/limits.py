@@ -7,6 +7,7 @@ Invariant: a pod's limit is set only if every container has one, init containers
 """
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -92,6 +93,12 @@ def shares_of(milli: int) -> int:
 def weight_of(shares: int) -> int:
     """cgroup v1's 2…262144 → v2's 1…10000, as runc and the kubelet convert it."""
     return 1 + (shares - SHARES_MIN) * 9999 // (SHARES_MAX - SHARES_MIN)
+
+
+def amount_in(text: str) -> float:
+    """What one of the files below says: the first number; infinite where there is no limit."""
+    first = text.split()[0] if text.split() else "0"
+    return math.inf if first in ("max", "-1") else float(first)
 
 
 def settings_v1(limits: Limits) -> Iterator[Setting]:

@@ -10,10 +10,11 @@ Owner: Kubelet; none for simulated nodes and for runtimes that choose the place 
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sampan.api.objects import Obj, uid_of
@@ -26,6 +27,7 @@ from sampan.kubelet.cgroups.limits import (
     FOLDERS,
     Limits,
     Setting,
+    amount_in,
     pod_cgroup,
     pod_limits,
     root_of,
@@ -53,6 +55,15 @@ _KILL_ROUNDS, _KILL_POLL_SECONDS = 50, 0.02
 
 class CgroupFailure(Exception):
     """The kernel refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUsage:
+    """In bytes: what a pod uses and may use at most, and what its containers use, by id."""
+
+    pod: float
+    limit: float
+    containers: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,35 @@ class Cgroups:
             self._burstable[uid_of(pod)] = limits.cpu_shares
             self._share_among_burstable()
         return path
+
+    def make_room(self, pod: Obj) -> None:
+        """Those limits of the pod that grow: containers find the room before they use it. What
+        shrinks is left to `ensure`, when they have shrunk. Raises CgroupFailure."""
+        path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
+        place = folder(path, self._driver)
+        wanted = list(self._settings(limits))
+        grown = [one for one in wanted if amount_in(one.value) > self._amount(place, one)]
+        if self._driver == CGROUPFS:
+            self._write(path, grown)
+        elif all(amount_in(one.value) >= self._amount(place, one) for one in wanted):
+            self._make_slice(path, limits)
+
+    def _amount(self, place: str, setting: Setting) -> float:
+        """What the kernel says now."""
+        base = self._hierarchies.unified or self._hierarchies.by_controller.get(setting.controller)
+        return _amount_in(Path(f"{base}{place}/{setting.file}"))
+
+    def memory_usage(self, uid: str, containers: Iterable[str] = ()) -> MemoryUsage:
+        place = self.path_of(uid, "memory")
+        if place is None:
+            return MemoryUsage(0.0, math.inf, {})
+        used = "memory.current" if self.is_v2 else "memory.usage_in_bytes"
+        limit = "memory.max" if self.is_v2 else "memory.limit_in_bytes"
+        each = {
+            id_: _amount_in(place / self.container_folder(id_) / used, absent=0.0)
+            for id_ in containers
+        }
+        return MemoryUsage(_amount_in(place / used, absent=0.0), _amount_in(place / limit), each)
 
     def remove(self, uid: str) -> None:
         """Nothing of the pod is left in any hierarchy. Raises CgroupFailure while it is in use."""
@@ -282,6 +322,13 @@ class Cgroups:
             except OSError as error:
                 what = f"{setting.file} of cgroup {path} to {setting.value}"
                 raise CgroupFailure(f"failed to set {what}: {error}") from error
+
+
+def _amount_in(file: Path, absent: float = math.inf) -> float:
+    try:
+        return amount_in(file.read_text())
+    except OSError:
+        return absent
 
 
 def _tell(command: list[str]) -> None:

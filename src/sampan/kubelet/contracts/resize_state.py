@@ -16,12 +16,17 @@ Resources: TypeAlias = Mapping[str, Mapping[str, str]]  # limits and requests, b
 Applied: TypeAlias = Mapping[str, Resources]  # what containers got after creation, by id
 
 
-def actual_resources(container: ContainerStatus, applied: Applied) -> Resources | None:
-    """None: it was created without any, which no resize can change."""
+def actual_resources(container: ContainerStatus, applied: Applied) -> Resources:
+    return applied.get(container.id) or resources_made_with(container)
+
+
+def resources_made_with(container: ContainerStatus) -> Resources:
+    """A container that was created without any has no note of them, either."""
     made_with = container.annotations.get(RESOURCES_ANNOTATION)
-    if made_with is None:
-        return None
-    return applied.get(container.id) or _read_resources(made_with)
+    return _NOTHING if made_with is None else _read_resources(made_with)
+
+
+_NOTHING: Resources = {}
 
 
 @lru_cache(maxsize=1024)

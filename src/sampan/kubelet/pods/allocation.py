@@ -48,15 +48,20 @@ def with_allocation(pod: Obj, given: Allocation | None) -> Obj:
     if given is None or allocation_of(pod) == given:
         return pod
     spec = dict(spec_of(pod))
+    names = {container["name"] for container in resizable(pod)}
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
-            spec[kind] = [_with_allocation(item, given) for item in spec[kind]]
+            spec[kind] = [
+                _with_allocation(item, given.get(item["name"], {}))
+                if item["name"] in names
+                else item
+                for item in spec[kind]
+            ]
     return {**pod, "spec": spec}
 
 
-def _with_allocation(container: Obj, given: Allocation) -> Obj:
-    if container["name"] not in given:
-        return container
+def _with_allocation(container: Obj, given: Resources) -> Obj:
+    """One that was given nothing has nothing, whatever it asks for by now."""
     resources = dict(container.get("resources") or {})
     for kind in ("requests", "limits"):
         others = {
@@ -64,7 +69,7 @@ def _with_allocation(container: Obj, given: Allocation) -> Obj:
             for name, amount in (resources.get(kind) or {}).items()
             if name not in RESIZABLE
         }
-        resources[kind] = {**others, **given[container["name"]].get(kind, {})}
+        resources[kind] = {**others, **given.get(kind, {})}
     return {**container, "resources": {key: value for key, value in resources.items() if value}}
 
 

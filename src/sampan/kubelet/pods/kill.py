@@ -2,12 +2,18 @@
 
 Job: stop one container or a whole pod within its grace period.
 Invariant: a preStop hook runs once per container and inside the grace period.
+Invariant: the hooks of a pod run at once; only the signals of its sidecars wait for their turn.
 Owner: Performer and PodSync, one call at a time per pod.
 """
 
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
 from sampan.api.objects import Obj, uid_of
-from sampan.api.rules.pods import init_containers, is_sidecar
+from sampan.api.rules.pods import containers, init_containers, is_sidecar
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 from sampan.core.telemetry.trace_context import note
@@ -23,13 +29,58 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.kubelet.contracts.spec import find_container, grace_seconds_of
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
-from sampan.kubelet.pods.pod_state import MINIMUM_GRACE_SECONDS
 from sampan.kubelet.status.recorder import PodEvents
 
 log = get_logger(__name__)
 
-# As upstream: a hook that used up the grace still leaves the process this long.
-AFTER_HOOK_SECONDS = 2.0
+# As upstream: a hook, or others that used up the grace, still leave the process this long.
+MINIMUM_STOP_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Of one container: when those have ended that go before it."""
+
+    awaited: Sequence[asyncio.Event] = ()
+    ended: asyncio.Event | None = None
+
+    async def come(self) -> None:
+        for other in self.awaited:
+            await other.wait()
+
+    def is_over(self) -> None:
+        if self.ended is not None:
+            self.ended.set()
+
+
+class Turns:
+    """Who of a pod's containers waits for whom: a sidecar for all normal containers, and for those
+    sidecars that began after it."""
+
+    def __init__(self, pod: Obj, running: Sequence[str]) -> None:
+        self._ended = {name: asyncio.Event() for name in running}
+        self._awaited: dict[str, list[str]] = {}
+        before = [container["name"] for container in containers(pod)]
+        for container in reversed(init_containers(pod)):
+            if is_sidecar(container):
+                self._awaited[container["name"]] = list(before)
+                before.append(container["name"])
+
+    def of(self, name: str) -> Turn:
+        awaited = [
+            self._ended[other] for other in self._awaited.get(name, ()) if other in self._ended
+        ]
+        return Turn(awaited, self._ended[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a container goes."""
+
+    grace_seconds: float
+    why: str  # for the event; empty: the plain sentence
+    address: str  # of its pod, for hooks
+    turn: Turn
 
 
 class Killer:
@@ -55,24 +106,17 @@ class Killer:
         self, pod: Obj, observed: ObservedPod, grace_seconds: float | None
     ) -> None:
         grace = grace_seconds_of(pod) if grace_seconds is None else grace_seconds
-        deadline = self._clock.monotonic() + grace
         running = [
             container
             for container in observed.containers
             if container.state is not ContainerState.EXITED
         ]
-        order = [container["name"] for container in init_containers(pod) if is_sidecar(container)]
-        sidecars = sorted(
-            (item for item in running if item.name in order),
-            key=lambda item: order.index(item.name),
-            reverse=True,
-        )
-        others = [item for item in running if item.name not in order]
+        turns = Turns(pod, [container.name for container in running])
         address = address_of(observed)
-        await all_of(self.kill_container(pod, other, grace, "", address) for other in others)
-        for sidecar in sidecars:
-            left = max(deadline - self._clock.monotonic(), MINIMUM_GRACE_SECONDS)
-            await self.kill_container(pod, sidecar, left, "", address)
+        await all_of(
+            self._kill(pod, item, Death(grace, "", address, turns.of(item.name)))
+            for item in running
+        )
 
     async def kill_container(
         self,
@@ -83,14 +127,23 @@ class Killer:
         address: str,
     ) -> None:
         grace = grace_seconds_of(pod) if grace_seconds is None else grace_seconds
+        await self._kill(pod, container, Death(grace, why, address, Turn()))
+
+    async def _kill(self, pod: Obj, container: ContainerStatus, death: Death) -> None:
+        deadline = self._clock.monotonic() + death.grace_seconds
         if container.state is ContainerState.RUNNING and container.id not in self._told:
             self._told.add(container.id)
-            message = why or f"Stopping container {container.name}"
+            message = death.why or f"Stopping container {container.name}"
             self._events.normal(pod, "Killing", message, container=container.name)
-            grace = await self._after_hook(pod, container, grace, address)
-        stopping = self._stop(pod, container, max(grace, MINIMUM_GRACE_SECONDS))
+            await self._run_hook(pod, container, death)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline - self._clock.monotonic()):
+                await death.turn.come()
+        left = max(deadline - self._clock.monotonic(), MINIMUM_STOP_SECONDS)
+        stopping = self._stop(pod, container, left)
         await self._traces.timed(uid_of(pod), LANE, f"stop {container.name}", stopping)
         self._told.discard(container.id)
+        death.turn.is_over()
 
     async def _stop(self, pod: Obj, container: ContainerStatus, grace: float) -> None:
         note("grace period", f"{grace:g} s")
@@ -100,22 +153,19 @@ class Killer:
             grace = 0.0  # whatever has not ended by now is killed
         await self._runtime.stop_container(container.id, grace)
 
-    async def stop_failed(self, pod: Obj, container_id: str, name: str) -> None:
+    async def stop_failed(self, pod: Obj, container_id: str, name: str, address: str) -> None:
         """Its postStart hook failed: stop what was just started."""
-        self._events.normal(pod, "Killing", "FailedPostStartHook", container=name)
-        await self._runtime.stop_container(container_id, grace_seconds_of(pod))
+        runs = ContainerStatus(container_id, "", name, 0, ContainerState.RUNNING, "", "", 0.0)
+        await self.kill_container(pod, runs, None, "FailedPostStartHook", address)
 
-    async def _after_hook(
-        self, pod: Obj, container: ContainerStatus, grace: float, address: str
-    ) -> float:
-        """Run the preStop hook; what is left of the grace."""
+    async def _run_hook(self, pod: Obj, container: ContainerStatus, death: Death) -> None:
         role, spec = find_container(pod, container.name) or (Role.NORMAL, {})
         handler = handler_of(spec, "preStop")
         if handler is None or role is Role.EPHEMERAL:
-            return grace
-        began = self._clock.monotonic()
+            return
         try:
-            hook = self._hooks.run(handler, Subject(spec, container.id, address, pod), grace)
+            subject = Subject(spec, container.id, death.address, pod)
+            hook = self._hooks.run(handler, subject, death.grace_seconds)
             step = f"preStop hook of {container.name}"
             await self._traces.timed(uid_of(pod), LANE, step, hook)
         except HookFailure as error:
@@ -123,7 +173,6 @@ class Killer:
             self._events.warning(
                 pod, "FailedPreStopHook", "PreStopHook failed", container=container.name
             )
-        return max(grace - (self._clock.monotonic() - began), AFTER_HOOK_SECONDS)
 
 
 def stop_signal(pod: Obj, name: str) -> str:

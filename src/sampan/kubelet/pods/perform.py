@@ -7,9 +7,9 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
-import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import TypeVar, assert_never
 
 from sampan.api.errors import ApiError, NotFound
@@ -21,9 +21,11 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import generate
+from sampan.kubelet.container_spec.env_files import EnvFile, EnvText, env_files_of
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.context import LANE, NodeContext
+from sampan.kubelet.contracts.resize_state import Applied
 from sampan.kubelet.contracts.resources_hook import NO_GRANTS, GrantFailure, Grants
 from sampan.kubelet.contracts.runtime import (
     Image,
@@ -41,18 +43,13 @@ from sampan.kubelet.contracts.spec import (
     container_hash,
     find_container,
     latest,
-    resources_of,
 )
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
-from sampan.kubelet.contracts.volumes_hook import (
-    SubPathFailure,
-    VolumeFailure,
-)
+from sampan.kubelet.contracts.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure
 from sampan.kubelet.images.image_manager import ImageFailure, ImageManager
-from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.pods.hooks import HookFailure, Subject, handler_of
 from sampan.kubelet.pods.parts import PodTools
-from sampan.kubelet.pods.plan import (
+from sampan.kubelet.pods.planning.actions import (
     Action,
     CreateSandbox,
     HoldBack,
@@ -62,7 +59,10 @@ from sampan.kubelet.pods.plan import (
     RemoveContainer,
     Resize,
     StartContainer,
+    Update,
 )
+from sampan.kubelet.pods.planning.crash_backoff import STREAK_ANNOTATION
+from sampan.kubelet.pods.resizing import Resized, Resizer
 from sampan.kubelet.pods.start_at_once import TYPES, Started
 from sampan.kubelet.pods.start_inputs import InputReader, Services, StartInputs
 
@@ -78,8 +78,7 @@ class Performed:
     failed: bool = False
     waiting: dict[str, Waiting] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
-    resized: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)  # by container id
-    resize_error: str = ""
+    resized: Resized | None = None
     verdict: Verdict | None = None  # the pod cannot be had here after all
 
 
@@ -89,6 +88,7 @@ class _Site:
 
     pod: Obj
     observed: ObservedPod | None
+    applied: Applied
     sandbox_id: str = ""
     attempt: int = 0  # the sandbox's
     pod_ips: Sequence[str] = ()
@@ -129,6 +129,7 @@ class Performer:
         self._puller, self._node, self._features = puller, node, features
         self._inputs = InputReader(context, tools, puller, services, features)
         self._users = UserNamespaces(node.root_dir)
+        self._resizer = Resizer(context.runtime, tools.cgroups, node.memory_bytes)
         self._started, self._failed = Started(context.metrics), _Failed(context.metrics)
         self._traces = context.metrics.traces
 
@@ -136,28 +137,32 @@ class Performer:
         return await self._traces.timed(uid_of(pod), LANE, step, work)
 
     async def perform(
-        self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None
+        self,
+        pod: Obj,
+        actions: Sequence[Action],
+        observed: ObservedPod | None,
+        applied: Applied = MappingProxyType({}),
     ) -> Performed:
-        site, done = _Site(pod, observed), Performed()
+        """`applied`: resources that containers got after they were created, by container id."""
+        site, done = _Site(pod, observed, applied), Performed()
         sandbox = ready_sandbox(observed)
         if sandbox is not None:
             site.sandbox_id, site.attempt = sandbox.id, sandbox.attempt
             site.pod_ips = sandbox.ips
         before = [action for action in actions if not isinstance(action, StartContainer)]
         starts = [action for action in actions if isinstance(action, StartContainer)]
-        if starts:
-            try:
-                await self._inputs.read(pod, site.inputs)
-            except VolumeFailure as error:
-                # As upstream: not even an image is pulled before the volumes are there.
-                self._no_volumes(site, error, done)
-                return done
-        work = [self._in_order(site, before, done)]
-        if starts:
-            names = [start.name for start in starts]
-            work += [self._mount(site, done), self._inputs.pull(pod, names, site.inputs)]
-        await all_of(work)
-        await self._in_order(site, starts, done)
+        if not starts:
+            await self._in_order(site, before, done)
+            return done
+        try:
+            await self._inputs.read(pod, site.inputs)
+        except VolumeFailure as error:
+            # As upstream: not even an image is pulled before the volumes are there.
+            self._no_volumes(site, error, done)
+            return done
+        async with self._inputs.pulling(pod, starts, site.inputs):
+            await all_of([self._in_order(site, before, done), self._mount(site, done)])
+            await self._in_order(site, starts, done)
         return done
 
     async def _in_order(self, site: _Site, actions: Sequence[Action], done: Performed) -> None:
@@ -172,33 +177,22 @@ class Performer:
                 case CreateSandbox(attempt):
                     if not site.broken:
                         await self._create_sandbox(site, attempt, done)
+                case StartContainer(held=HoldBack() as held) if self._clock.now() < held.until:
+                    self._hold_back(site, held, done)
                 case StartContainer():
                     if not site.broken:
                         await self._start(site, action, done)
-                case Resize(container_id, name):
-                    await self._resize(site, container_id, name, done)
-                case HoldBack(name, delay_seconds):
-                    self._hold_back(site, name, delay_seconds, done)
+                case Resize(updates):
+                    await self._resize(site, updates, done)
+                case HoldBack():
+                    self._hold_back(site, action, done)
                 case _:
                     assert_never(action)
 
-    async def _resize(self, site: _Site, container_id: str, name: str, done: Performed) -> None:
-        found = find_container(site.pod, name)
-        assert found is not None, name
-        wanted = generate.linux_resources(site.pod, found[1], self._node.memory_bytes)
-        try:
-            if self._cgroups is not None:
-                # A limit that grows must find room around it. One that shrinks may be refused here,
-                # until the container's own has shrunk.
-                with contextlib.suppress(CgroupFailure):
-                    await self._cgroups.ensure(site.pod)
-            await self._runtime.update_container(container_id, wanted)
-            if self._cgroups is not None:
-                await self._cgroups.ensure(site.pod)
-        except (RuntimeFailure, CgroupFailure) as error:
-            done.failed, done.resize_error = True, f"{name}: {error}"
-        else:
-            done.resized[container_id] = resources_of(found[1])
+    async def _resize(self, site: _Site, updates: Sequence[Update], done: Performed) -> None:
+        assert site.observed is not None
+        done.resized = await self._resizer.resize(site.pod, updates, site.observed, site.applied)
+        done.failed = done.failed or bool(done.resized.error)
 
     async def _kill_pod(self, site: _Site, why: KillReason) -> None:
         if site.observed is None:
@@ -267,7 +261,7 @@ class Performer:
         self._trace_restart(site, start)
         _, container = find_container(pod, name) or (None, {})
         try:
-            image = site.inputs.image_of(container)
+            image = await site.inputs.image_of(container)
         except ImageFailure as error:
             self._refuse(site, name, error.reason, str(error), done, said=error.reason)
             return
@@ -314,6 +308,7 @@ class Performer:
             raise generate.ConfigError(NO_SERVICES)
         sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
         grants = await self._grants(site.pod, container)
+        mounts = site.inputs.mounts()
         spec = generate.container_spec(
             site.pod,
             container,
@@ -324,7 +319,8 @@ class Performer:
                 objects=site.inputs.objects,
                 pod_ips=site.pod_ips,
                 node=self._node,
-                mounts=site.inputs.mounts(),
+                mounts=mounts,
+                files=await self._env_files(container, mounts),
                 service_variables=site.inputs.services,
                 features=self._features(),
                 runtime_handler=handler,
@@ -337,13 +333,23 @@ class Performer:
             HASH_ANNOTATION: container_hash(container),
             STREAK_ANNOTATION: str(start.streak),
         }
-        mounts = await self._volumes.resolve(site.pod, start.name, spec.mounts)
+        resolved = await self._volumes.resolve(site.pod, start.name, spec.mounts)
         security = replace(spec.security, process_namespace_of=_target(site, container))
         return await self._runtime.create_container(
             site.sandbox_id,
-            replace(spec, annotations=notes, mounts=mounts, security=security),
+            replace(spec, annotations=notes, mounts=resolved, security=security),
             sandbox,
         )
+
+    async def _env_files(
+        self, container: Obj, mounts: Mapping[str, MountedVolume]
+    ) -> dict[EnvFile, EnvText]:
+        found = {}
+        for volume, path in env_files_of(container):
+            if place := mounts.get(volume):
+                text = await self._volumes.read(place, path)
+                found[volume, path] = EnvText(f"{place.host_path}/{path}", text)
+        return found
 
     async def _grants(self, pod: Obj, container: Obj) -> Grants:
         """Raises ConfigError."""
@@ -377,8 +383,8 @@ class Performer:
         handler = handler_of(container, "postStart")
         if handler is None:
             return
+        address = (*site.pod_ips, *self._node.node_ips, "")[0]
         try:
-            address = (*site.pod_ips, *self._node.node_ips, "")[0]
             subject = Subject(container, container_id, address, site.pod)
             hook = self._hooks.run(handler, subject, POST_START_SECONDS)
             await self._traced(site.pod, f"postStart hook of {container['name']}", hook)
@@ -391,7 +397,7 @@ class Performer:
             done.waiting[name] = Waiting("PostStartHookError", str(error))
             done.started.remove(name)
             done.failed = True
-            await self._killer.stop_failed(site.pod, container_id, name)
+            await self._killer.stop_failed(site.pod, container_id, name, address)
 
     def _refuse(
         self, site: _Site, name: str, reason: str, message: str, done: Performed, said: str = ""
@@ -402,12 +408,13 @@ class Performer:
         done.waiting[name] = Waiting(reason, message)
         self._events.warning(site.pod, "Failed", f"Error: {said or message}", container=name)
 
-    def _hold_back(self, site: _Site, name: str, delay_seconds: float, done: Performed) -> None:
-        pod = site.pod
+    def _hold_back(self, site: _Site, held: HoldBack, done: Performed) -> None:
+        pod, name = site.pod, held.name
         full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+        delay = seconds_text(held.delay_seconds)
         done.waiting[name] = Waiting(
             "CrashLoopBackOff",
-            f"back-off {seconds_text(delay_seconds)} restarting failed container={name} pod={full}",
+            f"back-off {delay} restarting failed container={name} pod={full}",
         )
         self._events.warning(
             pod,

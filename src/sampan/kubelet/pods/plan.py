@@ -7,12 +7,9 @@ Invariant: init containers run one after the other, and no normal container star
 Invariant: nothing is planned for a pod whose restart policy says that it is done.
 """
 
-from enum import Enum
 from types import MappingProxyType
-from typing import TypeAlias
 
-from sampan.api.objects import Obj
-from sampan.api.rules.pod_resources import quantities
+from sampan.api.objects import Obj, is_deleted
 from sampan.api.rules.pods import (
     containers,
     ephemeral_containers,
@@ -21,9 +18,9 @@ from sampan.api.rules.pods import (
     is_sidecar,
     restart_policy,
 )
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.backoff import Backoff
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
-from sampan.kubelet.contracts.resize_state import Applied, actual_resources
+from sampan.kubelet.contracts.resize_state import Applied
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
@@ -33,91 +30,26 @@ from sampan.kubelet.contracts.runtime import (
     newest_sandbox,
 )
 from sampan.kubelet.contracts.spec import (
-    HASH_ANNOTATION,
-    RESIZABLE,
-    container_hash,
+    is_made_of,
     latest,
-    resources_of,
+    restart_policy_of,
+    restarts_after_kill,
     should_restart,
     with_roles,
 )
-from sampan.kubelet.pods import crash_backoff
-
-
-class KillReason(Enum):
-    """Why a pod is stopped that may run again, or is done."""
-
-    SANDBOX_CHANGED = "sandbox changed"
-    ALL_CONTAINERS_ENDED = "all containers ended"
-    INIT_CONTAINER_FAILED = "init container failed"
-
-
-@dataclass(frozen=True, slots=True)
-class KillPod:
-    """Stop every container, then the sandboxes."""
-
-    why: KillReason
-
-
-@dataclass(frozen=True, slots=True)
-class _Doom:
-    """Why a container that runs is stopped."""
-
-    sentence: str
-    starts_again: bool  # whatever the pod's restart policy says
-    grace_seconds: float | None = None  # the failed probe's own
-
-    def kill(self, running: ContainerStatus, again: bool) -> "KillContainer":
-        said = f"{self.sentence}, will be restarted" if again else self.sentence
-        return KillContainer(running.id, running.name, said, self.grace_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class KillContainer:
-    id: str
-    name: str
-    why: str  # for the event; empty: the plain sentence
-    grace_seconds: float | None = None  # the failed probe's own; None: the pod's
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveContainer:
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class CreateSandbox:
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class StartContainer:
-    name: str
-    role: Role
-    attempt: int = 0
-    streak: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Resize:
-    """Other limits for a container that goes on running."""
-
-    id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class HoldBack:
-    """The container crashed too often: not before `until`."""
-
-    name: str
-    delay_seconds: float
-    until: float
-
-
-Action: TypeAlias = (
-    KillPod | KillContainer | RemoveContainer | CreateSandbox | StartContainer | Resize | HoldBack
+from sampan.kubelet.pods.planning.actions import (
+    Action,
+    CreateSandbox,
+    KillContainer,
+    KillPod,
+    KillReason,
+    Resize,
+    StartContainer,
 )
+from sampan.kubelet.pods.planning.crash_backoff import CRASH
+from sampan.kubelet.pods.planning.inits import initialization
+from sampan.kubelet.pods.planning.starts import Starts
+from sampan.kubelet.pods.planning.steps import Inputs, Step, ended_by, resized
 
 
 def plan(
@@ -126,75 +58,30 @@ def plan(
     now: float,
     checks: Checks = NO_CHECKS,
     applied: Applied = MappingProxyType({}),
+    backoff: Backoff = CRASH,
 ) -> list[Action]:
     """`applied`: resources that containers got after they were created, by container id."""
     sandbox = newest_sandbox(observed)
+    starts = Starts(observed, now, backoff)
     if observed is None or sandbox is None or _sandbox_changed(pod, observed, sandbox):
-        return _with_new_sandbox(pod, observed, sandbox, now)
-    actions: list[Action] = _strangers(pod, observed)
-    actions += [
-        StartContainer(container["name"], Role.EPHEMERAL)
-        for container in ephemeral_containers(pod)
-        if latest(observed, container["name"]) is None
-    ]
-    inits, done = _inits(pod, observed, sandbox.id, now, checks)
-    if not done:
-        return actions + inits
-    normals, alive = _normals(pod, observed, now, checks)
-    if not alive:
+        return _with_new_sandbox(pod, observed, sandbox, starts)
+    actions = [*_strangers(pod, observed), *_ephemeral(pod, observed)]
+    inputs = Inputs(pod, starts, checks, applied)
+    inits = initialization(inputs, _of_sandbox(observed, sandbox.id))
+    if inits.failed:
+        return [KillPod(KillReason.INIT_CONTAINER_FAILED)]
+    if not inits.goes_on:
+        return actions + inits.actions + _resizes(inits)
+    normals = _normals(inputs, observed)
+    if not normals.goes_on:
         # Sidecars must not keep a finished pod alive.
         return [KillPod(KillReason.ALL_CONTAINERS_ENDED)] if _runs_anything(observed) else []
-    resizes = [] if inits or normals else _resizes(pod, observed, applied)
-    return actions + inits + normals + resizes
+    inits.add(normals)
+    return actions + inits.actions + _resizes(inits)
 
 
-def _resizes(pod: Obj, observed: ObservedPod, applied: Applied) -> list[Action]:
-    """Running containers that were given other resources than they have."""
-    actions: list[Action] = []
-    for role, container in with_roles(pod):
-        running = latest(observed, container["name"])
-        if role in (Role.INIT, Role.EPHEMERAL) or not _is_running(running) or running is None:
-            continue
-        changed = changed_resources(container, running, applied)
-        if not changed:
-            continue
-        if changed & _needing_restart(container):
-            said = f"Container {running.name} resize requires restart"
-            actions.append(KillContainer(running.id, running.name, said))
-            actions.append(_next_start(container, role, running))
-        else:
-            actions.append(Resize(running.id, running.name))
-    return actions
-
-
-def changed_resources(container: Obj, running: ContainerStatus, applied: Applied) -> set[str]:
-    """The names (cpu, memory) of which the container has not what it was given."""
-    has = actual_resources(running, applied)
-    if has is None:
-        return set()
-    wants = resources_of(container)
-    if wants == has:
-        return set()
-    return {
-        name
-        for kind in ("requests", "limits")
-        for name in RESIZABLE
-        if quantities(wants.get(kind)).get(name) != quantities(has.get(kind)).get(name)
-    }
-
-
-def _needing_restart(container: Obj) -> set[str]:
-    return {
-        item.get("resourceName", "")
-        for item in container.get("resizePolicy") or ()
-        if item.get("restartPolicy") == "RestartContainer"
-    }
-
-
-def was_initialized(pod: Obj, observed: ObservedPod | None) -> bool:
-    """A normal container was created once: the init containers are behind us, even where the
-    garbage collector took them."""
-    return any(latest(observed, container["name"]) for container in containers(pod))
+def _resizes(step: Step) -> list[Action]:
+    return [Resize(tuple(step.updates))] if step.updates or step.resized else []
 
 
 def _runs_anything(observed: ObservedPod) -> bool:
@@ -212,21 +99,26 @@ def _sandbox_changed(pod: Obj, observed: ObservedPod, sandbox: SandboxStatus) ->
 
 
 def _with_new_sandbox(
-    pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None, now: float
+    pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None, starts: Starts
 ) -> list[Action]:
     kill: list[Action] = [KillPod(KillReason.SANDBOX_CHANGED)] if old else []
     wanted = [container for container in containers(pod) if _is_wanted(pod, container, observed)]
-    if _is_done(pod, observed, old) or (not wanted and was_initialized(pod, observed)):
+    if _is_done(pod, observed, old) or (not wanted and _was_initialized(pod, observed)):
         return kill if observed and _runs_anything(observed) else []
     create: list[Action] = [*kill, CreateSandbox(old.attempt + 1 if old else 0)]
     inits = init_containers(pod)
     if inits:
         # A new sandbox is a new beginning: init containers run again.
         role = Role.SIDECAR if is_sidecar(inits[0]) else Role.INIT
-        return create + _start_anew(inits[0], role, latest(observed, inits[0]["name"]), now)
+        return create + starts.in_new_sandbox(inits[0], role)
     for item in wanted:
-        create += _start_anew(item, Role.NORMAL, latest(observed, item["name"]), now)
+        create += starts.in_new_sandbox(item, Role.NORMAL)
     return create
+
+
+def _was_initialized(pod: Obj, observed: ObservedPod | None) -> bool:
+    """A normal container was created once."""
+    return any(latest(observed, container["name"]) for container in containers(pod))
 
 
 def _is_done(pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None) -> bool:
@@ -236,21 +128,21 @@ def _is_done(pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None) 
 
 
 def _is_wanted(pod: Obj, container: Obj, observed: ObservedPod | None) -> bool:
+    """As upstream: what ended with its sandbox comes back, but for what is there to succeed once,
+    and did."""
     last = latest(observed, container["name"])
-    return _is_running(last) or should_restart(pod, container, last)
+    succeeded = last is not None and last.state is ContainerState.EXITED and last.exit_code == 0
+    once = restart_policy_of(pod, container) == "OnFailure"
+    return not is_deleted(pod) and not (once and succeeded)
 
 
-def _is_running(status: ContainerStatus | None) -> bool:
-    return status is not None and status.state is ContainerState.RUNNING
-
-
-def _start_anew(
-    container: Obj, role: Role, last: ContainerStatus | None, now: float
-) -> list[Action]:
-    """As `_start`, in a new sandbox: what still runs will have been killed with the old one."""
-    if last is not None and last.state is not ContainerState.EXITED:
-        return [_next_start(container, role, last)]
-    return _start(container, role, last, now)
+def _of_sandbox(observed: ObservedPod, sandbox_id: str) -> ObservedPod:
+    if all(container.sandbox_id == sandbox_id for container in observed.containers):
+        return observed
+    mine = tuple(
+        container for container in observed.containers if container.sandbox_id == sandbox_id
+    )
+    return ObservedPod(observed.uid, observed.name, observed.namespace, observed.sandboxes, mine)
 
 
 def _strangers(pod: Obj, observed: ObservedPod) -> list[Action]:
@@ -265,118 +157,41 @@ def _strangers(pod: Obj, observed: ObservedPod) -> list[Action]:
     return kills
 
 
-def _inits(
-    pod: Obj, observed: ObservedPod, sandbox_id: str, now: float, checks: Checks
-) -> tuple[list[Action], bool]:
-    """The next steps of initialization, and whether it is over."""
-    if not init_containers(pod):
-        return [], True
-    initialized = was_initialized(pod, _of_sandbox(observed, sandbox_id))
-    actions: list[Action] = []
-    for container in init_containers(pod):
-        last = latest(_of_sandbox(observed, sandbox_id), container["name"])
-        if is_sidecar(container):
-            actions += _sidecar(container, last, latest(observed, container["name"]), now, checks)
-            if not initialized and not _has_started(container, last, checks):
-                return actions, False
-            continue
-        if initialized or (last and last.state is ContainerState.EXITED and last.exit_code == 0):
-            continue
-        if last is None or last.state is not ContainerState.RUNNING:
-            failed = last is not None and last.state is ContainerState.EXITED
-            if failed and restart_policy(pod) == "Never":
-                return [KillPod(KillReason.INIT_CONTAINER_FAILED)], False
-            actions += _start(container, Role.INIT, latest(observed, container["name"]), now)
-        return actions, False
-    return actions, True
+def _ephemeral(pod: Obj, observed: ObservedPod) -> list[Action]:
+    """They are started even while the pod is being initialized, and never again."""
+    return [
+        StartContainer(container["name"], Role.EPHEMERAL)
+        for container in ephemeral_containers(pod)
+        if latest(observed, container["name"]) is None
+    ]
 
 
-def _of_sandbox(observed: ObservedPod, sandbox_id: str) -> ObservedPod:
-    if all(container.sandbox_id == sandbox_id for container in observed.containers):
-        return observed
-    mine = tuple(
-        container for container in observed.containers if container.sandbox_id == sandbox_id
-    )
-    return ObservedPod(observed.uid, observed.name, observed.namespace, observed.sandboxes, mine)
+def _normals(inputs: Inputs, observed: ObservedPod) -> Step:
+    """`goes_on`: any of them is, or will be, alive."""
+    whole = Step()
+    for container in containers(inputs.pod):
+        step = _normal(inputs, container, latest(observed, container["name"]))
+        whole.add(step)
+        whole.goes_on = whole.goes_on or step.goes_on
+    return whole
 
 
-def _sidecar(
-    container: Obj,
-    last: ContainerStatus | None,
-    ever: ContainerStatus | None,
-    now: float,
-    checks: Checks,
-) -> list[Action]:
+def _normal(inputs: Inputs, container: Obj, last: ContainerStatus | None) -> Step:
     if last is None or last.state is not ContainerState.RUNNING:
-        return _start(container, Role.SIDECAR, ever, now)
-    doom = _doom_of(container, last, checks)
-    if doom is None:
-        return []
-    return [doom.kill(last, again=True), _next_start(container, Role.SIDECAR, last)]
-
-
-def _has_started(container: Obj, last: ContainerStatus | None, checks: Checks) -> bool:
-    if last is None or last.state is not ContainerState.RUNNING:
-        return False
-    return checks.started.get(last.id, "startupProbe" not in container)
-
-
-def _normals(
-    pod: Obj, observed: ObservedPod, now: float, checks: Checks
-) -> tuple[list[Action], bool]:
-    """Actions for the normal containers, and whether any is, or will be, alive."""
-    actions: list[Action] = []
-    alive = False
-    for container in containers(pod):
-        last = latest(observed, container["name"])
-        if last is None or last.state is not ContainerState.RUNNING:
-            if should_restart(pod, container, last):
-                alive = True
-                actions += _start(container, Role.NORMAL, last, now)
-            continue
-        doom = _doom_of(container, last, checks)
-        if doom is None:
-            alive = True
-            continue
-        again = doom.starts_again or restart_policy(pod) != "Never"
-        alive = alive or again
-        actions.append(doom.kill(last, again))
-        if again:
-            actions.append(_next_start(container, Role.NORMAL, last))
-    return actions, alive
-
-
-def _doom_of(container: Obj, running: ContainerStatus, checks: Checks) -> _Doom | None:
-    made_for = running.annotations.get(HASH_ANNOTATION)
-    probe = checks.doomed.get(running.id)
-    grace = (container.get(f"{probe}Probe") or {}).get("terminationGracePeriodSeconds")
-    grace_seconds = None if grace is None else float(grace)
-    if made_for is not None and made_for != container_hash(container):
-        return _Doom(f"Container {running.name} definition changed", True, grace_seconds)
-    if probe:
-        return _Doom(f"Container {running.name} failed {probe} probe", False, grace_seconds)
-    return None
-
-
-def _next_start(container: Obj, role: Role, last: ContainerStatus) -> StartContainer:
-    return StartContainer(
-        container["name"], role, last.attempt + 1, crash_backoff.streak_after(last)
-    )
-
-
-def _start(container: Obj, role: Role, last: ContainerStatus | None, now: float) -> list[Action]:
-    """Start it now, or say until when it has to wait."""
-    name = container["name"]
-    if last is None:
-        return [StartContainer(name, role)]
-    if last.state is ContainerState.CREATED:
-        # Created but never started (we were interrupted): the same attempt once more.
-        same = StartContainer(name, role, last.attempt, crash_backoff.streak_of(last))
-        return [RemoveContainer(last.id), same]
-    if last.state is ContainerState.UNKNOWN:
-        why = f'Container is in "{last.state}" state, try killing it before restart'
-        return [KillContainer(last.id, name, why), _next_start(container, role, last)]
-    due = crash_backoff.due_at(last, now)
-    if now < due:
-        return [HoldBack(name, crash_backoff.delay_after(last), due)]
-    return [_next_start(container, role, last)]
+        if not should_restart(inputs.pod, container, last):
+            return Step()
+        return Step(inputs.starts.of(container, Role.NORMAL), goes_on=True)
+    probe = inputs.checks.doomed.get(last.id, "")
+    if not is_made_of(last, container):
+        probe, again = "", True
+        why = f"Container {last.name} definition changed"
+    elif probe:
+        again = restarts_after_kill(inputs.pod, container)
+        why = f"Container {last.name} failed {probe} probe"
+    else:
+        return resized(inputs, container, Role.NORMAL, last)
+    kill = ended_by(container, last, f"{why}, will be restarted" if again else why, probe)
+    if not again:
+        return Step([kill])
+    start = inputs.starts.after_kill(container, Role.NORMAL, last)
+    return Step([kill, start], goes_on=True)

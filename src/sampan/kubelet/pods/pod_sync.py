@@ -14,7 +14,6 @@ from sampan.api.objects import (
     Obj,
     is_deleted,
     key_of,
-    meta_of,
     name_of,
     namespace_of,
     seconds_of,
@@ -42,12 +41,13 @@ from sampan.kubelet.contracts.runtime import (
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.pods import garbage
-from sampan.kubelet.pods.allocation import resize_text
 from sampan.kubelet.pods.parts import PodState, PodTools
-from sampan.kubelet.pods.perform import Performed, Performer
-from sampan.kubelet.pods.plan import Action, HoldBack, plan
+from sampan.kubelet.pods.perform import Performer
+from sampan.kubelet.pods.plan import plan
+from sampan.kubelet.pods.planning.actions import Action, HoldBack
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import Job, Outcome
+from sampan.kubelet.pods.resize_progress import ResizeProgress
 from sampan.kubelet.pods.run_spans import RunSpans
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.status.pod_status import (
@@ -96,7 +96,7 @@ class PodSync:
         self._observations, self._status_manager = records.observations, records.status_manager
         self._mirrors, self._health = records.mirrors, health
         self._performer, self._at_once, self._probes = performer, tools.at_once, probes
-        self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
+        self._resizes = ResizeProgress(records.allocations, tools.events)
         metrics = context.metrics
         self._traces, self._runs = metrics.traces, RunSpans(metrics.traces)
         self._start_seconds = metrics.histogram(
@@ -202,20 +202,21 @@ class PodSync:
                 return Outcome(terminal=True, waiting=waiting)
             if self._is_overdue(pod, status, now):
                 return Outcome(verdict=self._overdue(job, observed, waiting), waiting=waiting)
-            applied = self._applied.get(uid) or {}
+            applied = self._resizes.applied(uid)
             actions = plan(pod, observed, now, self._probes.checks(uid), applied)
+            if self._resizes.completes(pod, actions):
+                self._report(job, observed, waiting)
             if not actions:
-                self._complete_resize(job, observed, waiting)
                 break
             log.debug("pod planned", pod=key_of(pod), uid=uid, actions=actions)
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
             await self._allocations.stored()
-            done = await self._performer().perform(pod, actions, observed)
+            done = await self._performer().perform(pod, actions, observed, applied)
             waiting |= done.waiting
             if done.verdict is not None:
                 return self._rejected(pod, done.verdict, waiting)
-            self._note_resize(pod, done)
+            self._resizes.note(pod, done.resized)
             for name in done.started:
                 waiting.pop(name, None)
             if all(isinstance(action, HoldBack) for action in actions):
@@ -249,31 +250,6 @@ class PodSync:
         if missing:
             full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
             self._events.warning(pod, "MissingClusterDNS", f'pod: "{full}". {missing}')
-
-    def _note_resize(self, pod: Obj, done: Performed) -> None:
-        uid = uid_of(pod)
-        if done.resized:
-            self._applied.setdefault(uid, {}).update(done.resized)
-        resizing = self._allocations.in_progress.get(uid)
-        if resizing is not None and resizing.error != done.resize_error:
-            self._allocations.in_progress[uid] = replace(resizing, error=done.resize_error)
-            if done.resize_error:
-                text = resize_text(pod, resizing.generation, done.resize_error)
-                self._events.warning(pod, "ResizeError", f"Pod resize error: {text}")
-
-    def _complete_resize(
-        self, job: Job, observed: ObservedPod | None, waiting: Mapping[str, Waiting]
-    ) -> None:
-        """Nothing is left to do: every container has what it was given."""
-        uid = uid_of(job.pod)
-        resizing = self._allocations.in_progress.get(uid)
-        # One that was granted while this step went on is the next step's.
-        newest = int(meta_of(job.pod).get("generation") or 0)
-        if resizing is not None and newest >= resizing.generation:
-            del self._allocations.in_progress[uid]
-            text = resize_text(job.pod, resizing.generation)
-            self._events.normal(job.pod, "ResizeCompleted", f"Pod resize completed: {text}")
-            self._report(job, observed, waiting)
 
     async def _refused_resources(self, pod: Obj, observed: ObservedPod | None) -> Verdict | None:
         """Devices and the like are given to it before anything of it starts; or not."""
@@ -401,7 +377,7 @@ class PodSync:
             await garbage.remove_directories([f"{self._settings.log_dir}/{name}"])
         await garbage.remove_directories([pod_directory(uid, self._settings.root_dir)])
         self._observations.forget(uid)
-        self._applied.pop(uid, None)
+        self._resizes.forget(uid)
         self._probes.forget(uid)
 
     async def _discard(self, observed: ObservedPod | None) -> None:
@@ -442,7 +418,8 @@ class PodSync:
             ending=ending,
             pending=self._allocations.pending.get(uid),
             resizing=self._allocations.in_progress.get(uid),
-            applied=self._applied.get(uid) or {},
+            applied=self._resizes.applied(uid),
+            features=self._health.features,
         )
         before = pod["status"].get("phase")
         status = pod_status(pod, observed, facts)

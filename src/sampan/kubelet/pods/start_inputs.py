@@ -1,21 +1,24 @@
 """Inputs of a container's start: images, ConfigMaps and Secrets, Services, volumes.
 
 Job: read it before anything of the pod is made, pull its images, mount its volumes.
-Invariant: an image that cannot be had keeps the containers that need it from starting, no others.
+Invariant: an image that cannot be had, or not yet, holds up the containers that need it, and as
+    upstream those that start after them; no others.
 Invariant: holds no policy: perform.py says what becomes of a pod that lacks something.
 Owner: Performer, one value for each plan.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import field
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, namespace_of, spec_of, uid_of
 from sampan.api.resources import SECRETS
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.tasks import all_of
+from sampan.core.tasks import ahead
 from sampan.kubelet.container_spec.service_environment import service_variables
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.runtime import Image, RuntimeFeatures
@@ -24,6 +27,7 @@ from sampan.kubelet.contracts.volumes_hook import MountedVolume, Objects
 from sampan.kubelet.images.image_manager import ImageFailure, ImageManager
 from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
 from sampan.kubelet.pods.parts import PodTools
+from sampan.kubelet.pods.planning.actions import StartContainer
 
 # How long the first list of the services is waited for: an API that does not give it holds nobody
 # up in silence.
@@ -36,8 +40,10 @@ Services = Callable[[], Awaitable[Iterable[Obj]]]
 class StartInputs:
     """Filled while the plan is carried out."""
 
-    images: dict[str, Image | ImageFailure] = field(default_factory=dict)
-    volume_images: dict[str, Image | ImageFailure] = field(default_factory=dict)
+    # By container and by volume; and what came of those that were waited for.
+    pulls: Mapping[str, Awaitable[Image | ImageFailure]] = field(default_factory=dict)
+    volume_pulls: Mapping[str, Awaitable[Image | ImageFailure]] = field(default_factory=dict)
+    volume_images: dict[str, Image] = field(default_factory=dict)
     objects: Objects = field(default_factory=dict)
     # The variables of Services; None: they were not to be had.
     services: Mapping[str, str] | None = field(default_factory=dict)
@@ -48,19 +54,31 @@ class StartInputs:
         images = {
             name: MountedVolume("", read_only=True, image=found.id)
             for name, found in self.volume_images.items()
-            if isinstance(found, Image)
         }
         return {**self.volumes, **images} if images else self.volumes
 
-    def image_of(self, container: Obj) -> Image:
-        """Raises the ImageFailure of the first that the container needs and that is not there."""
-        image = self.images[container["name"]]
-        mounted = (self.volume_images.get(name) for name in sorted(mounted_by(container)))
-        for needed in (image, *mounted):
-            if isinstance(needed, ImageFailure):
-                raise needed
-        assert isinstance(image, Image)
+    async def image_of(self, container: Obj) -> Image:
+        """Raises the ImageFailure of the first that the container needs and cannot have."""
+        image = _had(await self.pulls[container["name"]])
+        for name in sorted(mounted_by(container) & self.volume_pulls.keys()):
+            self.volume_images[name] = _had(await self.volume_pulls[name])
         return image
+
+
+def _had(pulled: Image | ImageFailure) -> Image:
+    if isinstance(pulled, ImageFailure):
+        raise pulled
+    return pulled
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """Begun by whoever waits for it."""
+
+    begin: Callable[[], Awaitable[Image | ImageFailure]]
+
+    def __await__(self) -> Generator[Any, None, Image | ImageFailure]:
+        return self.begin().__await__()
 
 
 class InputReader:
@@ -80,17 +98,25 @@ class InputReader:
         """What environments and volumes are made of. Raises VolumeFailure."""
         await self._traced(pod, "read objects", self._read(pod, inputs))
 
-    async def pull(self, pod: Obj, names: Iterable[str], inputs: StartInputs) -> None:
-        """The images of the containers, and those that are volumes."""
-        await all_of(
-            [
-                *(self._pull_image(pod, name, inputs) for name in names),
-                *(
-                    self._pull_volume_image(pod, name, wanted, inputs)
-                    for name, wanted in image_volumes(pod).items()
-                ),
-            ]
-        )
+    @asynccontextmanager
+    async def pulling(
+        self, pod: Obj, starts: Iterable[StartContainer], inputs: StartInputs
+    ) -> AsyncIterator[None]:
+        """The images of the containers, and those that are volumes, while the block goes on: each
+        container waits for its own. What may be held back is pulled when it starts."""
+        now = {start.name: self._pull_image(pod, start.name) for start in starts if not start.held}
+        later = {
+            start.name: _Later(partial(self._pull_image, pod, start.name))
+            for start in starts
+            if start.held
+        }
+        volumes = {
+            name: self._image(pod, image, f"image of volume {name}")
+            for name, image in image_volumes(pod).items()
+        }
+        async with ahead(now) as begun, ahead(volumes) as inputs.volume_pulls:
+            inputs.pulls = {**begun, **later}
+            yield
 
     async def mount(self, pod: Obj, inputs: StartInputs) -> None:
         """Raises VolumeFailure."""
@@ -115,15 +141,10 @@ class InputReader:
             return None  # as upstream: said of each container that would need them
         return service_variables(found, namespace_of(pod), service_links=linked)
 
-    async def _pull_image(self, pod: Obj, name: str, inputs: StartInputs) -> None:
+    async def _pull_image(self, pod: Obj, name: str) -> Image | ImageFailure:
         found = find_container(pod, name)
         assert found is not None, name
-        inputs.images[name] = await self._image(pod, found[1], f"image of {name}")
-
-    async def _pull_volume_image(
-        self, pod: Obj, name: str, wanted: Obj, inputs: StartInputs
-    ) -> None:
-        inputs.volume_images[name] = await self._image(pod, wanted, f"image of volume {name}")
+        return await self._image(pod, found[1], f"image of {name}")
 
     async def _image(self, pod: Obj, wanted: Obj, step: str) -> Image | ImageFailure:
         try:

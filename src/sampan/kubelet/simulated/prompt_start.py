@@ -14,7 +14,7 @@ from sampan.api.rules.pods import containers, is_static
 from sampan.client.by_identity import by_identity_and
 from sampan.kubelet.container_spec.generate import container_annotations, pod_labels
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, SandboxStatus
-from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
+from sampan.kubelet.pods.planning.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.simulated.parts import shared_notes
 from sampan.kubelet.simulated.script import PREFIX
 

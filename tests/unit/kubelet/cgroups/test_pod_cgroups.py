@@ -133,3 +133,39 @@ def test_below_a_cgroup_that_was_given_only_what_it_offers_is_limited(tmp_path, 
     assert not (pod / "cpu.weight").exists()
     assert (given / "cgroup.subtree_control").read_text() == "+memory +pids"
     assert not (tmp_path / "theirs" / "cgroup.subtree_control").exists()
+
+
+def limited(cpu, memory):
+    limits = {"cpu": cpu, "memory": memory}
+    return {
+        "metadata": {"uid": "u1"},
+        "spec": {
+            "containers": [{"name": "a", "resources": {"limits": limits, "requests": limits}}]
+        },
+    }
+
+
+def test_room_is_made_before_containers_grow_and_taken_after_they_shrank(v1):
+    """[N6]"""
+    cgroups = Cgroups("/x", find_hierarchies(v1))
+    cgroups.prepare()
+    cgroups.ensure(limited("1", "64Mi"))
+    quota = v1 / "cpu/x/kubepods/podu1/cpu.cfs_quota_us"
+    memory = v1 / "memory/x/kubepods/podu1/memory.limit_in_bytes"
+    cgroups.make_room(limited("2", "32Mi"))
+    assert (quota.read_text(), memory.read_text()) == ("200000", str(64 << 20))
+    cgroups.ensure(limited("2", "32Mi"))
+    assert (quota.read_text(), memory.read_text()) == ("200000", str(32 << 20))
+
+
+def test_what_a_pod_uses_is_read_with_what_its_containers_use(v1):
+    cgroups = Cgroups("/x", find_hierarchies(v1))
+    cgroups.prepare()
+    cgroups.ensure(limited("1", "64Mi"))
+    pod = v1 / "memory/x/kubepods/podu1"
+    (pod / "c1").mkdir()
+    (pod / "memory.usage_in_bytes").write_text("3000\n")
+    (pod / "c1/memory.usage_in_bytes").write_text("1000\n")
+    usage = cgroups.memory_usage("u1", ["c1", "c2"])
+    assert (usage.pod, usage.limit, usage.containers) == (3000, 64 << 20, {"c1": 1000, "c2": 0})
+    assert cgroups.memory_usage("gone").pod == 0

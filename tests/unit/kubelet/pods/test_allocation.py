@@ -40,6 +40,16 @@ def test_a_pod_runs_with_what_it_was_given():
     assert with_allocation(asked, None) is asked
 
 
+def test_what_was_given_nothing_has_nothing_yet():
+    """A resize may ask for a container that had no resources, and be deferred."""
+    before, asked = pod("1"), pod("1")
+    for one, resources in ((before, {}), (asked, {"limits": {"memory": "64Mi"}})):
+        one["spec"]["containers"].append({"name": "other", "resources": resources})
+    given = with_allocation(asked, allocation_of(before))
+    assert given["spec"]["containers"][1] == {"name": "other", "resources": {}}
+    assert given["spec"]["initContainers"] == asked["spec"]["initContainers"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "others", "pending"),
     [

@@ -67,10 +67,51 @@ def test_sidecars_end_last_in_reverse_order_with_what_is_left_of_the_grace():
         "stop main-0 10",
         "stopped main-0",
         "stop second-0 4",
+        "stop first-0 2",  # as upstream: the grace is over, whoever has not ended
         "stopped second-0",
-        "stop first-0 1",
         "stopped first-0",
         "stop sandbox-0",
+    ]
+
+
+def test_the_hooks_of_sidecars_run_beside_those_of_the_others():
+    """Only their signals wait for their turn."""
+    bye = {"lifecycle": {"preStop": {"exec": {"command": ["bye"]}}}}
+    main, side = {"name": "main"} | bye, {"name": "side", "restartPolicy": "Always"} | bye
+    pod = pod_named("web", containers=[main], initContainers=[side])
+    log = killed(pod, observed_pod(container(), container("side")), 10.0, Recording(exec_seconds=5))
+    assert [line for line in log if line.startswith(("exec", "stop"))] == [
+        "exec main-0 within 10",
+        "exec side-0 within 10",
+        "stop main-0 5",
+        "stopped main-0",
+        "stop side-0 5",
+        "stopped side-0",
+        "stop sandbox-0",
+    ]
+
+
+def test_the_shortest_grace_leaves_two_seconds():
+    log = killed(pod_named("web"), observed_pod(container()), 1.0, Recording())
+    assert log[1] == "stop main-0 2"
+
+
+def test_what_failed_its_post_start_hook_is_told_to_stop_before():
+    bye = {"lifecycle": {"preStop": {"exec": {"command": ["bye"]}}}}
+    pod = pod_named("web", containers=[{"name": "main"} | bye], terminationGracePeriodSeconds=5)
+
+    async def story(recording):
+        clock = LoopClock()
+        hooks = Hooks(recording, clock)
+        killer = Killer(runtime=recording, hooks=hooks, events=recording, clock=clock)
+        await killer.stop_failed(pod, "main-0", "main", "")
+        return recording.log
+
+    assert virtual_time.run(story(Recording())) == [
+        "Killing: FailedPostStartHook",
+        "exec main-0 within 5",
+        "stop main-0 5",
+        "stopped main-0",
     ]
 
 

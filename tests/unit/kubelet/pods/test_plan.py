@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState, Role
 from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION
-from sampan.kubelet.pods.plan import (
+from sampan.kubelet.pods.plan import plan
+from sampan.kubelet.pods.planning.actions import (
     CreateSandbox,
     HoldBack,
     KillContainer,
@@ -19,7 +20,7 @@ from sampan.kubelet.pods.plan import (
     RemoveContainer,
     Resize,
     StartContainer,
-    plan,
+    Update,
 )
 from tests.support.worlds.observed_pods import (
     NOW,
@@ -33,6 +34,8 @@ from tests.support.worlds.simulated_node import pod_named
 NORMAL, INIT, SIDECAR = Role.NORMAL, Role.INIT, Role.SIDECAR
 START = StartContainer("main", NORMAL)
 START_AGAIN = StartContainer("main", NORMAL, attempt=1, streak=1)
+# After a container that is stopped before one of its name has ended by itself.
+REPLACED = StartContainer("main", NORMAL, attempt=1)
 SETUP = {"name": "setup", "image": "app:1"}
 THEN = {"name": "then", "image": "app:1"}
 SIDE = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
@@ -87,7 +90,7 @@ CASES = {
     "a long run starts the backoff anew": (
         pod(),
         observed_pod(exited_container(exit_code=1, attempt=9, streak=9, ran_seconds=601)),
-        [StartContainer("main", NORMAL, attempt=10, streak=0)],
+        [StartContainer("main", NORMAL, attempt=10, streak=1)],
     ),
     "OnFailure restarts a failure": (
         pod(restartPolicy="OnFailure"),
@@ -127,12 +130,12 @@ CASES = {
     "two ready sandboxes are one too many": (
         pod(),
         observed_pod(container(), sandboxes=(sandbox(attempt=1), sandbox())),
-        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(2), START_AGAIN],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(2), REPLACED],
     ),
     "a sandbox in the wrong network is replaced": (
         pod(hostNetwork=True),
         observed_pod(container()),
-        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START_AGAIN],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), REPLACED],
     ),
     "a sandbox without an address is replaced": (
         pod(),
@@ -208,7 +211,7 @@ CASES = {
         observed_pod(container()),
         [
             KillContainer("main-0", "main", "Container main definition changed, will be restarted"),
-            START_AGAIN,
+            REPLACED,
         ],
     ),
     "a container that is not in the spec is killed": (
@@ -233,7 +236,7 @@ CASES = {
             KillContainer(
                 "main-0", "main", 'Container is in "unknown" state, try killing it before restart'
             ),
-            START_AGAIN,
+            REPLACED,
         ],
     ),
     "an ephemeral container starts beside the others": (
@@ -269,12 +272,52 @@ def test_the_plan_is(case):
     assert plan(wanted, seen, NOW) == actions
 
 
+LIVENESS = Checks({"main-0": "liveness", "main-2": "liveness"}, {}, {})
+KILLED = "Container main failed liveness probe, will be restarted"
+
+
 def test_a_failed_probe_kills_and_restarts():
-    checks = Checks({"main-0": "liveness"}, {}, {})
-    assert plan(pod(), observed_pod(container()), NOW, checks) == [
-        KillContainer("main-0", "main", "Container main failed liveness probe, will be restarted"),
-        START_AGAIN,
+    assert plan(pod(), observed_pod(container()), NOW, LIVENESS) == [
+        KillContainer("main-0", "main", KILLED),
+        REPLACED,
     ]
+
+
+def test_a_probe_that_keeps_failing_backs_off():
+    """[N12] [N13] Whether the wait is over is seen when the container has been stopped."""
+    seen = observed_pod(
+        container(attempt=2, streak=1), exited_container(attempt=1, exit_code=137, ended_ago=3)
+    )
+    held = HoldBack("main", 10.0, NOW + 7)
+    assert plan(pod(), seen, NOW, LIVENESS) == [
+        KillContainer("main-2", "main", KILLED),
+        StartContainer("main", NORMAL, attempt=3, streak=2, held=held),
+    ]
+
+
+def test_a_probe_that_fails_now_and_then_restarts_at_once():
+    """[N12] [N13] It ran for longer than it would have to wait."""
+    seen = observed_pod(
+        container(attempt=2, streak=1), exited_container(attempt=1, exit_code=137, ended_ago=30)
+    )
+    assert plan(pod(), seen, NOW, LIVENESS)[1:] == [
+        StartContainer("main", NORMAL, attempt=3, streak=2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_container", "expected"),
+    [
+        ("Never", "Always", [KillContainer("main-0", "main", KILLED), REPLACED]),
+        ("Never", "OnFailure", [KillContainer("main-0", "main", KILLED), REPLACED]),
+        ("Always", "Never", [KillPod(KillReason.ALL_CONTAINERS_ENDED)]),
+    ],
+)
+def test_a_failed_probe_asks_the_containers_own_policy(of_pod, of_container, expected):
+    """[N12]"""
+    main = {"name": "main", "image": "app:1", "restartPolicy": of_container}
+    wanted = pod(restartPolicy=of_pod, containers=[main])
+    assert plan(wanted, observed_pod(container()), NOW, LIVENESS) == expected
 
 
 def test_a_failed_probe_ends_a_container_that_never_restarts():
@@ -308,8 +351,7 @@ def test_no_normal_container_starts_before_initialization_is_over(policy, states
     actions = plan(wanted, observed_pod(*seen, sandboxes=boxes), NOW)
     starts = [action for action in actions if isinstance(action, StartContainer)]
     if any(start.role is NORMAL for start in starts) and main is None:
-        assert setup == "exited 0"
-        assert side == "running"
+        assert side == "running"  # which was begun when all before it had been initialized
     if any(isinstance(action, CreateSandbox) for action in actions):
         assert [start.name for start in starts] == ["setup"]
     assert len({start.name for start in starts}) == len(starts)
@@ -320,13 +362,15 @@ def test_no_normal_container_starts_before_initialization_is_over(policy, states
     [
         ("1.5", "NotRequired", []),
         ("1.500", "NotRequired", []),  # another spelling of what it has
-        ("2", "NotRequired", [Resize("main-0", "main")]),
+        ("2", "NotRequired", [Resize((Update("main-0", "main", cpu=1),))]),
+        ("1", "NotRequired", [Resize((Update("main-0", "main", cpu=-1),))]),
         (
             "2",
             "RestartContainer",
             [
                 KillContainer("main-0", "main", "Container main resize requires restart"),
-                StartContainer("main", NORMAL, attempt=1, streak=1),
+                REPLACED,
+                Resize(),
             ],
         ),
     ],
@@ -343,3 +387,24 @@ def test_a_running_container_gets_other_resources(wanted, policy, expected):
         "resizePolicy": [{"resourceName": "cpu", "restartPolicy": policy}],
     }
     assert plan(pod(containers=[main]), observed_pod(runs), NOW) == expected
+
+
+def test_a_container_that_was_made_without_resources_gets_some():
+    """[N6]"""
+    given = {"name": "main", "image": "app:1", "resources": {"limits": {"memory": "64Mi"}}}
+    assert plan(pod(containers=[given]), observed_pod(container()), NOW) == [
+        Resize((Update("main-0", "main", memory=1),))
+    ]
+
+
+def test_a_resize_does_not_wait_for_a_container_that_crashes():
+    """[N6]"""
+    two = [
+        {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}},
+        {"name": "other", "image": "app:1"},
+    ]
+    seen = observed_pod(container(), exited_container("other", 1, streak=1))
+    assert plan(pod(containers=two), seen, NOW) == [
+        HoldBack("other", 10.0, NOW + 10),
+        Resize((Update("main-0", "main", cpu=1),)),
+    ]

@@ -1,0 +1,41 @@
+"""Resizes in place: which containers have other resources than they were given. Pure.
+
+Job: a running container, what it has → the change that is left to make, or that it must restart.
+"""
+
+from sampan.api.objects import Obj
+from sampan.api.quantity import ZERO
+from sampan.api.rules.pod_resources import quantities
+from sampan.kubelet.contracts.resize_state import Applied, Resources, actual_resources
+from sampan.kubelet.contracts.runtime import ContainerStatus
+from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
+from sampan.kubelet.pods.planning.actions import Update
+
+
+def update_of(container: Obj, running: ContainerStatus, applied: Applied) -> Update | None:
+    """None: it has what it was given."""
+    has, wants = actual_resources(running, applied), resources_of(container)
+    if wants == has:
+        return None
+    memory, cpu = _direction(has, wants, "memory"), _direction(has, wants, "cpu")
+    return Update(running.id, running.name, memory, cpu) if memory or cpu else None
+
+
+def needs_restart(container: Obj, update: Update) -> bool:
+    """The container says itself which change it takes only when it starts."""
+    return any(
+        item.get("restartPolicy") == "RestartContainer"
+        and item.get("resourceName") in RESIZABLE
+        and getattr(update, item["resourceName"]) != 0
+        for item in container.get("resizePolicy") or ()
+    )
+
+
+def _direction(has: Resources, wants: Resources, name: str) -> int:
+    """As upstream: by the limit where that changes, else by the request."""
+    for kind in ("limits", "requests"):
+        before = quantities(has.get(kind)).get(name, ZERO)
+        after = quantities(wants.get(kind)).get(name, ZERO)
+        if before != after:
+            return 1 if before < after else -1
+    return 0
