@@ -241,7 +241,7 @@ NO_SHAPE = 'environment variable key "SHAPE" not found in file "/v/e"'
             "SHAPE",
             False,
             "COLOR='red'",
-            'environment variable key "SHAPE" not found in file "/v/e"',
+            NO_SHAPE,
         ),
         ("COLOR", True, "COLOR=red", "couldn't parse env file"),
         ("COLOR", True, None, "couldn't parse env file"),
