@@ -20,14 +20,13 @@ from sampan.api.objects import (
 )
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.log import get_logger
 from sampan.core.patterns import lazy_pattern
 from sampan.kubelet.container_spec.env_files import BadEnvFile, EnvFile, EnvText, value_in
 from sampan.kubelet.contracts.spec import find_container
 
 Objects = Mapping[tuple[str, str], Obj | None]
+NO_ENV_FILE = "couldn't parse env file"  # as upstream, which says no more
 POD_LEVEL = {"cpu", "memory"}  # of what a pod itself can have a limit here
-log = get_logger(__name__)
 _SUBSCRIPT = lazy_pattern(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
@@ -185,14 +184,12 @@ def _value_in_file(reference: Obj, around: Surroundings) -> str | None:
     if file not in around.files:
         raise ConfigError(f'cannot find the volume "{file[0]}" referenced by FileKeyRef')
     key, found = reference.get("key", ""), around.files[file]
+    if found.text is None:
+        raise ConfigError(NO_ENV_FILE)
     try:
-        # As upstream: why it is of no use is in the log, not in the status.
-        value = value_in(found.text, key) if found.text is not None else None
+        value = value_in(found.text, key)
     except BadEnvFile as error:
-        log.info("environment file is not of the form", path=found.path, error=error)
-        value = None
-    if value is None:
-        raise ConfigError("couldn't parse env file")
+        raise ConfigError(NO_ENV_FILE) from error
     if not value and not reference.get("optional"):
         raise ConfigError(f'environment variable key "{key}" not found in file "{found.path}"')
     return value or None

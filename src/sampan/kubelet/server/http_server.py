@@ -8,9 +8,7 @@ Owner: the node agent starts and stops it.
 
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
@@ -18,7 +16,7 @@ from urllib.parse import parse_qs, unquote
 
 import orjson
 
-from sampan.api.log_options import LogOptions, options_from_query
+from sampan.api.log_options import options_from_query
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.digits import is_digits
@@ -34,7 +32,6 @@ from sampan.kubelet.server.streams import Streams, Target
 from sampan.kubelet.stats.node_stats import NodeStats
 
 RUN_SECONDS = 120.0
-NEXT_INSTANCE_SECONDS = 0.3  # asked only while somebody follows the log of a container that ended
 _TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
 _JSON: Headers = (("content-type", "application/json"),)
 
@@ -177,41 +174,14 @@ class KubeletServer:
             return Response(200, _TEXT, b"")  # it was not told to speak
         if not has_log(found.log_path):
             raise NotAvailable(f"no log file of container {found.id}", status=500)
-        return Stream(200, _TEXT, self._log_of_all(target, found, options))
-
-    async def _log_of_all(
-        self, target: Target, found: FoundContainer | None, options: LogOptions
-    ) -> AsyncIterator[bytes]:
-        """With `follow`, the log goes on with the container's next instance: upstream's ends."""
-        while found is not None:
-            chunks = read_log(
-                found.log_path,
-                options,
-                now=self._clock.now(),
-                events=self._events,
-                is_running=partial(self._still_runs, target, found.id),
-            )
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    yield chunk
-            if not options.follow or options.previous or options.limit_bytes is not None:
-                return
-            found = await self._next_instance(target, found.id)
-            options = replace(options, tail_lines=None, since_seconds=None, since_time=None)
-
-    async def _next_instance(self, target: Target, after_id: str) -> FoundContainer | None:
-        while True:
-            try:
-                found = await self._lookup.next_instance(
-                    target.namespace, target.pod, target.container, after_id
-                )
-                if found is not None and has_log(found.log_path):
-                    return found
-            except NotAvailable:
-                return None
-            except RuntimeFailure:
-                pass  # nobody can say: ask again
-            await self._clock.sleep(NEXT_INSTANCE_SECONDS)
+        chunks = read_log(
+            found.log_path,
+            options,
+            now=self._clock.now(),
+            events=self._events,
+            is_running=partial(self._still_runs, target, found.id),
+        )
+        return Stream(200, _TEXT, chunks)
 
     async def _found(self, target: Target, previous: bool) -> FoundContainer:
         return await self._lookup.find_container(

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
-from sampan.api.rules.pods import is_terminal, restart_policy
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
     ObservedPod,
-    Role,
     Runtime,
 )
 from sampan.kubelet.contracts.spec import find_container, restarts_after_exit
@@ -45,12 +43,6 @@ class PodLookup(Protocol):
         self, namespace: str, pod: str, container: str, previous: bool = False, uid: str = ""
     ) -> FoundContainer:
         """Raises NotAvailable."""
-
-    async def next_instance(
-        self, namespace: str, pod: str, container: str, after_id: str
-    ) -> FoundContainer | None:
-        """What runs instead of a container that ended; None: not yet. Raises NotAvailable when
-        nothing will."""
 
     async def sandbox_id(self, namespace: str, pod: str, uid: str = "") -> str:
         """Of the sandbox that is ready. Raises NotAvailable."""
@@ -83,21 +75,6 @@ class RuntimeLookup:
         same = [instance for instance in instances if instance.name == container]
         chosen = choose_for_logs(wanted, container, same, previous)
         return FoundContainer(chosen.id, chosen.log_path, chosen.state is ContainerState.RUNNING)
-
-    async def next_instance(
-        self, namespace: str, pod: str, container: str, after_id: str
-    ) -> FoundContainer | None:
-        wanted = self._pod(namespace, pod, "")
-        observed = await self._runtime.pod(uid_of(wanted))
-        instances = [] if observed is None else observed.containers
-        same = [instance for instance in instances if instance.name == container]
-        started = [item for item in same if item.state is not ContainerState.CREATED]
-        if started and started[0].id != after_id:
-            one = started[0]
-            return FoundContainer(one.id, one.log_path, one.state is ContainerState.RUNNING)
-        if not started or not will_run_again(wanted, container, started[0]):
-            raise NotAvailable(f'container "{container}" will not run again')
-        return None
 
     async def sandbox_id(self, namespace: str, pod: str, uid: str = "") -> str:
         wanted = self._pod(namespace, pod, uid)
@@ -151,16 +128,6 @@ def choose_for_logs(
     if started:
         return started[0]
     raise NotAvailable(f'container "{container}" in pod "{name}" {_why_not(pod, container)}')
-
-
-def will_run_again(pod: Obj, container: str, ended: ContainerStatus) -> bool:
-    found = find_container(pod, container)
-    if found is None or is_deleted(pod) or is_terminal(pod):
-        return False
-    role, spec = found
-    if role is Role.INIT:
-        return ended.exit_code != 0 and restart_policy(pod) != "Never"
-    return role is not Role.EPHEMERAL and restarts_after_exit(pod, spec, ended.exit_code)
 
 
 def _ended_before_the_current(

@@ -33,6 +33,7 @@ from sampan.kubelet.contracts.spec import restarts_after_exit
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses, with_ends
 from sampan.kubelet.status.normalized import normalized
+from sampan.kubelet.status.phase import phase_of
 
 # Written by the node; everything else in `conditions` belongs to others.
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
@@ -64,7 +65,14 @@ class Facts:
 def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     old: Obj = pod.get("status") or {}
     inits, normals = container_statuses(pod, observed, facts)
-    phase = old["phase"] if _is_over(old) else _phase(pod, inits, normals, observed, facts)
+    if _is_over(old):
+        phase = old["phase"]
+    elif facts.verdict is not None:
+        phase = "Failed"
+    else:
+        phase = phase_of(
+            pod, inits, normals, has_begun=_has_begun(pod, observed), ending=facts.ending
+        )
     status: Obj = {"phase": phase}
     generation = meta_of(pod).get("generation")
     if generation:
@@ -90,6 +98,15 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
 
 def _is_over(status: Obj) -> bool:
     return status.get("phase") in TERMINAL_PHASES
+
+
+def _has_begun(pod: Obj, observed: ObservedPod | None) -> bool:
+    """A normal container was made in the sandbox that there is."""
+    sandbox = newest_sandbox(observed)
+    if observed is None or sandbox is None:
+        return False
+    names = {container["name"] for container in containers(pod)}
+    return any(item.name in names and item.sandbox_id == sandbox.id for item in observed.containers)
 
 
 def rejected_status(pod: Obj, verdict: Verdict, now: float) -> Obj:
@@ -157,78 +174,6 @@ def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -
         addresses["podIP"] = ips[0]
         addresses["podIPs"] = [{"ip": ip} for ip in ips]
     return addresses
-
-
-def _phase(
-    pod: Obj, inits: list[Obj], normals: list[Obj], observed: ObservedPod | None, facts: Facts
-) -> str:
-    """As upstream's getPhase. `inits` and `normals` are in the order of the spec."""
-    if facts.verdict is not None:
-        return "Failed"
-    paired = list(zip(init_containers(pod), inits, strict=True))
-    ordinary = [(container, item) for container, item in paired if not is_sidecar(container)]
-    sidecars = [item for container, item in paired if is_sidecar(container)]
-    if any(_has_failed(pod, container, item) for container, item in ordinary):
-        return "Failed"
-    begins = any(_never_ended(item) for _, item in ordinary) or (
-        any(_is_starting(item) for item in sidecars) and not _has_begun(pod, observed)
-    )
-    lasting = [*sidecars, *normals]
-    if begins or not normals or any(_never_began(item) for item in lasting):
-        return "Pending"
-    if any("running" in item["state"] for item in lasting):
-        return "Running"
-    if not facts.ending and any(
-        _comes_back(pod, container, item)
-        for container, item in zip(containers(pod), normals, strict=True)
-    ):
-        return "Running"
-    ends = [item["state"].get("terminated") or {} for item in normals]
-    return "Succeeded" if all(end.get("exitCode") == 0 for end in ends) else "Failed"
-
-
-def _exit_code(status: Obj) -> int | None:
-    """Of its newest end."""
-    for key in ("state", "lastState"):
-        if end := (status.get(key) or {}).get("terminated"):
-            return int(end["exitCode"])
-    return None
-
-
-def _has_failed(pod: Obj, container: Obj, status: Obj) -> bool:
-    """An init container that failed, and is not tried again."""
-    code = None if "running" in status["state"] else _exit_code(status)
-    return code not in (None, 0) and not restarts_after_exit(pod, container, code or 0)
-
-
-def _comes_back(pod: Obj, container: Obj, status: Obj) -> bool:
-    code = _exit_code(status)
-    return code is None or restarts_after_exit(pod, container, code)
-
-
-def _never_began(status: Obj) -> bool:
-    return "waiting" in status["state"] and "terminated" not in (status.get("lastState") or {})
-
-
-def _never_ended(status: Obj) -> bool:
-    """An init container that is still waited for. As upstream: one that failed is not."""
-    return "running" in status["state"] or _never_began(status)
-
-
-def _is_starting(status: Obj) -> bool:
-    """A sidecar."""
-    if "running" in status["state"]:
-        return not status.get("started")
-    return _never_began(status)
-
-
-def _has_begun(pod: Obj, observed: ObservedPod | None) -> bool:
-    """A normal container was made in the sandbox that there is."""
-    sandbox = newest_sandbox(observed)
-    if observed is None or sandbox is None:
-        return False
-    names = {container["name"] for container in containers(pod)}
-    return any(item.name in names and item.sandbox_id == sandbox.id for item in observed.containers)
 
 
 def _conditions(

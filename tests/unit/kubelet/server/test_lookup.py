@@ -14,11 +14,9 @@ from sampan.kubelet.server.lookup import (
     NotAvailable,
     RuntimeLookup,
     choose_for_logs,
-    will_run_again,
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from tests.support.virtual_time import LoopClock
-from tests.support.worlds.observed_pods import exited_container
 
 
 def pod(policy: str = "Always", waiting: str = "", **metadata: str):
@@ -124,14 +122,3 @@ def test_the_runtime_says_what_runs():
             await lookup.sandbox_id("default", "web")
 
     asyncio.run(story())
-
-
-@pytest.mark.parametrize(
-    ("policy", "code", "again"),
-    [("Always", 0, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
-)
-def test_whether_a_container_runs_again_is_told_by_its_policy(policy, code, again):
-    pod = {"metadata": {}, "spec": {"restartPolicy": policy, "containers": [{"name": "main"}]}}
-    assert will_run_again(pod, "main", exited_container(exit_code=code)) is again
-    assert not will_run_again({**pod, "status": {"phase": "Failed"}}, "main", exited_container())
-    assert not will_run_again(pod, "another", exited_container())
