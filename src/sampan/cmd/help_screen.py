@@ -21,8 +21,8 @@ FIRST = (
 GROUPS = (
     ("A cluster", ("up", "down", "reset", "list", "status", "log", "kubeconfig", "version")),
     ("What is in it", (
-        "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "testserver",
-        "gates",
+        "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "clock",
+        "testserver", "gates",
     )),
     ("The machine", ("doctor", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (

@@ -112,16 +112,8 @@ def _dispatch(given: argparse.Namespace) -> int:
             return image.run(given.action, given.data_dir, *arguments)
         case "service" | "upgrade" | "config":
             return _keep(given)
-        case "fork":
-            from sampan.cmd.verbs import fork
-
-            return fork.run(given.data_dir, given.snapshot, given.to)
-        case "testserver" | "gates":
-            return _version(given)
-        case "snapshot":
-            return _snapshot(given)
-        case "lab":
-            return _lab(given)
+        case "fork" | "testserver" | "gates" | "snapshot" | "lab" | "clock":
+            return _try_out(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
         case "why" | "trace" | "schedule" | "tour" | "ui":
@@ -204,8 +196,25 @@ def _version(given: argparse.Namespace) -> int:
     return gates.run(release, given.data_dir, as_json=given.output == "json")
 
 
+def _try_out(given: argparse.Namespace) -> int:
+    """Clusters for tests and experiments."""
+    match given.verb:
+        case "fork":
+            from sampan.cmd.verbs import fork
+
+            return fork.run(given.data_dir, given.snapshot, given.to)
+        case "testserver" | "gates":
+            return _version(given)
+        case "snapshot":
+            return _snapshot(given)
+        case "clock":
+            return _clock(given)
+        case _:
+            return _lab(given)
+
+
 def _lab(given: argparse.Namespace) -> int:
-    from sampan.cmd.verbs import lab
+    from sampan.cmd.verbs.simulation import lab
 
     if given.action == "record":
         return lab.record(given.kubeconfig, given.to, given.seconds)
@@ -214,6 +223,19 @@ def _lab(given: argparse.Namespace) -> int:
         given.output,
     )  # fmt: skip
     return lab.run(chosen)
+
+
+def _clock(given: argparse.Namespace) -> int:
+    from sampan.cmd.verbs.simulation import clock
+
+    chosen = clock.ClockChoices(
+        given.action or "",
+        getattr(given, "duration", ""),
+        getattr(given, "settle", False),
+        tuple(getattr(given, "client", ())),
+        getattr(given, "patience", ""),
+    )
+    return clock.run(chosen, given.kubeconfig)
 
 
 def _snapshot(given: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ Job: join initial state, replayed and live events into one stream for one reader
 Invariant: nothing between the initial state and the first live event is lost or seen twice.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import orjson
@@ -14,6 +13,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.watch.cache_watcher import Watcher
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.virtual_time.machine_time import Timer, call_later
 
 # Events as the version that is watched has them.
 Shown = Callable[[list[Event]], Awaitable[list[Event]]]
@@ -45,11 +45,11 @@ class WatchStream:
         self._bookmark_seconds = times.bookmark_seconds
         self._bookmark_due = False
         self._over = False
-        loop = asyncio.get_running_loop()
-        self._end_timer = loop.call_later(times.lifetime_seconds, self._end)
-        self._bookmark_timer: asyncio.TimerHandle | None = None
+        # Clients live by the machine's time: each virtual hour they would have to begin again.
+        self._end_timer = call_later(times.lifetime_seconds, self._end)
+        self._bookmark_timer: Timer | None = None
         if call.options.allow_bookmarks:
-            self._bookmark_timer = loop.call_later(times.bookmark_seconds, self._bookmark)
+            self._bookmark_timer = call_later(times.bookmark_seconds, self._bookmark)
 
     async def next(self) -> list[Event]:
         while True:
@@ -79,9 +79,7 @@ class WatchStream:
     def _bookmark(self) -> None:
         self._bookmark_due = True
         self._watcher.wake()
-        self._bookmark_timer = asyncio.get_running_loop().call_later(
-            self._bookmark_seconds, self._bookmark
-        )
+        self._bookmark_timer = call_later(self._bookmark_seconds, self._bookmark)
 
 
 def bookmark(call: Call, revision: int, *, initial_end: bool) -> Event:

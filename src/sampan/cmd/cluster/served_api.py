@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 
 HTTP_GRACE_SECONDS = 2.0
-BOOKMARK_SECONDS = 60.0
 MEMORY_PATH = "/sampan/v1/memory"  # what it is used for, by process and part
 LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
 
@@ -52,10 +51,6 @@ class Surroundings(Protocol):
 
     @property
     def limits(self) -> Limits: ...
-
-    @property
-    def bookmark_seconds(self) -> float:
-        """How often watches that hear of nothing are progress so."""
 
     def offer(self, server: ApiServer, store: Store) -> None:
         """Called once, before the first request."""
@@ -88,10 +83,6 @@ class ServedApi:
         self._server: ApiServer | None = None
         self._weighed: dict[str, Callable[[], Awaitable[Obj | None]]] = {}
         self.handler: Handler | None = None  # of requests, once it serves
-
-    @property
-    def bookmark_seconds(self) -> float:
-        return self._surroundings.bookmark_seconds if self._surroundings else BOOKMARK_SECONDS
 
     def export_traces(self, config_file: str) -> None:
         """Where one is named. Raises CannotStart."""

@@ -56,6 +56,11 @@ EXAMPLES = {
   sampan lab run workload.yaml --nodes-file nodes.yaml --compare packed.yaml -o html > report.html
   sampan lab record --to ./recorded --for 10m
 """,
+    "clock": """\
+  sampan clock                                 what time it is there
+  sampan clock advance 24h --settle            a day passes; clients who watch are waited for
+  sampan clock advance 1h --client my-operator not before that one watches
+""",
     "testserver": """\
   sampan testserver --kubeconfig test.kubeconfig
   eval $(sampan testserver --assets ./envtest)    for envtest: sets KUBEBUILDER_ASSETS

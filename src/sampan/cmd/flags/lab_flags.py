@@ -1,4 +1,4 @@
-"""`sampan lab`: its flags."""
+"""`sampan lab` and `sampan clock`: their flags."""
 
 import argparse
 
@@ -9,7 +9,46 @@ from sampan.core.durations import DurationError
 FORMATS = ("table", "json", "html")
 
 
-def add_verb(verbs: common.Verbs) -> None:
+def add_verbs(verbs: common.Verbs) -> None:
+    _add_lab(verbs)
+    _add_clock(verbs)
+
+
+def _add_clock(verbs: common.Verbs) -> None:
+    text = "show and move the time of a cluster with --clock virtual"
+    clock = verbs.add_parser("clock", help=text, description=text)
+    _connection(clock, "")
+    actions = clock.add_subparsers(dest="action", metavar="ACTION")
+    advance = actions.add_parser("advance", help="everything due until then happens, in order")
+    advance.add_argument("duration", metavar="DURATION", help="such as 24h, 1h30m, 7d")
+    advance.add_argument(
+        "--settle", action="store_true", help="return when clients are quiet after it, too"
+    )
+    step = actions.add_parser("step", help="from timer to timer until something is written")
+    step.add_argument("duration", metavar="MOST", help="at most so far, such as 10m")
+    settle = actions.add_parser("settle", help="until nobody has anything to do now")
+    for action in (advance, step, settle):
+        add = action.add_argument
+        add("--client", action="append", default=[], metavar="NAME",
+            help="time does not move before a client with this in its User-Agent watches; "
+                 "repeatable")  # fmt: skip
+        add("--patience", default="", metavar="DURATION",
+            help="so long, by the machine's time, one that is never quiet holds a step up "
+                 "(default: 10s)")  # fmt: skip
+        _connection(action, argparse.SUPPRESS)
+
+
+def _connection(parser: argparse.ArgumentParser, default: str) -> None:
+    """Before the action or behind it."""
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", default=default, help="default: as kubectl finds it"
+    )
+    parser.add_argument(
+        "--name", dest="cluster_name", metavar="NAME", default=default, help="of the cluster"
+    )
+
+
+def _add_lab(verbs: common.Verbs) -> None:
     text = "what a scheduler does with a stream of pods, on virtual time"
     lab = verbs.add_parser("lab", help=text, description=text)
     actions = lab.add_subparsers(dest="action", metavar="ACTION", required=True)

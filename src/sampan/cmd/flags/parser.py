@@ -40,7 +40,7 @@ def _add_driver(verbs: common.Verbs) -> None:
 def _add_lab(verbs: common.Verbs) -> None:
     from sampan.cmd.flags import lab_flags
 
-    lab_flags.add_verb(verbs)
+    lab_flags.add_verbs(verbs)
 
 
 def _add_machine(verbs: common.Verbs) -> None:
@@ -58,7 +58,7 @@ _VERBS = (
     (("reset",), few_flags.add_reset),
     (("image",), few_flags.add_image),
     (("snapshot", "fork"), few_flags.add_snapshot),
-    (("lab",), _add_lab),
+    (("lab", "clock"), _add_lab),
     (("driver",), _add_driver),
     (("testserver",), few_flags.add_testserver),
     (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),

@@ -64,7 +64,7 @@ def _add_runtime(add: common.Add) -> None:
         help="of simulated nodes, instead of a number of them")  # fmt: skip
     add(scenario.NODES_FLAG, metavar="FILE", default="", help=scenario.NODES_HELP)
     add("--clock", choices=("real", "virtual"), default="real",
-        help="virtual: time stands still until a POST to /sampan/v1/clock/advance moves it; in "
+        help="virtual: time stands still until `sampan clock advance` moves it; in "
         "memory, with simulated nodes (default: real)")  # fmt: skip
     add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")

@@ -19,6 +19,7 @@ from sampan.core.http.link import HEAD_BYTES, Link
 from sampan.core.http.messages import Headers
 from sampan.core.http.origin import Origin, Url, split_url
 from sampan.core.http.raw_connection import RawConnection
+from sampan.core.virtual_time.machine_time import abroad
 
 IDLE_PER_ORIGIN = 25  # as client-go's transport
 ANSWER_BYTES = 256 * 1024 * 1024  # a whole answer that is larger must be asked for as a stream
@@ -284,12 +285,15 @@ class _Deadline:
 
     def __init__(self, seconds: float | None, method: str, url: Url) -> None:
         self._timeout = asyncio.timeout(seconds)
+        self._abroad = abroad(url)
         self._what = f"{method} {url}: no answer within {seconds} s"
 
     async def __aenter__(self) -> None:
         await self._timeout.__aenter__()
+        self._abroad.__enter__()
 
     async def __aexit__(self, *raised: object) -> None:
+        self._abroad.__exit__(None, None, None)
         try:
             await self._timeout.__aexit__(*raised)  # type: ignore[arg-type]  # passed on as it came
         except TimeoutError as error:

@@ -2,21 +2,25 @@
 virtual.
 
 Job: real or virtual time; say when the loop is idle; go on in a forked process as if alone.
-Invariant: virtual time moves only by `advance`, and only while no task can run, no thread works
-    and no I/O is ready; timers fire in their order, each at its own moment.
+Invariant: virtual time moves only by `advance`, and only while no task can run, no thread works,
+    no I/O is ready and nobody outside is waited for; timers fire in their order, each at its own
+    moment.
 """
 
 import asyncio
 import math
 import selectors
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+from sampan.core.virtual_time.machine_timers import MachineTimer, MachineTimers
 
 # Where virtual time begins: the same each time, so that a history repeats itself.
 EPOCH = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 RESOLUTION_SECONDS = 1e-6  # a sum of floats may miss a timer's moment by less
+MOST_WAIT_SECONDS = 3600.0  # at once: the kernel takes no span of years
 AT_ONCE_SECONDS = 0.1  # what is due within this is still "now" where time is real
 
 
@@ -27,10 +31,12 @@ class _Selector(selectors.DefaultSelector):
         super().__init__()
         self.when_idle: Callable[[float], bool] = lambda _gap: False
         self.wait_seconds: Callable[[float | None], float | None] = lambda timeout: timeout
+        self.ring: Callable[[], bool] = lambda: False
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        rung = self.ring()
         ready: list[tuple[selectors.SelectorKey, int]] = super().select(0)
-        if ready or timeout == 0:
+        if ready or rung or timeout == 0:
             return ready
         if self.when_idle(math.inf if timeout is None else timeout):
             return super().select(0)
@@ -47,9 +53,10 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         self._looks: list[asyncio.Future[float]] = []
         self._listening: list[asyncio.Server] = []
         self._arrival: asyncio.Future[None] | None = None
-        # Whether somebody outside may still have an answer to what happened, and how long he gets.
-        self.awaits_outside: Callable[[], bool] = lambda: False
-        self.patience_seconds = 0.005
+        self._machine_timers = MachineTimers()
+        # How long, by the machine's time, somebody outside is to be waited for: 0.0 for nobody.
+        self.outside_wait: Callable[[], float] = lambda: 0.0
+        self.abroad: Callable[[str], AbstractContextManager[None]] = lambda _name: nullcontext()
         self._selector: _Selector = self._new_selector()
         super().__init__(self._selector)
         self._clock_resolution = RESOLUTION_SECONDS
@@ -57,10 +64,15 @@ class SteppedLoop(asyncio.SelectorEventLoop):
     def _new_selector(self) -> _Selector:
         selector = _Selector()
         selector.when_idle, selector.wait_seconds = self._look, self._wait_seconds
+        selector.ring = self._ring
         return selector
 
     def time(self) -> float:
         return self._now if self._virtual else super().time() + self._ahead
+
+    def machine_time(self) -> float:
+        """Seconds that pass by themselves, whatever the loop's own time is."""
+        return super().time()
 
     def let_go(self) -> None:
         """From now on time passes by itself: an end whose graces last must not wait for ever."""
@@ -73,12 +85,20 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         self._looks.append(look)
         return await look
 
-    async def settle(self, within_seconds: float, most_seconds: float = 60.0) -> None:
-        """Returns when nothing is due within `within_seconds`; gives up after `most_seconds`, for
-        what has something to do all the time never settles."""
+    async def settle(
+        self, within_seconds: float, most_seconds: float = 60.0, *, outside: bool = False
+    ) -> None:
+        """Returns when nothing is due within `within_seconds`, and, where they matter, those
+        outside are quiet; gives up after `most_seconds`, for what has something to do all the time
+        never settles."""
         until = self.time() + most_seconds
-        while (gap := await self.idle()) <= within_seconds and self.time() < until:
-            if self._virtual:
+        while self.time() < until:
+            gap = await self.idle()
+            if outside and (wait := self.outside_wait()) > 0:
+                await self.machine_sleep(wait)
+            elif gap > within_seconds:
+                return
+            elif self._virtual:
                 await self.advance(gap)
             else:
                 await asyncio.sleep(gap)
@@ -94,13 +114,14 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         finally:
             self._arrival, self._until = None, self._now
 
-    async def step(self) -> float:
-        """To the next timer, whenever that is; says how far that was."""
-        gap = await self.idle()
-        if math.isinf(gap):
-            return 0.0
-        await self.advance(gap)
-        return gap
+    async def step(self, changed: Callable[[], bool], most_seconds: float) -> float:
+        """From timer to timer until something has changed, at most so far; says how far it was."""
+        began = self.time()
+        until = began + most_seconds
+        while not changed() and self.time() < until:
+            await self.advance(min(await self.idle(), until - self.time()))
+        await self.settle(0.0, outside=True)
+        return self.time() - began
 
     async def create_server(self, *args: Any, **words: Any) -> asyncio.Server:
         server = await super().create_server(*args, **words)
@@ -133,21 +154,44 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._note_end)
         return future
 
+    def machine_call_later(
+        self, seconds: float, callback: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle | MachineTimer:
+        """By the machine's time, for who lives by it."""
+        if not self._virtual:
+            return self.call_later(seconds, callback, *args)
+        return self._machine_timers.add(self.machine_time() + seconds, callback, *args)
+
     async def machine_sleep(self, seconds: float) -> None:
         """By the machine's time, for who waits outside; virtual time stands still meanwhile."""
-        if not self._virtual:
-            await asyncio.sleep(seconds)
-            return
-        future = super().run_in_executor(None, threading.Event().wait, seconds)
+        over: asyncio.Future[None] = self.create_future()
+        timer = self.machine_call_later(seconds, over.set_result, None)
         self._working += 1
-        future.add_done_callback(self._note_end)
-        await future
+        try:
+            await over
+        finally:
+            self._working -= 1
+            timer.cancel()
 
     def _note_end(self, _future: asyncio.Future[Any]) -> None:
         self._working -= 1
 
+    def _ring(self) -> bool:
+        """Whether a machine timer was due."""
+        due = self._machine_timers.due(self.machine_time()) if self._machine_timers else ()
+        for timer in due:
+            self.call_soon(timer.callback, *timer.args)
+        return bool(due)
+
     def _wait_seconds(self, timeout: float | None) -> float | None:
-        return None if self._virtual else timeout
+        return self._until_ring(None if self._virtual else timeout)
+
+    def _until_ring(self, timeout: float | None) -> float | None:
+        when = self._machine_timers.next_when()
+        if when is None:
+            return timeout
+        ring = min(max(0.0, when - self.machine_time()), MOST_WAIT_SECONDS)
+        return ring if timeout is None else min(ring, timeout)
 
     def _look(self, gap: float) -> bool:
         """Nobody can go on before `gap` has passed: True where somebody can, after all."""
@@ -162,8 +206,9 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return bool(looks)
 
     def _move(self, gap: float) -> bool:
-        if self.awaits_outside() and self._outside_answers():
-            return True
+        if (wait := self.outside_wait()) > 0:
+            selectors.DefaultSelector.select(self._selector, self._until_ring(wait))
+            return True  # what came is looked at first
         if self._now + gap <= self._until + RESOLUTION_SECONDS:
             self._now += gap
             return True
@@ -171,9 +216,6 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         assert self._arrival is not None
         self._arrival.set_result(None)
         return True
-
-    def _outside_answers(self) -> bool:
-        return bool(selectors.DefaultSelector.select(self._selector, self.patience_seconds))
 
 
 async def _call(func: Callable[..., Any], *args: Any) -> Any:

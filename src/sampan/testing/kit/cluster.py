@@ -23,6 +23,8 @@ from sampan.cmd.snapshot.differences import differences
 from sampan.cmd.snapshot.snapshot_file import read, write
 from sampan.cmd.snapshot.take import take
 from sampan.core.clock import SystemClock
+from sampan.core.durations import DurationError
+from sampan.core.virtual_time.outside import PATIENCE_SECONDS
 from sampan.testing.kit.expectations import (
     READY,
     Condition,
@@ -40,6 +42,7 @@ from sampan.testing.kit.spec import CannotStart, Spec, spec_of
 if TYPE_CHECKING:
     from sampan.testing.kit.clients import Clients
     from sampan.testing.kit.node_handle import NodeHandle
+    from sampan.testing.kit.operator_process import OperatorProcess, Work
     from sampan.testing.kit.pod_handle import PodHandle
     from sampan.testing.kit.webhooks import Function, Webhook, WebhookServer
 
@@ -90,6 +93,8 @@ class Cluster:
         path = self.directory / "kubeconfig"
         path.touch(mode=0o600)
         path.write_text(kubeconfig_text(self._connection))
+        if self.spec.virtual:
+            self.clock.expect_anybody()  # whoever gets it may take a while
         return path
 
     @functools.cached_property
@@ -115,6 +120,31 @@ class Cluster:
     def api(self) -> BlockingClient:
         """For paths of any kind: `c.api.json("GET", "/version")`."""
         return self._api
+
+    @contextmanager
+    def operator(
+        self,
+        work: "Work",
+        *,
+        environment: Mapping[str, str] | None = None,
+        watches: bool = True,
+        timeout: float | str = 60.0,
+    ) -> "Iterator[OperatorProcess]":
+        """A command, which finds the cluster in $KUBECONFIG, or a function that gets the path; in
+        the `with` it runs, and has begun to watch (`watches=False`: it only polls). Raises
+        NotAsExpected with its last words."""
+        from sampan.testing.kit.operator_process import OperatorProcess
+
+        before, path = self.clock.watches(), str(self.kubeconfig)
+        with (self.directory / "operator.log").open("a+b") as output:
+            process = OperatorProcess(work, path, output, self.control, environment)
+            try:
+                if watches:
+                    process.await_watch(self.clock.watches, before, long_seconds(timeout))
+                self.clock.settle()
+                yield process
+            finally:
+                process.end()
 
     def load_image(self, archive: Path | str) -> Lines:
         """Of `docker save` and the like, for the real node; the names under which pods find it."""
@@ -352,15 +382,25 @@ class Cluster:
         return "\n".join(lines)
 
 
-def open_cluster(*, seed: int | None = None, webhooks: Any = None, **chosen: Any) -> Cluster:
+def open_cluster(
+    *,
+    seed: int | None = None,
+    webhooks: Any = None,
+    clients: Iterable[str] = (),
+    patience: float | str = PATIENCE_SECONDS,
+    **chosen: Any,
+) -> Cluster:
     """Raises CannotStart with one sentence."""
     spec, origin = spec_of(chosen), launcher()
     fixed = seed if seed is not None else (0 if spec.virtual else None)
     cluster = Cluster(spec, origin.new(spec, fixed), origin)
     try:
+        cluster.clock.expect(*([clients] if isinstance(clients, str) else clients))
+        if patience != PATIENCE_SECONDS:
+            cluster.clock.be_patient(patience)
         if webhooks:
             cluster.add_webhooks(webhooks)
-    except CannotStart:
+    except (CannotStart, DurationError):
         cluster.close()
         raise
     return cluster

@@ -27,6 +27,11 @@ class ForkedFunction:
         self._process.start()
 
     @property
+    def pid(self) -> int:
+        assert self._process.pid is not None, "it was started"
+        return self._process.pid
+
+    @property
     def returncode(self) -> int | None:
         return self._process.exitcode
 
@@ -37,8 +42,8 @@ class ForkedFunction:
         self._process.kill()
 
     def send_signal(self, number: int) -> None:
-        if self._process.exitcode is None and self._process.pid is not None:
-            os.kill(self._process.pid, number)
+        if self._process.exitcode is None:
+            os.kill(self.pid, number)
 
     def wait(self, timeout: float | None = None) -> int:
         """Raises subprocess.TimeoutExpired."""

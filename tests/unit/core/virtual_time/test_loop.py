@@ -180,3 +180,80 @@ def test_time_that_is_let_go_passes_by_itself_from_where_it_was():
         await asyncio.wait_for(asyncio.sleep(0.01), 30)
 
     run(story())
+
+
+def test_machine_timers_ring_while_virtual_time_stands_still():
+    async def story():
+        rung = []
+        loop().machine_call_later(0.02, rung.append, "late")
+        loop().machine_call_later(0.01, rung.append, "early")
+        cancelled = loop().machine_call_later(0.005, rung.append, "never")
+        cancelled.cancel()
+        before = loop().time()
+        await loop().machine_sleep(0.05)
+        assert rung == ["early", "late"]
+        assert loop().time() == before
+
+    run(story())
+
+
+def test_on_real_time_machine_timers_are_timers():
+    async def story():
+        rung = []
+        loop().machine_call_later(0.001, rung.append, "now")
+        await loop().machine_sleep(0.01)
+        assert rung == ["now"]
+
+    run(story(), virtual=False)
+
+
+def test_time_moves_only_when_nobody_outside_is_waited_for():
+    async def story():
+        asked = []
+
+        def wait():
+            asked.append(loop().time())
+            return 0.001 if len(asked) < 4 else 0.0
+
+        loop().outside_wait = wait
+        await loop().advance(60)
+        assert asked[:4] == [0.0, 0.0, 0.0, 0.0]
+        assert loop().time() == 60
+
+    run(story())
+
+
+def test_settling_waits_for_those_outside_where_they_matter():
+    async def story():
+        left = [3]
+
+        def wait():
+            left[0] -= 1
+            return 0.001 if left[0] > 0 else 0.0
+
+        loop().outside_wait = wait
+        await loop().settle(0.1)
+        assert left == [3]
+        await loop().settle(0.1, outside=True)
+        assert left == [0]
+
+    run(story())
+
+
+def test_a_step_ends_with_the_first_change():
+    async def story():
+        changes = []
+
+        async def change():
+            await asyncio.sleep(10)
+            changes.append(10)
+            await asyncio.sleep(10)
+            changes.append(20)
+
+        task = loop().create_task(change())
+        assert await loop().step(lambda: bool(changes), 60) == 10
+        assert changes == [10]
+        assert await loop().step(lambda: len(changes) == 5, 60) == 60
+        await task
+
+    run(story())

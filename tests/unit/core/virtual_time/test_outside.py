@@ -1,46 +1,215 @@
-"""Who outside may still react to what happened."""
+"""Whom virtual time waits for."""
 
 import asyncio
 
 from sampan.core.http.messages import Request, Response, Stream
-from sampan.core.virtual_time.outside import Outside
+from sampan.core.virtual_time.client_activity import FIRST_SECONDS, LEAST_SECONDS
+from sampan.core.virtual_time.outside import ANYBODY, Outside, told
+
+POD = b'{"type":"ADDED","object":{}}\n'
+BOOKMARK = b'{"type":"BOOKMARK","object":{}}\n'
 
 
-async def chunks():
-    yield b"a"
-    yield b"b"
+class World:
+    """An API server with one stream, and a clock in the test's hand."""
+
+    def __init__(self, processes=None):
+        self.now, self.revision = 100.0, 1
+        self.outside = Outside(
+            lambda: self.revision,
+            lambda: self.now,
+            processes,
+            is_own=lambda request: request.headers.get("user-agent") == "own",
+        )
+        self.events: asyncio.Queue[bytes] = asyncio.Queue()
+        self._handle = self.outside.around(self._answer)
+
+    async def _answer(self, request):
+        if "watch=" in request.query:
+            return Stream(200, (), self._chunks())
+        return Response(200, (), b"{}")
+
+    async def _chunks(self):
+        while True:
+            yield await self.events.get()
+
+    async def ask(self, agent="kopf/1.45 (linux)", method="GET", path="/api/v1/pods", query=""):
+        return await self._handle(Request(method, path, query, {"user-agent": agent}, b""))
+
+    async def watch(self, agent="kopf/1.45 (linux)"):
+        return (await self.ask(agent, query="watch=true")).chunks
+
+    def wait(self):
+        return round(self.outside.wait_seconds(), 6)
+
+    def pass_time(self):
+        """Until it may move."""
+        while (seconds := self.wait()) > 0:
+            self.now += seconds
 
 
-def served(outside, reply):
-    async def handler(_request):
-        return reply
+def story(play, **words):
+    async def run():
+        await play(World(**words))
 
-    return asyncio.run(outside.around(handler)(Request("GET", "/", "", {}, b"")))
-
-
-def test_nobody_who_reads_no_stream_is_awaited():
-    outside = Outside(lambda: 5)
-    answer = Response(200, (), b"x")
-    assert served(outside, answer) is answer
-    assert not outside.awaited()
+    asyncio.run(run())
 
 
-def test_whoever_reads_a_stream_is_awaited_once_for_what_happened():
-    revision = [1]
-    outside = Outside(lambda: revision[0])
+def test_without_clients_time_moves_at_once():
+    assert World().wait() == 0.0
 
-    async def story():
-        async def handler(_request):
-            return Stream(200, (), chunks())
 
-        reply = await outside.around(handler)(Request("GET", "/", "", {}, b""))
-        assert not outside.awaited(), "it is not read yet"
-        revision[0] += 1
-        assert await anext(reply.chunks) == b"a"
-        assert outside.awaited()
-        assert not outside.awaited(), "nothing new"
-        revision[0] += 1
-        await reply.chunks.aclose()
-        assert not outside.awaited(), "it is closed"
+def test_one_that_asked_is_quiet_a_moment_later():
+    async def play(world):
+        await world.ask()
+        assert world.wait() == LEAST_SECONDS
+        world.now += LEAST_SECONDS
+        assert world.wait() == 0.0
+        assert world.wait() == 0.0
 
-    asyncio.run(story())
+    story(play)
+
+
+def test_one_that_watches_is_waited_for_when_it_was_told_something():
+    async def play(world):
+        chunks = await world.watch()
+        world.pass_time()
+        world.revision += 1
+        assert world.wait() == 0.0, "it was told nothing"
+        await world.events.put(POD)
+        assert await anext(chunks) == POD
+        assert world.wait() == FIRST_SECONDS
+        world.pass_time()
+        assert world.wait() == 0.0
+        [waited] = world.outside.report()
+        assert (waited.client, waited.watches, waited.waits) == ("kopf/1.45", 1, 2)
+        await chunks.aclose()
+
+    story(play)
+
+
+def test_a_bookmark_tells_nothing():
+    async def play(world):
+        chunks = await world.watch()
+        await world.events.put(POD)
+        await anext(chunks)
+        world.pass_time()
+        await world.events.put(BOOKMARK)
+        assert await anext(chunks) == BOOKMARK
+        assert world.wait() == 0.0
+        await chunks.aclose()
+
+    story(play)
+
+
+def test_who_never_stops_costs_the_patience_once_and_is_named():
+    async def play(world):
+        chunks = await world.watch()
+        began = world.now
+        while world.wait() > 0:
+            world.now += LEAST_SECONDS / 2
+            await world.ask(method="PUT")
+        assert world.now - began >= world.outside.patience_seconds
+        [line] = told(world.outside.report())
+        assert line.startswith("kopf/1.45: 1 times, 10.0 s")
+        assert line.endswith("was not quiet within the patience")
+        began = world.now
+        while world.wait() > 0:
+            world.now += LEAST_SECONDS / 2
+            await world.ask(method="PUT")
+        assert world.now - began < 2 * FIRST_SECONDS
+        await chunks.aclose()
+
+    story(play)
+
+
+def test_a_process_at_work_is_not_quiet():
+    class Processes:
+        looks = 3
+
+        def busy(self):
+            self.looks -= 1
+            return frozenset({7}) if self.looks else frozenset()
+
+        def give_up(self):
+            raise AssertionError("nobody has to")
+
+    async def play(world):
+        await world.ask()
+        world.now += 1.0
+        assert world.wait() > 0
+        assert world.wait() > 0
+        assert world.wait() == 0.0
+
+    story(play, processes=Processes())
+
+
+def test_one_that_is_expected_holds_time_until_it_watches():
+    async def play(world):
+        world.outside.expect("kopf")
+        assert world.wait() > 0
+        await world.ask()
+        world.now += 5.0
+        assert world.wait() > 0, "it watches nothing yet"
+        chunks = await world.watch()
+        await world.events.put(POD)
+        await anext(chunks)
+        world.pass_time()
+        assert world.outside.missing == []
+        await chunks.aclose()
+
+    story(play)
+
+
+def test_one_that_does_not_come_is_missing_in_the_end():
+    async def play(world):
+        world.now += 1000.0  # the span begins when somebody waits
+        world.outside.expect("kopf", 3.0)
+        began = world.now
+        world.pass_time()
+        assert 3.0 <= world.now - began < 3.1
+        assert world.outside.missing == ["kopf"]
+        assert world.wait() == 0.0
+
+    story(play)
+
+
+def test_anybody_may_come_and_nobody_is_missed():
+    async def play(world):
+        world.outside.expect(ANYBODY)
+        assert world.outside.is_known
+        assert world.wait() > 0
+        await world.ask("own")
+        assert world.wait() > 0, "that is no client"
+        await world.ask("kubectl/v1.35")
+        world.pass_time()
+        world.outside.expect(ANYBODY, 1.0)
+        assert world.wait() == 0.0, "somebody is there"
+        assert world.outside.missing == []
+
+    story(play)
+
+
+def test_elections_are_nobodys_activity():
+    async def play(world):
+        await world.ask(method="PUT", path="/apis/coordination.k8s.io/v1/namespaces/a/leases/b")
+        assert world.wait() == 0.0
+
+    story(play)
+
+
+def test_an_answer_from_abroad_is_waited_for():
+    world = World()
+    with world.outside.abroad("https://127.0.0.1:9443/validate"):
+        assert world.wait() > 0
+    assert world.wait() == 0.0
+    assert [waited.client for waited in world.outside.report()] == ["https://127.0.0.1:9443"]
+
+
+def test_a_fork_has_no_clients():
+    async def play(world):
+        await world.ask()
+        world.outside.forget()
+        assert world.wait() == 0.0
+
+    story(play)

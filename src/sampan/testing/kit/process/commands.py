@@ -12,6 +12,7 @@ from sampan.api.resources import PODS
 from sampan.api.rules.pods import node_name
 from sampan.cmd.verbs.why import lines_about
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop
+from sampan.core.virtual_time.outside import told
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.testing.kit.process.control_end import Action, Message
 from sampan.testing.kit.process.fault_plan import choices_of
@@ -20,29 +21,56 @@ from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
 
 
-async def settle(_held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
-    await loop.settle(request.get("within", AT_ONCE_SECONDS))
-    return {}
+async def settle(held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
+    await loop.settle(AT_ONCE_SECONDS, outside=request.get("outside", False))
+    return _arrived(held)
 
 
-async def advance(_held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
+async def advance(held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
     await loop.advance(request["duration"])
-    return {}
+    return _arrived(held)
 
 
 async def step(held: HeldCluster, loop: SteppedLoop, request: Message) -> Message:
     """From timer to timer until something is written, at most so far."""
-    began, before = loop.time(), held.store.revision
-    until = began + request["most"]
-    while held.store.revision == before and loop.time() < until:
-        gap = min(await loop.idle(), until - loop.time())
-        await loop.advance(gap)
-    await loop.settle(0.0)
-    return {"seconds": loop.time() - began}
+    before = held.store.revision
+    seconds = await loop.step(lambda: held.store.revision != before, request["most"])
+    return {"seconds": seconds, **_arrived(held)}
+
+
+async def expect(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    """A client."""
+    held.outside.expect(request["name"], request["within"])
+    return {}
+
+
+async def outside(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    """Who is there."""
+    found = held.outside
+    if (patience := request.get("patience")) is not None:
+        found.patience_seconds = patience
+    return {
+        "known": found.is_known,
+        "watches": found.watches,
+        "waited": told(found.report()),
+        "patience": found.patience_seconds,
+    }
 
 
 async def now(held: HeldCluster, _loop: SteppedLoop, _request: Message) -> Message:
     return {"now": held.clock.now()}
+
+
+async def guard(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    """A process that is to end with the test, whatever happens to that."""
+    held.guarded.add(request["pid"])
+    return {}
+
+
+async def release(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
+    """It has ended."""
+    held.guarded.remove(request["pid"])
+    return {}
 
 
 async def fail_pod(held: HeldCluster, _loop: SteppedLoop, request: Message) -> Message:
@@ -113,6 +141,12 @@ async def injected(held: HeldCluster, _loop: SteppedLoop, _request: Message) -> 
     return {"injected": dict(held.edge.injected), "last": [*held.edge.last]}
 
 
+def _arrived(held: HeldCluster) -> Message:
+    """Who of those who were expected is still missing."""
+    missing, held.outside.missing = held.outside.missing, []
+    return {"missing": missing} if missing else {}
+
+
 def _way(held: HeldCluster, request: Message) -> SeveredBackend:
     found = held.ways.get(request["name"])
     if found is None:
@@ -126,6 +160,10 @@ COMMANDS: dict[str, Command] = {
     "advance": advance,
     "step": step,
     "now": now,
+    "expect": expect,
+    "guard": guard,
+    "release": release,
+    "outside": outside,
     "fail_pod": fail_pod,
     "cut_node": cut_node,
     "mend_node": mend_node,

@@ -8,9 +8,11 @@ from typing import Protocol
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.virtual_time.outside import Outside
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.store.contract import Store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
+from sampan.testing.kit.process.guarded_processes import GuardedProcesses
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
 
@@ -26,7 +28,12 @@ class Failure:
 class HeldCluster(Protocol):
     clock: Clock
     ways: dict[str, SeveredBackend]  # of nodes to the API
+    guarded: GuardedProcesses
     writes: WriteLog | None  # once somebody asked for it
+
+    @property
+    def outside(self) -> Outside:
+        """Its clients."""
 
     @property
     def edge(self) -> FaultyEdge: ...

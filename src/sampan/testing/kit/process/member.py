@@ -24,10 +24,9 @@ class Member:
     def __init__(self, loop: SteppedLoop, plane: Plane, control: socket.socket) -> None:
         self._loop, self._plane = loop, plane
         # Nothing of it is worth an orderly end.
-        self._control = ControlEnd(loop, control, actions_of(plane, loop), lambda: os._exit(0))
+        self._control = ControlEnd(loop, control, actions_of(plane, loop), self._end)
         self._control.when_enclosed = self._note_fork
         self._fork: tuple[Message, socket.socket] | None = None
-        loop.awaits_outside = plane.outside.awaited
 
     def run(self) -> NoReturn:
         self._control.follow()
@@ -43,6 +42,10 @@ class Member:
     async def _serve(self, request: Message) -> None:
         port = await self._plane.listen()
         self._control.answer(request, {"port": port, "pid": os.getpid()})
+
+    def _end(self) -> NoReturn:
+        self._plane.guarded.kill()
+        os._exit(0)
 
     def _note_fork(self, request: Message, control: socket.socket) -> None:
         self._fork = (request, control)

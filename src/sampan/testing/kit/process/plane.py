@@ -5,6 +5,7 @@ Invariant: parts get clients, never each other; all randomness comes from one Ra
 Owner: the process of the cluster.
 """
 
+import asyncio
 import io
 import random
 import sys
@@ -31,6 +32,7 @@ from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.lab.recording import nodes_document
 from sampan.cmd.settings import UpSettings
 from sampan.cmd.simulation.lease_readers import LeaseReaders
+from sampan.cmd.simulation.virtual_time import PATIENT
 from sampan.cmd.snapshot.restore import restore
 from sampan.cmd.snapshot.snapshot_file import BadSnapshot, read
 from sampan.controllers.access.csr_signing import Ca
@@ -39,18 +41,22 @@ from sampan.controllers.controller import UnknownController
 from sampan.controllers.identities import user_name
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.clock import Clock, SystemClock
+from sampan.core.http.messages import Limits, Request
 from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
-from sampan.core.virtual_time.outside import Outside
+from sampan.core.virtual_time.loop import SteppedLoop
+from sampan.core.virtual_time.outside import Outside, outside_of
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store
 from sampan.store.open import open_store
+from sampan.testing.kit.objects import MANAGER
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
+from sampan.testing.kit.process.guarded_processes import GuardedProcesses
 from sampan.testing.kit.process.held_cluster import Failure
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
@@ -69,6 +75,17 @@ def ensure_pki(root: Path) -> None:
     names = server_names("127.0.0.1", IDENTITY.name, IDENTITY.addresses)
     node_names = [IDENTITY.name, "localhost", "127.0.0.1"]
     ensure(root, pki.leaves(names, IDENTITY.name, node_names), SystemClock())
+
+
+def watched_outside(store: Store) -> Outside:
+    """Of the running loop."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteppedLoop)
+    return outside_of(loop, lambda: store.revision, _is_of_the_kit)
+
+
+def _is_of_the_kit(request: Request) -> bool:
+    return request.headers.get("user-agent") == MANAGER
 
 
 def _objects_in(path: str) -> Sequence[Obj]:
@@ -100,7 +117,8 @@ class Plane:
         self.server: ApiServer
         self.edge: FaultyEdge
         self.writes: WriteLog | None = None
-        self.outside = Outside(lambda: self.store.revision)
+        self.guarded = GuardedProcesses()
+        self.outside: Outside
 
     def check(self) -> None:
         """Raises CannotStart where the choices name what there is not."""
@@ -113,6 +131,7 @@ class Plane:
         """Returns when every node is Ready."""
         url = "memory:" if self._spec.store == "memory" else f"sqlite:///{HERE}/store.db"
         self.store = await open_store(url, self.clock)
+        self.outside = watched_outside(self.store)
         if self._objects:
             await self._restore()
         self.server = ApiServer(
@@ -143,7 +162,12 @@ class Plane:
     async def listen(self) -> int:
         """From now on clients outside are answered; says on which port."""
         handler = self.outside.around(self.edge)
-        self._http = Server(handler, ssl_context=self._tls, wants_body=self.server.wants_body)
+        self._http = Server(
+            handler,
+            ssl_context=self._tls,
+            wants_body=self.server.wants_body,
+            limits=PATIENT if self._spec.virtual else Limits(),
+        )
         return await self._http.start("127.0.0.1", 0)
 
     async def stop(self) -> None:
@@ -163,6 +187,8 @@ class Plane:
     def forget_connections(self) -> None:
         """In a forked process: what was open is the other's."""
         self._http = None
+        self.outside.forget()
+        self.guarded = GuardedProcesses()
         self.nodes.forget_servers()
 
     def admin(self) -> Client:
@@ -219,7 +245,6 @@ class Plane:
             ca_bundle_pem=self._pki.ca.read_text(),
             client_ca_pem=self._pki.ca.read_bytes(),
             bootstrap_tokens=True,
-            watch_bookmark_seconds=3600.0 if self._spec.virtual else 60.0,
             kubelet_place=self.nodes.place_of,
             kubelet_tls=lambda: client_context(
                 ca_path=self._pki.ca,

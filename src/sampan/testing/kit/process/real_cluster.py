@@ -56,6 +56,7 @@ def _hold(loop: SteppedLoop, plane: RealPlane, control: socket.socket) -> None:
     ControlEnd(loop, control, actions_of(plane, loop), loop.stop).follow()
     loop.add_signal_handler(signal.SIGTERM, loop.stop)  # of a cluster that was kept
     loop.run_forever()
+    plane.guarded.kill()
 
 
 def _end(loop: SteppedLoop, plane: RealPlane, data: DataDir) -> None:

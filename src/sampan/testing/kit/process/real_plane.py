@@ -16,15 +16,17 @@ from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.cluster.served_api import BOOKMARK_SECONDS
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.http.messages import Handler, Limits
+from sampan.core.virtual_time.outside import Outside
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 from sampan.store.contract import Store
 from sampan.testing.kit.process.faulty_edge import FaultyEdge
+from sampan.testing.kit.process.guarded_processes import GuardedProcesses
 from sampan.testing.kit.process.held_cluster import Failure
+from sampan.testing.kit.process.plane import watched_outside
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import Spec
@@ -35,7 +37,6 @@ _NODE = "system:node:"
 
 class RealPlane:
     limits = Limits()
-    bookmark_seconds = BOOKMARK_SECONDS
 
     def __init__(self, spec: Spec, data: DataDir, seed: int | None) -> None:
         self.clock: Clock = SystemClock()
@@ -43,7 +44,9 @@ class RealPlane:
         self._server: ApiServer
         self.store: Store
         self.writes: WriteLog | None = None
+        self.guarded = GuardedProcesses()
         self.edge: FaultyEdge
+        self.outside: Outside
         if spec.scheduler_config:
             sys.path.insert(0, str(Path(spec.scheduler_config).parent))  # where its plugins are
         self.cluster = AllInOne(
@@ -55,11 +58,12 @@ class RealPlane:
 
     def offer(self, server: ApiServer, store: Store) -> None:
         self._server, self.store = server, store
+        self.outside = watched_outside(store)
 
     def around(self, handler: Handler) -> Handler:
         self.edge = FaultyEdge(handler, self.clock)
         self._server.before_webhooks(self.edge.hold_webhook)
-        return self.edge
+        return self.outside.around(self.edge)
 
     def between(self, user: str, backend: Backend) -> Backend:
         node = user.removeprefix(_NODE)

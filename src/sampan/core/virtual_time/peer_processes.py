@@ -1,0 +1,115 @@
+"""The processes of this machine that are connected to this one, and whether they are at work.
+
+Job: connections → processes, as the kernel tells; how much of a processor they use or wait for.
+Invariant: what cannot be found out (another machine, another user) is taken for idle.
+Owner: who waits for them; it costs nothing while nobody does.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from sampan.core.digits import is_digits
+
+BUSY_SHARE = 0.2  # of one processor
+LEAST_SECONDS = 0.01  # between two looks that say something
+SEARCH_SECONDS = 0.2  # between two searches for owners of connections
+_ESTABLISHED, _LISTEN = "01", "0A"
+_TABLES = ("net/tcp", "net/tcp6")
+
+
+class PeerProcesses:
+    def __init__(self, monotonic: Callable[[], float], proc: Path = Path("/proc")) -> None:
+        self._now, self._proc = monotonic, proc
+        self._owners: dict[str, int] = {}  # inode → process
+        self._searched_at = float("-inf")
+        self._used: dict[int, int] = {}  # nanoseconds, at the last look
+        self._looked_at = float("-inf")
+        self._busy: frozenset[int] = frozenset()
+        self._restless: frozenset[int] = frozenset()
+
+    def busy(self) -> frozenset[int]:
+        """Those who work now, or wait for a processor. The first look at one says that it does."""
+        now = self._now()
+        if now - self._looked_at >= LEAST_SECONDS:
+            used = {pid: self._nanoseconds(pid) for pid in self._connected(now)}
+            share = BUSY_SHARE * 1e9 * (now - self._looked_at)
+            working = (pid for pid in used if used[pid] - self._used.get(pid, 0) > share)
+            new = (pid for pid in used if pid not in self._used)
+            self._busy = frozenset((*working, *new))
+            self._restless &= self._busy
+            self._used, self._looked_at = used, now
+        return self._busy - self._restless
+
+    def give_up(self) -> frozenset[int]:
+        """Nobody waits any longer for those who are at work: until they rest."""
+        given, self._restless = self._busy - self._restless, self._busy
+        return given
+
+    def name(self, pid: int) -> str:
+        return _text(self._proc / str(pid) / "comm").strip() or "process"
+
+    def _connected(self, now: float) -> set[int]:
+        inodes = self._inodes()
+        self._owners = {inode: pid for inode, pid in self._owners.items() if inode in inodes}
+        unknown = inodes - self._owners.keys()
+        if unknown and now - self._searched_at >= SEARCH_SECONDS:
+            self._searched_at = now
+            self._search(unknown)
+        return {pid for pid in self._owners.values() if pid != os.getpid()}
+
+    def _inodes(self) -> set[str]:
+        """Of the sockets whose other end is a port that this process listens on."""
+        own = set(self._links(os.getpid()))
+        rows = [
+            line.split() for table in _TABLES for line in _text(self._proc / table).splitlines()[1:]
+        ]
+        ports = tuple(
+            f":{words[1].rpartition(':')[2]}"
+            for words in rows
+            if words[3] == _LISTEN and f"socket:[{words[9]}]" in own
+        )
+        return {words[9] for words in rows if words[2].endswith(ports) and words[3] == _ESTABLISHED}
+
+    def _search(self, inodes: set[str]) -> None:
+        wanted = {f"socket:[{inode}]": inode for inode in inodes}
+        known = sorted({*self._owners.values()})
+        for pid in (*known, *self._others(known)):
+            for link in self._links(pid):
+                if (inode := wanted.pop(link, None)) is not None:
+                    self._owners[inode] = pid
+            if not wanted:
+                return
+
+    def _others(self, known: list[int]) -> Iterable[int]:
+        """The newest first: whoever has connected has often only begun."""
+        pids = (int(name) for name in os.listdir(self._proc) if is_digits(name))
+        return (pid for pid in sorted(pids, reverse=True) if pid not in known)
+
+    def _links(self, pid: int) -> list[str]:
+        directory = f"{self._proc}/{pid}/fd"
+        links = []
+        try:
+            for name in os.listdir(directory):
+                links.append(os.readlink(f"{directory}/{name}"))
+        except OSError:
+            return links  # it is gone, or another user's
+        return links
+
+    def _nanoseconds(self, pid: int) -> int:
+        """What all of its threads have had of a processor, and waited for one."""
+        used = 0
+        try:
+            for task in os.listdir(f"{self._proc}/{pid}/task"):
+                on, waiting, _ = _text(self._proc / f"{pid}/task/{task}/schedstat").split()
+                used += int(on) + int(waiting)
+        except (OSError, ValueError):
+            return used
+        return used
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

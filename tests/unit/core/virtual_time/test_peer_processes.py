@@ -1,0 +1,84 @@
+"""Who is connected to this process, and whether he works."""
+
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sampan.core.virtual_time.peer_processes import PeerProcesses
+
+CONNECTS = """
+import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for line in sys.stdin:
+    if line == "work\\n":
+        while True:
+            pass
+"""
+
+
+@contextmanager
+def connected():
+    """A process with a connection to a socket that this one listens on."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        subprocess.Popen(
+            [sys.executable, "-c", CONNECTS, str(listening.getsockname()[1])],
+            stdin=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        accepted, _ = listening.accept()
+        with accepted:
+            yield process
+        process.kill()
+
+
+def looks(peers, until, seconds=20.0):
+    """Look until it is so."""
+    end = time.monotonic() + seconds
+    while not until(found := peers.busy()):
+        assert time.monotonic() < end, found
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_one_that_waits_is_idle_and_one_that_computes_is_busy():
+    with connected() as process:
+        peers = PeerProcesses(time.monotonic)
+        looks(peers, lambda busy: busy == frozenset())
+        process.stdin.write("work\n")
+        process.stdin.flush()
+        looks(peers, lambda busy: busy == {process.pid})
+        assert peers.give_up() == {process.pid}
+        time.sleep(0.05)
+        assert peers.busy() == frozenset(), "nobody waits for it any more"
+
+
+def test_a_table_of_the_kernel_names_the_owners(tmp_path):
+    me = tmp_path / str(__import__("os").getpid())
+    for place, links in {me: ["socket:[11]"], tmp_path / "900": ["socket:[22]"]}.items():
+        (place / "fd").mkdir(parents=True)
+        (place / "task" / "1").mkdir(parents=True)
+        (place / "task" / "1" / "schedstat").write_text("5 6 1\n")
+        for number, link in enumerate(links):
+            (place / "fd" / str(number)).symlink_to(link)
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "tcp").write_text(
+        "  sl  local_address rem_address   st\n"
+        "   0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 0 0 11\n"
+        "   1: 0100007F:C001 0100007F:1F90 01 0:0 00:0 0 0 0 22\n"
+        "   2: 0100007F:C002 0100007F:0050 01 0:0 00:0 0 0 0 33\n"
+    )
+    moments = iter([1.0, 2.0])
+    peers = PeerProcesses(lambda: next(moments), tmp_path)
+    assert peers.busy() == {900}, "nobody has looked at it before"
+    assert peers.busy() == frozenset()
+
+
+def test_without_a_table_nobody_is_busy(tmp_path):
+    assert PeerProcesses(time.monotonic, Path(tmp_path / "none")).busy() == frozenset()
