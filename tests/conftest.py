@@ -1,6 +1,6 @@
 """For all tests: surroundings of their own (working directory, home, environment), whatever those
 of the user have; Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
-that refuse to be changed; the default version of Kubernetes for each test, whichever the one before
+that refuse to be changed; the default version of Kubernetes for each file, whichever the one before
 has chosen; and programs that need not compile sampan at each start, whatever the
 environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
 has them ignore it."""
@@ -50,8 +50,9 @@ def pytest_collection_finish():
     os.chdir(os.path.join(_surroundings, "work"))
 
 
-def pytest_runtest_teardown():
-    if features.release() != features.Release():
+def pytest_runtest_teardown(item, nextitem):
+    is_last = nextitem is None or nextitem.path != item.path  # fixtures of a file may choose for it
+    if is_last and features.release() != features.Release():
         features.use(features.Release())
 
 

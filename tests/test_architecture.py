@@ -57,10 +57,11 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 # one after it; a module that is named by itself stands where it is named, not with its folder.
 LAYERS = {
     "api": (
-        "feature_gates features objects configuration errors go_base64 bare_answers quantity "
-        "versions resources kinds calls schema.field_kinds decode_scalars decode schema "
-        "log_options json_bounds json_reading strict_json strict_yaml go_text json_path rules cel "
-        "custom defaults validation warnings convert patch protobuf apply"
+        "feature_gates features versioned_data objects configuration errors go_base64 "
+        "bare_answers quantity versions resources served kinds calls schema.field_kinds "
+        "decode_scalars decode schema log_options json_bounds json_reading strict_json "
+        "strict_yaml go_text json_path rules cel custom defaults validation warnings "
+        "device_versions convert patch protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "
@@ -389,6 +390,8 @@ def test_gates_are_asked_for_by_name_and_only_those_that_do_both():
                 if path.name not in ("process.py", "gates.py"):  # they show all of them
                     assert isinstance(name, ast.Constant), f"{path}: {ast.unparse(node)}"
                     asked.add(name.value)
+    served = json.loads((PACKAGE / "data" / "served.json").read_text())["resources"]
+    asked |= {entry["gate"] for entry in served.values() if "gate" in entry}
     assert asked == {name for name, row in table.items() if row["here"] == "both"}
 
 

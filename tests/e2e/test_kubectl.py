@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from sampan.api import features
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support.parts.kubectl import Kubectl, client_minor
 from tests.support.parts.served_api import served_api
+from tests.support.releases import MUTATING_POLICIES
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 
@@ -304,7 +306,10 @@ def served(tmp_path_factory):
     if minor != RECORDED_MINOR:
         pytest.skip(f"the texts are those of kubectl 1.{RECORDED_MINOR}, this is 1.{minor}")
     settings = ApiServerSettings(ca_bundle_pem="CERTIFICATE\n", mount_service_account_tokens=True)
-    with served_api(Schema.load(), tmp_path_factory.mktemp("served"), settings) as api:
+    with (
+        features.used(MUTATING_POLICIES),
+        served_api(Schema.load(), tmp_path_factory.mktemp("served"), settings) as api,
+    ):
         home = tmp_path_factory.mktemp("home")
         Kubectl(api.admin, home)("apply", "-f", "-", stdin=INGRESS_CLASS)
         yield api

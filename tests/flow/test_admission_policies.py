@@ -5,10 +5,12 @@ import asyncio
 import orjson
 import pytest
 
+from sampan.api import features
 from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support import virtual_time
 from tests.support.generators.api_requests import MERGE, api_server, pod
+from tests.support.releases import MUTATING_POLICIES
 from tests.support.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -28,7 +30,8 @@ def run(test, **settings):
         async with api_server(published_schema(), settings=chosen) as api:
             await test(api)
 
-    virtual_time.run(main())
+    with features.used(MUTATING_POLICIES):
+        virtual_time.run(main())
 
 
 def rules(**more):

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from sampan.api.objects import copy_of, key_of
-from sampan.api.resources import RESOURCES
 from sampan.api.schema.published import Schema
 from sampan.client.indexer import Cache
 from sampan.controllers.actions import Create
@@ -16,6 +15,7 @@ from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import Later, View
 from tests.support import virtual_time
 from tests.support.generators.largest_objects import LONG_AGO, largest_objects
+from tests.support.releases import rows_of
 from tests.support.worlds.small_api import SmallApi
 
 LONGEST_SECONDS = 0.010  # of the processor, not of the clock on the wall
@@ -24,7 +24,7 @@ ROUNDS = 3
 TRIES = 3  # of which the quickest counts: others use the machine, too
 CLOCK = virtual_time.LoopClock()
 SETTINGS = ControllerSettings(root_ca="PEM", clock=CLOCK, cluster_cidrs=("10.0.0.0/16",))
-BY_KIND = {(one.api_version, one.kind): one for one in RESOURCES}
+BY_KIND = {(one.api_version, one.kind): one for one in rows_of()}
 OBJECTS = list(largest_objects(Schema.load()))
 
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import orjson
 import pytest
 
+from sampan.api import features
 from sampan.api.resources import by_kind
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support import virtual_time
 from tests.support.generators.api_requests import api_server
+from tests.support.releases import MUTATING_POLICIES
 
 RECORDED = Path(__file__).parent / "recorded" / "api_server_v1.35.8_creates.jsonl"
 CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]
@@ -48,7 +50,8 @@ def answers():
             for case in CASES:
                 found[case["case"]] = await answer_to(api, case["manifest"])
 
-    virtual_time.run(main())
+    with features.used(MUTATING_POLICIES):
+        virtual_time.run(main())
     return found
 
 

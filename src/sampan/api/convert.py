@@ -1,6 +1,7 @@
-"""Conversion between the served and the stored version of built-in kinds.
+"""Conversion between the versions of built-in kinds: served, stored, and the one of our rules.
 
-Job: one pair of functions per kind that is served in two versions or groups; identity elsewhere.
+Job: one pair of functions per kind whose versions have other fields; where they have the same, the
+    name of the version is what changes.
 Invariant: what is stored and read back in the version that it was written in is unchanged.
 """
 
@@ -9,7 +10,9 @@ from typing import Any
 
 import orjson
 
+from sampan.api import device_versions
 from sampan.api.defaults.autoscaling import METRICS_ANNOTATION as _METRICS
+from sampan.api.device_versions import API_VERSION as DEVICES
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import Resource
 
@@ -32,13 +35,43 @@ _EVENT_NAMES = (
 
 def to_stored(resource: Resource, obj: Obj) -> Obj:
     """A new object where something changes; the same one where nothing does."""
+    if resource.has_versions:
+        group, version = resource.stored_in
+        return in_version(obj, f"{group}/{version}" if version else resource.api_version)
     pair = _CONVERSIONS.get((resource.group, resource.version, resource.kind))
     return obj if pair is None else pair[0](obj)
 
 
 def from_stored(resource: Resource, obj: Obj) -> Obj:
+    if resource.has_versions:
+        return in_version(obj, resource.api_version)
     pair = _CONVERSIONS.get((resource.group, resource.version, resource.kind))
     return obj if pair is None else pair[1](obj)
+
+
+def in_version(obj: Obj, api_version: str) -> Obj:
+    """Of a kind that has several versions in its group."""
+    own, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
+    if own == api_version:
+        return obj
+    to_rules, _ = _OTHER_FIELDS.get((own, kind), _SAME)
+    _, from_rules = _OTHER_FIELDS.get((api_version, kind), _SAME)
+    return {**from_rules(to_rules(obj)), "apiVersion": api_version}
+
+
+def as_rules_read(resource: Resource, obj: Obj) -> Obj:
+    """With the fields that strategies and validation know: those of the newest version."""
+    if not resource.has_versions:
+        return obj
+    return _OTHER_FIELDS.get((resource.api_version, resource.kind), _SAME)[0](obj)
+
+
+def write_back(resource: Resource, obj: Obj, checked: Obj) -> None:
+    """What they made of it, in the object's own version again."""
+    if checked is not obj:
+        made = _OTHER_FIELDS[resource.api_version, resource.kind][1](checked)
+        obj.clear()
+        obj.update(made)
 
 
 def _event_to_core(event: Obj) -> Obj:
@@ -159,7 +192,22 @@ def _carried_dict(text: str | None) -> Obj:
     return found if isinstance(found, dict) else {}
 
 
-_CONVERSIONS: dict[tuple[str, str, str], tuple[Callable[[Obj], Obj], Callable[[Obj], Obj]]] = {
+def _same(obj: Obj) -> Obj:
+    return obj
+
+
+Pair = tuple[Callable[[Obj], Obj], Callable[[Obj], Obj]]
+_SAME: Pair = (_same, _same)
+# Versions that have other fields than the newest one: to its fields, and back.
+_OTHER_FIELDS: dict[tuple[str, str], Pair] = {
+    (DEVICES, "ResourceClaim"): (device_versions.claim_to_v1, device_versions.claim_from_v1),
+    (DEVICES, "ResourceClaimTemplate"): (
+        device_versions.template_to_v1, device_versions.template_from_v1,
+    ),
+    (DEVICES, "ResourceSlice"): (device_versions.slice_to_v1, device_versions.slice_from_v1),
+}  # fmt: skip
+
+_CONVERSIONS: dict[tuple[str, str, str], Pair] = {
     ("events.k8s.io", "v1", "Event"): (_event_to_core, _event_from_core),
     ("autoscaling", "v1", "HorizontalPodAutoscaler"): (_autoscaler_to_v2, _autoscaler_to_v1),
 }

@@ -17,7 +17,7 @@ ALL = {"AllAlpha": "Alpha", "AllBeta": "Beta"}  # each sets every gate of a stag
 NEEDS_SINCE = 35  # the first minor version that looks at what a gate needs
 
 # As strconv.ParseBool.
-_TRUTHS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
+TRUTHS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "FALSE", "false", "False"), False
 )
 
@@ -111,7 +111,7 @@ def parse_gates(text: str) -> dict[str, bool]:
         prefixes.add(component.strip() if colon else "")
         if not equals:
             raise BadFeatureGates(f"missing bool value for {name}")
-        truth = _TRUTHS.get(value.strip())
+        truth = TRUTHS.get(value.strip())
         if truth is None:
             why = f'strconv.ParseBool: parsing "{value.strip()}": invalid syntax'
             raise BadFeatureGates(f"invalid value of {name}={value.strip()}, err: {why}")

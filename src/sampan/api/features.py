@@ -8,13 +8,16 @@ Owner: cmd/ and the processes of the test kit, which choose before the first obj
     (docs/decisions/0036).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from typing import Any, TypeVar
 
 from sampan.api.feature_gates import Gate, Settled, settle
 from sampan.core.fast_dataclass import dataclass
 from sampan.version import DEFAULT_MINOR, git_version
+
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class _InEffect:
         self.release = Release()
         self.settled: Settled | None = None
         self.on: frozenset[str] | None = None
+        self.derived: dict[Callable[[Release], Any], Any] = {}
 
     def read(self) -> Settled:
         if self.settled is None:
@@ -60,6 +64,11 @@ def enabled(gate: str) -> bool:
     return gate in (_in_effect.read().on if on is None else on)
 
 
+def all_enabled() -> frozenset[str]:
+    """Every gate that is on, for tables that name gates."""
+    return _in_effect.read().on
+
+
 def release() -> Release:
     return _in_effect.release
 
@@ -73,7 +82,17 @@ def use(chosen: Release) -> Settled:
     """From now on. Raises BadFeatureGates, and then nothing has changed."""
     settled = settle(chosen.minor, chosen.gates, chosen.emulated)
     _in_effect.release, _in_effect.settled, _in_effect.on = chosen, settled, settled.on
+    _in_effect.derived.clear()
     return settled
+
+
+def of_release(worked_out: Callable[[Release], Derived]) -> Derived:
+    """What a function makes of the release, made once."""
+    known = _in_effect.derived
+    if worked_out not in known:
+        known[worked_out] = worked_out(_in_effect.release)
+    found: Derived = known[worked_out]
+    return found
 
 
 @contextmanager

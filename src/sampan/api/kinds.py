@@ -7,24 +7,30 @@ Owner: who follows the definitions (apiserver/extension/definitions.py); everybo
 
 from collections.abc import Iterable, Sequence
 
-from sampan.api import resources
 from sampan.api.objects import Obj
-from sampan.api.resources import Resource, Subresource
+from sampan.api.resources import MEASURED, Resource, Subresource
+from sampan.api.served import served_resources
 
 
 class Kinds:
     def __init__(self) -> None:
         self.generation = 0  # grows with every change
+        self.built_in = served_resources()
+        self._own = {
+            (row.group, row.version, row.plural): row for row in (*self.built_in, *MEASURED)
+        }
+        self._own_kinds = {(row.api_version, row.kind): row for row in self.built_in}
         self._rows: dict[str, tuple[Resource, ...]] = {}  # by the definition's name
         self._by_plural: dict[tuple[str, str, str], Resource] = {}
         self._by_kind: dict[tuple[str, str], Resource] = {}
 
     def by_plural(self, group: str, version: str, plural: str) -> Resource | None:
-        found = resources.by_plural(group, version, plural)
-        return found or self._by_plural.get((group, version, plural))
+        key = (group, version, plural)
+        return self._own.get(key) or self._by_plural.get(key)
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
-        return resources.by_kind(api_version, kind) or self._by_kind.get((api_version, kind))
+        key = (api_version, kind)
+        return self._own_kinds.get(key) or self._by_kind.get(key)
 
     def served(self, resource: Resource) -> Resource | None:
         """The row that is served under the names of `resource`, which somebody else has made."""
@@ -37,7 +43,7 @@ class Kinds:
         return [row for rows in self._rows.values() for row in rows]
 
     def all(self) -> Sequence[Resource]:
-        return (*resources.RESOURCES, *self.custom())
+        return (*self.built_in, *self.custom())
 
     def replace(self, definition: str, rows: Iterable[Resource]) -> bool:
         """The rows of a definition from now on; none where it serves nothing. Whether that is

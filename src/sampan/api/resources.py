@@ -3,13 +3,16 @@
 Job: say which resources exist, with their names, scope, verbs and subresources.
 Invariant: one row per group, version and plural; a kind that is served in two versions or groups
     has one storage key, and `stored_in` names the version that is stored.
-To add a kind: add a row.
+To add a kind: add a row; where not every version of Kubernetes serves it, data/served.json says so.
 """
 
 from dataclasses import field
 from typing import Protocol
 
-from sampan.core.fast_dataclass import dataclass
+from sampan.api import features
+from sampan.api.feature_gates import number_of
+from sampan.core.fast_dataclass import dataclass, replace
+from sampan.core.files.packaged_data import packaged_data
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE = ("create",)
@@ -45,13 +48,22 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = VERBS
     subresources: tuple[Subresource, ...] = ()
-    stored_in: tuple[str, str] = field(default=("", ""))  # (group, version) where it differs
+    stored_as: tuple[str, str] = ("", "")  # (group, version) where it differs
+    has_versions: bool = False  # which of them is stored changes with the release
     # Of a kind that a CustomResourceDefinition defines.
     custom: Defined | None = field(default=None, compare=False, repr=False)
 
     def __hash__(self) -> int:
         """Of what tells kinds apart; a pod's way asks for it a hundred times."""
         return hash((self.plural, self.group, self.version))
+
+    @property
+    def stored_in(self) -> tuple[str, str]:
+        """Group and version, where they are not its own."""
+        if not self.has_versions:
+            return self.stored_as
+        version = features.of_release(_storage_versions)[self.group_resource]
+        return ("", "") if version == self.version else (self.group, version)
 
     @property
     def api_version(self) -> str:
@@ -73,9 +85,9 @@ class Resource:
     def storage_prefix(self) -> str:
         """`/registry/pods/`, `/registry/deployments.apps/`: with the slash, so that one plural is
         never the prefix of another."""
-        if self.stored_in == ("", ""):
+        if self.stored_as == ("", ""):
             return f"/registry/{self.group_resource}/"
-        group = self.stored_in[0]
+        group = self.stored_as[0]
         return f"/registry/{self.plural}.{group}/" if group else f"/registry/{self.plural}/"
 
     @property
@@ -89,6 +101,15 @@ class Resource:
 
     def subresource(self, name: str) -> Subresource | None:
         return next((item for item in self.subresources if item.name == name), None)
+
+
+def _storage_versions(release: features.Release) -> dict[str, str]:
+    """By group resource: that of the last entry that is not newer than the release."""
+    shown = number_of(release.shown)
+    return {
+        name: [version for since, version in history.items() if number_of(since) <= shown][-1]
+        for name, history in packaged_data("served")["storage"].items()
+    }
 
 
 STATUS = Subresource("status")
@@ -105,7 +126,13 @@ def _row(
     return Resource(group, version, kind, plural, subresources=subresources, **rest)  # type: ignore[arg-type]  # the row's own keywords
 
 
+def _in(version: str, row: Resource) -> Resource:
+    """The same kind in another version of its group."""
+    return replace(row, version=version)
+
+
 _CLUSTER = {"namespaced": False}
+_VERSIONS = {"has_versions": True}
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 _REVIEW = {"verbs": CREATE}
@@ -191,7 +218,7 @@ HORIZONTAL_POD_AUTOSCALERS = _row(
 LEASES = _row("coordination.k8s.io", "v1", "Lease", "leases")
 ENDPOINT_SLICES = _row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 EVENTS_V1 = _row(
-    "events.k8s.io", "v1", "Event", "events", short_names=("ev",), stored_in=("", "v1")
+    "events.k8s.io", "v1", "Event", "events", short_names=("ev",), stored_as=("", "v1")
 )
 POD_DISRUPTION_BUDGETS = _row(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", STATUS, short_names=("pdb",)
@@ -201,13 +228,17 @@ PRIORITY_CLASSES = _row(
 )
 VOLUME_ATTRIBUTES_CLASSES = _row(
     "storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
-    short_names=("vac",), **_CLUSTER,
+    short_names=("vac",), **_CLUSTER, **_VERSIONS,
 )  # fmt: skip
 STORAGE_CLASSES = _row(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", short_names=("sc",), **_CLUSTER
 )
 SERVICE_CIDRS = _row(
-    "networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", STATUS, **_CLUSTER
+    "networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", STATUS, **_CLUSTER, **_VERSIONS
+)  # fmt: skip
+IP_ADDRESSES = _row(
+    "networking.k8s.io", "v1", "IPAddress", "ipaddresses", short_names=("ip",),
+    **_CLUSTER, **_VERSIONS,
 )  # fmt: skip
 VALIDATING_ADMISSION_POLICIES = _row(
     "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
@@ -218,12 +249,12 @@ VALIDATING_POLICY_BINDINGS = _row(
     "validatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
 MUTATING_ADMISSION_POLICIES = _row(
-    "admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy",
-    "mutatingadmissionpolicies", categories=_EXTENSIONS, **_CLUSTER,
+    "admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy",
+    "mutatingadmissionpolicies", categories=_EXTENSIONS, **_CLUSTER, **_VERSIONS,
 )  # fmt: skip
 MUTATING_POLICY_BINDINGS = _row(
-    "admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding",
-    "mutatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER,
+    "admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding",
+    "mutatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER, **_VERSIONS,
 )  # fmt: skip
 MUTATING_WEBHOOK_CONFIGURATIONS = _row(
     "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
@@ -233,7 +264,7 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = _row(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
     "validatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
-CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", **_CLUSTER)
+CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", STATUS, **_CLUSTER)
 CSI_DRIVERS = _row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", **_CLUSTER)
 VOLUME_ATTACHMENTS = _row(
     "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", STATUS, **_CLUSTER
@@ -241,12 +272,18 @@ VOLUME_ATTACHMENTS = _row(
 CSI_STORAGE_CAPACITIES = _row(
     "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities"
 )  # fmt: skip
-DEVICE_CLASSES = _row("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", **_CLUSTER)
-RESOURCE_CLAIMS = _row("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", STATUS)
-RESOURCE_CLAIM_TEMPLATES = _row(
-    "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"
+DEVICE_CLASSES = _row(
+    "resource.k8s.io", "v1", "DeviceClass", "deviceclasses", **_CLUSTER, **_VERSIONS
 )
-RESOURCE_SLICES = _row("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER)
+RESOURCE_CLAIMS = _row(
+    "resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", STATUS, **_VERSIONS
+)
+RESOURCE_CLAIM_TEMPLATES = _row(
+    "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", **_VERSIONS
+)
+RESOURCE_SLICES = _row(
+    "resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER, **_VERSIONS
+)
 RUNTIME_CLASSES = _row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **_CLUSTER)
 CUSTOM_RESOURCE_DEFINITIONS = _row(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", STATUS,
@@ -264,6 +301,7 @@ API_SERVICES = _row(
 INGRESS_CLASSES = _row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", **_CLUSTER)
 INGRESSES = _row("networking.k8s.io", "v1", "Ingress", "ingresses", STATUS, short_names=("ing",))
 
+# Every row there is; which of them are served: api/served.py.
 RESOURCES: tuple[Resource, ...] = (
     BINDINGS, COMPONENT_STATUSES, CONFIG_MAPS, ENDPOINTS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES,
     PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, POD_TEMPLATES, REPLICATION_CONTROLLERS,
@@ -284,15 +322,15 @@ RESOURCES: tuple[Resource, ...] = (
          **_CLUSTER, **_REVIEW),
     HORIZONTAL_POD_AUTOSCALERS,
     _row("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", STATUS,
-         short_names=("hpa",), categories=_ALL, stored_in=("autoscaling", "v2")),
+         short_names=("hpa",), categories=_ALL, stored_as=("autoscaling", "v2")),
     CRON_JOBS, JOBS,
     _row("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
          Subresource("approval"), STATUS, short_names=("csr",), **_CLUSTER),
     INGRESS_CLASSES,
     INGRESSES,
-    _row("networking.k8s.io", "v1", "IPAddress", "ipaddresses", short_names=("ip",), **_CLUSTER),
+    IP_ADDRESSES, _in("v1beta1", IP_ADDRESSES),
     _row("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short_names=("netpol",)),
-    SERVICE_CIDRS,
+    SERVICE_CIDRS, _in("v1beta1", SERVICE_CIDRS),
     POD_DISRUPTION_BUDGETS,
     _row("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings",
          **_CLUSTER),
@@ -304,21 +342,25 @@ RESOURCES: tuple[Resource, ...] = (
     CSI_STORAGE_CAPACITIES,
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
-    VOLUME_ATTRIBUTES_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES, _in("v1beta1", VOLUME_ATTRIBUTES_CLASSES),
+    _in("v1alpha1", VOLUME_ATTRIBUTES_CLASSES),
     MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_POLICY_BINDINGS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS,
+    _in("v1beta1", MUTATING_ADMISSION_POLICIES), _in("v1beta1", MUTATING_POLICY_BINDINGS),
+    _in("v1alpha1", MUTATING_ADMISSION_POLICIES), _in("v1alpha1", MUTATING_POLICY_BINDINGS),
     CUSTOM_RESOURCE_DEFINITIONS,
     PRIORITY_CLASSES, LEASES, RUNTIME_CLASSES, ENDPOINT_SLICES,
     _row("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", STATUS, **_CLUSTER),
     _row("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
          "prioritylevelconfigurations", STATUS, **_CLUSTER),
-    DEVICE_CLASSES,
-    RESOURCE_CLAIMS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_SLICES,
+    *(
+        row if version == "v1" else _in(version, row)
+        for row in (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES)
+        for version in ("v1", "v1beta2", "v1beta1")
+    ),
 )  # fmt: skip
 
 _BY_PLURAL = {(row.group, row.version, row.plural): row for row in (*RESOURCES, *MEASURED)}

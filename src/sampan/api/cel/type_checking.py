@@ -14,7 +14,8 @@ from sampan.api.cel.policies import with_variables
 from sampan.api.cel.program import compile_expression
 from sampan.api.cel.schema_objects import SchemaObjects
 from sampan.api.objects import Obj
-from sampan.api.resources import RESOURCES, Resource
+from sampan.api.resources import Resource
+from sampan.api.served import served_resources
 
 MOST_TYPES = 10
 
@@ -25,7 +26,7 @@ def expression_warnings(
     """`is_over`: it has taken long enough; what was not checked by then is not warned about."""
     spec = policy.get("spec") or {}
     environments: list[tuple[Resource, Environment]] = []
-    for kind in kinds_to_check(spec, RESOURCES):
+    for kind in kinds_to_check(spec, served_resources()):
         environment = _environment(spec, kind, objects, is_over)
         if environment is None:
             return []

@@ -26,6 +26,7 @@ from sampan.api.resources import Resource
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
 
 _RBAC, _HOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_DEVICES = "resource.k8s.io"
 
 _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
     ("", "v1", "Endpoints"): services.default_endpoints,
@@ -59,13 +60,23 @@ _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
     ): policy.default_priority_level,
     ("networking.k8s.io", "v1", "IngressClass"): services.default_ingress_class,
     ("networking.k8s.io", "v1", "NetworkPolicy"): services.default_network_policy,
-    ("resource.k8s.io", "v1", "ResourceClaim"): policy.default_resource_claim,
-    ("resource.k8s.io", "v1", "ResourceClaimTemplate"): policy.default_resource_claim_template,
+    (_DEVICES, "v1", "ResourceClaim"): policy.default_resource_claim,
+    (_DEVICES, "v1", "ResourceClaimTemplate"): policy.default_resource_claim_template,
+    (_DEVICES, "v1beta2", "ResourceClaim"): policy.default_resource_claim,
+    (_DEVICES, "v1beta2", "ResourceClaimTemplate"): policy.default_resource_claim_template,
+    (_DEVICES, "v1beta1", "ResourceClaim"): policy.default_flat_claim,
+    (_DEVICES, "v1beta1", "ResourceClaimTemplate"): policy.default_flat_claim_template,
     ("scheduling.k8s.io", "v1", "PriorityClass"): policy.default_priority_class,
     ("storage.k8s.io", "v1", "CSIDriver"): persistent_volumes.default_csi_driver,
     ("storage.k8s.io", "v1", "StorageClass"): persistent_volumes.default_storage_class,
-    (_HOOKS, "v1beta1", "MutatingAdmissionPolicy"): extension.default_policy,
-    (_HOOKS, "v1beta1", "MutatingAdmissionPolicyBinding"): extension.default_policy_binding,
+    **{
+        (_HOOKS, version, kind): default
+        for version in ("v1", "v1beta1", "v1alpha1")
+        for kind, default in (
+            ("MutatingAdmissionPolicy", extension.default_policy),
+            ("MutatingAdmissionPolicyBinding", extension.default_policy_binding),
+        )
+    },
     (_HOOKS, "v1", "MutatingWebhookConfiguration"): extension.default_mutating_webhooks,
     (_HOOKS, "v1", "ValidatingAdmissionPolicy"): extension.default_policy,
     (_HOOKS, "v1", "ValidatingAdmissionPolicyBinding"): extension.default_policy_binding,

@@ -41,6 +41,23 @@ def default_resource_claim_template(obj: Obj) -> None:
     _default_requests(part_of(spec_of(obj), "spec"))
 
 
+def default_flat_claim(obj: Obj) -> None:
+    """Of v1beta1, where a request for one class says so itself."""
+    _default_flat_requests(spec_of(obj))
+
+
+def default_flat_claim_template(obj: Obj) -> None:
+    _default_flat_requests(part_of(spec_of(obj), "spec"))
+
+
+def _default_flat_requests(spec: Obj) -> None:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        if request.get("deviceClassName"):
+            _default_count(request)
+        for alternative in request.get("firstAvailable") or ():
+            _default_count(alternative)
+
+
 def _default_requests(spec: Obj) -> None:
     for request in (spec.get("devices") or {}).get("requests") or ():
         exactly = request.get("exactly")

@@ -1,12 +1,11 @@
-"""Fields of a closed set of values, as v1.35 publishes them.
+"""Fields of a closed set of values, as each version publishes them.
 
 Job: from a definition to its fields' values, and to those of the items of its lists, by
     data/enums.json. Pure.
 """
 
-import functools
-
-from sampan.core.files.packaged_data import packaged_data
+from sampan.api import features
+from sampan.api.versioned_data import versioned_data
 
 Values = dict[str, list[str]]
 _ITEMS = "[]"
@@ -28,7 +27,10 @@ def item_enums_of(name: str) -> Values:
     }
 
 
-@functools.cache
 def _enums() -> dict[str, Values]:
-    found: dict[str, Values] = packaged_data("enums")["definitions"]
+    return features.of_release(_read)
+
+
+def _read(_release: features.Release) -> dict[str, Values]:
+    found: dict[str, Values] = versioned_data("enums")["definitions"]
     return found

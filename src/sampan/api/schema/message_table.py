@@ -5,8 +5,9 @@ Job: lists of fields → numbers, names and marks per message. Pure.
 
 from collections.abc import Iterator
 
+from sampan.api import features
+from sampan.api.versioned_data import versioned_data
 from sampan.core.digits import is_digits
-from sampan.core.files.packaged_data import packaged_data
 
 Messages = dict[
     str, dict[int, str]
@@ -14,7 +15,12 @@ Messages = dict[
 
 
 def load_messages() -> Messages:
-    packages: dict[str, dict[str, str]] = packaged_data("messages")["packages"]
+    """Of the process's release; read-only, as all who ask share them."""
+    return features.of_release(_read)
+
+
+def _read(_release: features.Release) -> Messages:
+    packages: dict[str, dict[str, str]] = versioned_data("messages")["packages"]
     return {
         f"{package}.{name}": _numbered(fields)
         for package, messages in packages.items()

@@ -9,7 +9,8 @@ import asyncio
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of, name_of
-from sampan.api.resources import API_SERVICES, MEASURED, RESOURCES, Resource
+from sampan.api.resources import API_SERVICES, MEASURED, Resource
+from sampan.api.served import served_resources
 from sampan.apiserver.registry.generic import PLAIN, Stale
 from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.write.ensure import ensure
@@ -33,14 +34,20 @@ _PRIORITIES = {
     "node.k8s.io": (16300, 15), "discovery.k8s.io": (16200, 15), "resource.k8s.io": (16200, 15),
     "flowcontrol.apiserver.k8s.io": (16100, 21), "metrics.k8s.io": (100, 100),
 }  # fmt: skip
-_VERSIONS = {("autoscaling", "v2"): 30, ("admissionregistration.k8s.io", "v1beta1"): 12}
+_VERSIONS = {
+    ("autoscaling", "v2"): 30, ("admissionregistration.k8s.io", "v1beta1"): 12,
+    ("admissionregistration.k8s.io", "v1alpha1"): 9, ("networking.k8s.io", "v1beta1"): 9,
+    ("resource.k8s.io", "v1"): 21, ("resource.k8s.io", "v1beta2"): 15,
+    ("resource.k8s.io", "v1beta1"): 9, ("storage.k8s.io", "v1beta1"): 9,
+    ("storage.k8s.io", "v1alpha1"): 1,
+}  # fmt: skip
 _CUSTOM = (1000, 100)
 
 
 def built_in() -> list[Obj]:
     """Of every group that is always there, but for APIServices themselves. The metrics are there
     until somebody's own server takes their place (docs/decisions/0022)."""
-    rows = (*RESOURCES, *MEASURED)
+    rows = (*served_resources(), *MEASURED)
     found = {(row.group, row.version): None for row in rows if row.group != _OWN_GROUP}
     services = []
     for group, version in found:

@@ -5,7 +5,7 @@ Job: upstream's mandatory and suggested objects, as objects.
 
 from sampan.api.objects import Obj, time_text
 from sampan.api.resources import Resource, by_kind
-from sampan.core.files.packaged_data import packaged_data
+from sampan.api.versioned_data import versioned_data
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 MANDATORY = frozenset({"exempt", "catch-all"})
@@ -23,7 +23,7 @@ SCHEMAS, LEVELS = _row("FlowSchema"), _row("PriorityLevelConfiguration")
 
 def flow_objects(now: float) -> list[tuple[Resource, Obj]]:
     """Of data/flow_control.json. Fresh: the caller's to change."""
-    data = packaged_data("flow_control")
+    data = versioned_data("flow_control")
     moment = time_text(now)
     return [
         *((LEVELS, _object(LEVELS, name, spec)) for name, spec in data["priorityLevels"].items()),

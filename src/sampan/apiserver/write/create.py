@@ -6,6 +6,7 @@ Invariant: nothing is stored before every step agreed.
 
 from functools import partial
 
+from sampan.api import convert
 from sampan.api.calls import Answer, Call, Item
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.defaults import apply_defaults
@@ -102,8 +103,10 @@ def _check(scope: RequestScope, call: Call, obj: Obj, warnings: list[str]) -> No
         refuse(resource, obj, validate_identity(resource, obj), warnings)
         warnings += known
         return
-    strategy.prepare_create(obj)
-    refuse(resource, obj, validate_create(resource, obj, warnings), warnings)
+    checked = convert.as_rules_read(resource, obj)
+    strategy.prepare_create(checked)
+    refuse(resource, obj, validate_create(resource, checked, warnings), warnings)
+    convert.write_back(resource, obj, checked)
     found = warnings_of(resource, obj, None)
     if templates is not None and key is not None and not found:
         templates.remember_valid(key, obj)

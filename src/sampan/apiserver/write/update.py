@@ -7,6 +7,7 @@ Invariant: a write that names a resourceVersion is stored over that version or n
 from collections.abc import Callable
 from functools import partial
 
+from sampan.api import convert
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import Failure, FieldError, conflict, invalid, invalid_value
 from sampan.api.objects import Obj, uid_of
@@ -164,13 +165,15 @@ def _check(scope: RequestScope, call: Call, what: Modification, new: Obj, old: O
     """The warnings; raises Invalid."""
     resource = call.resource
     prepare_updated(new, old)
-    what.prepare(new, old)
+    checked, before = convert.as_rules_read(resource, new), convert.as_rules_read(resource, old)
+    what.prepare(checked, before)
     if not call.subresource and scope.strategies.of(resource).has_generation:
         own_status = resource.custom is not None and resource.subresource("status") is None
-        bump_generation(new, old, counts_status=own_status)
-    settle(new, old)
+        bump_generation(checked, before, counts_status=own_status)
+    settle(checked, before)
     warnings: list[str] = []
-    refuse(resource, new, what.validate(resource, new, old, warnings), warnings)
+    refuse(resource, new, what.validate(resource, checked, before, warnings), warnings)
+    convert.write_back(resource, new, checked)
     return warnings + ([] if call.subresource else warnings_of(resource, new, old))
 
 

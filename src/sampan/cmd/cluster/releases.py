@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from sampan.api import features
 from sampan.api.feature_gates import BadFeatureGates, number_of, parse_gates
 from sampan.api.features import Release
+from sampan.api.served import BadRuntimeConfig, served_resources
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ReleaseChoices
@@ -28,8 +29,12 @@ def use_release(
     chosen = release_of(choices, kept)
     try:
         settled = features.use(chosen)
+        served_resources()
     except BadFeatureGates as error:
         raise CannotStart(f"--feature-gates: {error}") from error
+    except BadRuntimeConfig as error:
+        features.use(Release())
+        raise CannotStart(f"--runtime-config: {error}") from error
     if settled.left and warn is not None:
         warn(f"feature gates that stay as they are: {', '.join(settled.left)} (`sampan gates`)")
     return chosen

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sampan.api.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from sampan.api.objects import Obj, time_text
-from sampan.api.resources import RESOURCES
+from sampan.api.served import served_resources
 from sampan.client.blocking import BlockingClient
 from sampan.cmd.snapshot.snapshot_file import Snapshot
 from sampan.core.clock import Clock
@@ -45,7 +45,7 @@ def _published() -> list[tuple[str, str, str]]:
     """Each kind in the version in which it is stored."""
     return [
         (f"{row.path}/{row.plural}", row.api_version, row.kind)
-        for row in RESOURCES
+        for row in served_resources()
         if row.stored_in == ("", "") and "list" in row.verbs
     ]
 

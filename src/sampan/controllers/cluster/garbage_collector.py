@@ -14,8 +14,9 @@ from enum import Enum
 
 from sampan.api.errors import NotFound, UnknownPath
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of, revision_of, uid_of
-from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, RESOURCES, Resource
+from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Resource
 from sampan.api.rules.aspects import DELETION, EXISTENCE, OWNERS, looks_at
+from sampan.api.served import served_resources
 from sampan.client.contract import Propagation
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
@@ -105,7 +106,7 @@ def plan(situation: Situation) -> Plan:
 def collected_resources() -> list[Resource]:
     """Every kind that can be watched and deleted, each once. Events own nothing and expire."""
     found: dict[str, Resource] = {}
-    for resource in RESOURCES:
+    for resource in served_resources():
         if resource != EVENTS and {"list", "watch", "delete"} <= set(resource.verbs):
             found.setdefault(resource.storage_prefix, resource)
     found.pop(EVENTS.storage_prefix, None)

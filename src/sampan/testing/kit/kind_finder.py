@@ -6,7 +6,7 @@ Job: words and objects → paths. What the published kinds do not say, the serve
 from pathlib import Path
 
 from sampan.api.objects import Obj
-from sampan.api.resources import RESOURCES
+from sampan.api.served import served_resources
 from sampan.cli.errors import CliError
 from sampan.cli.objects.discovery import ApiResource, Discovery
 from sampan.client.blocking import BlockingClient
@@ -23,7 +23,7 @@ def _published() -> list[ApiResource]:
             row.group, row.version, row.kind, row.plural, row.singular, row.namespaced,
             row.short_names, row.categories, row.verbs,
         )
-        for row in RESOURCES
+        for row in served_resources()
     ]  # fmt: skip
 
 

@@ -5,14 +5,16 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.protobuf.codec import MAGIC, ProtobufError, ProtobufReader
-from sampan.api.resources import RESOURCES
 from sampan.api.schema.message_table import load_messages, own_tokens
 from sampan.api.schema.published import Schema
+from sampan.version import MINORS
+from tests.support.releases import rows_of
 
 SCHEMA = Schema.load()
 READER = ProtobufReader(SCHEMA)
-MESSAGES = load_messages()
 FIELD = descriptor_pb2.FieldDescriptorProto
 
 
@@ -360,7 +362,7 @@ def answers(body, kind):
     assert obj["kind"]
 
 
-KINDS = sorted({(row.api_version, row.kind) for row in RESOURCES})
+KINDS = sorted({(row.api_version, row.kind) for row in rows_of()})
 
 
 @given(st.binary(max_size=80), st.sampled_from(KINDS))
@@ -405,21 +407,21 @@ def test_a_damaged_body_is_read_or_refused(data):
     answers(bytes(body[: data.draw(st.integers(4, len(body)))]), ("v1", "Pod"))
 
 
-def reachable():
+def reachable(schema, minor):
     """Every definition that may be inside of a body."""
     kinds = {("v1", "DeleteOptions"), ("v1", "Status")}
-    for row in RESOURCES:
+    for row in rows_of(minor):
         kinds.add((row.api_version, row.kind))
         for sub in row.subresources:
             group = f"{sub.group}/{sub.version}" if sub.group else sub.version
             kinds.add((group, sub.kind))
-    waiting = [name for kind in kinds if (name := SCHEMA.name_of(*kind))]
+    waiting = [name for kind in kinds if (name := schema.name_of(*kind))]
     found = set()
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            for kind in SCHEMA.fields_of(name).values():
+            for kind in schema.fields_of(name).values():
                 while kind.element is not None:
                     kind = kind.element
                 if kind.shape == "object":
@@ -427,11 +429,15 @@ def reachable():
     return sorted(found)
 
 
-@pytest.mark.parametrize("name", reachable())
-def test_every_field_that_a_body_may_have_has_a_number(name):
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_field_that_a_body_may_have_has_a_number(minor):
     """[A11] Kind and version of a body lie outside of its message."""
-    numbered = [token.rstrip("!?") for token in own_tokens(MESSAGES, name)]
-    assert len(numbered) == len(set(numbered))
-    fields = set(SCHEMA.fields_of(name))
-    assert fields - set(numbered) <= {"apiVersion", "kind"}
-    assert set(numbered) - fields == set()
+    schema = Schema.load(minor)
+    with features.used(Release(minor)):
+        messages = load_messages()
+    for name in reachable(schema, minor):
+        numbered = [token.rstrip("!?") for token in own_tokens(messages, name)]
+        assert len(numbered) == len(set(numbered)), name
+        fields = set(schema.fields_of(name))
+        assert fields - set(numbered) <= {"apiVersion", "kind"}, name
+        assert set(numbered) - fields == set(), name

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from sampan.api.errors import BadRequest
 from sampan.api.objects import copy_of
-from sampan.api.resources import RESOURCES
 from sampan.api.schema.published import NotHandled, Schema, strict_error
+from sampan.version import MINORS
+from tests.support.releases import rows_of
 
 SCHEMA = Schema.load()
 
@@ -25,14 +26,32 @@ def refusal(obj, api_version="v1", kind="Pod"):
     return caught.value.message
 
 
-def test_every_kind_of_the_table_has_a_definition():
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_kind_of_the_table_has_a_definition(minor):
     """[A5] ComponentStatus and Binding too."""
+    schema = Schema.load(minor)
     missing = [
         (row.api_version, row.kind)
-        for row in RESOURCES
-        if SCHEMA.type_of(row.api_version, row.kind) is None
+        for row in rows_of(minor)
+        if schema.type_of(row.api_version, row.kind) is None
     ]
     assert missing == []
+    assert schema.version == f"v{minor}.0"
+    assert schema.names() == sorted(schema.names())
+
+
+def test_a_version_has_its_own_types_and_texts():
+    """[V1] What a version adds, changes and no longer has."""
+    of = {minor: Schema.load(minor) for minor in MINORS}
+    policy = ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy")
+    assert [minor for minor in MINORS if of[minor].name_of(*policy)] == ["1.36", "1.37"]
+    workload = ("scheduling.k8s.io/v1alpha1", "Workload")
+    assert [minor for minor in MINORS if of[minor].name_of(*workload)] == ["1.35"]
+    spec = "io.k8s.api.core.v1.PodSpec"
+    assert "schedulingGroup" not in of["1.35"].fields_of(spec)
+    assert "schedulingGroup" in of["1.36"].explanation(spec).fields
+    assert "workloadRef" in of["1.35"].explanation(spec).fields
+    assert "workloadRef" not in of["1.36"].explanation(spec).fields
 
 
 def test_fields_say_how_lists_merge():
@@ -132,7 +151,7 @@ def test_what_maps_cannot_become_is_said_in_the_converters_words(spec, why):
     assert caught.value.why == why
 
 
-@given(st.sampled_from([row for row in RESOURCES if row.group in ("", "apps", "batch")]))
+@given(st.sampled_from([row for row in rows_of() if row.group in ("", "apps", "batch")]))
 def test_the_form_of_go_is_its_own_form(row):
     """[A4]"""
     zero = SCHEMA.zero(row.api_version, row.kind)

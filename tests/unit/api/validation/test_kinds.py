@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sampan.api.convert import from_stored, to_stored
 from sampan.api.defaults import apply_defaults, defaults_of
 from sampan.api.objects import copy_of
-from sampan.api.resources import RESOURCES
 from sampan.api.schema.published import Schema
 from sampan.api.validation import (
     rules_of,
@@ -18,6 +17,7 @@ from sampan.api.validation import (
     validate_status_update,
     validate_update,
 )
+from tests.support.releases import rows_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -98,7 +98,7 @@ def schema():
 
 
 @pytest.mark.parametrize(
-    "resource", RESOURCES, ids=lambda row: f"{row.group_resource}.{row.version}"
+    "resource", rows_of(), ids=lambda row: f"{row.group_resource}.{row.version}"
 )
 def test_every_rule_answers_for_every_object_of_its_kind_without_the_net(schema, resource):
     """[A4] The entry points catch what has the wrong shape; what has the right one needs no net."""
@@ -121,7 +121,7 @@ def test_every_rule_answers_for_every_object_of_its_kind_without_the_net(schema,
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(RESOURCES), JSON, JSON)
+@given(st.sampled_from(rows_of()), JSON, JSON)
 def test_an_object_of_any_shape_gets_an_answer(resource, spec, other):
     new = {"metadata": {"name": "a", "namespace": "b"}, "spec": spec, "data": other}
     old = {"metadata": {"name": "a"}, "spec": other, "status": spec}
@@ -137,7 +137,7 @@ def test_an_object_of_any_shape_gets_an_answer(resource, spec, other):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.sampled_from([row for row in RESOURCES if row.stored_in != ("", "")]), JSON)
+@given(st.sampled_from([row for row in rows_of() if row.stored_in != ("", "")]), JSON)
 def test_conversion_there_and_back_keeps_what_was_written(resource, extra):
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {}, "spec": {}}
     obj["note"] = extra

@@ -9,12 +9,12 @@ from sampan.api.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     PODS,
-    RESOURCES,
     Resource,
     by_plural,
 )
 from sampan.api.schema.published import Schema
 from sampan.apiserver.printers.table import TableForm, cells, columns, table_of
+from tests.support.releases import rows_of
 
 SCHEMA = Schema.load()
 NOW = 1_700_000_000.0
@@ -55,7 +55,7 @@ def values(kind, depth):
     )
 
 
-PRINTED = st.sampled_from([row for row in RESOURCES if "list" in row.verbs])
+PRINTED = st.sampled_from([row for row in rows_of() if "list" in row.verbs])
 OBJECTS = PRINTED.flatmap(
     lambda row: st.tuples(st.just(row), values(SCHEMA.type_of(row.api_version, row.kind), 4))
 )
@@ -71,7 +71,9 @@ def test_whatever_the_schema_allows_can_be_printed(pair):
     assert len(row) == len(columns(resource))
 
 
-@pytest.mark.parametrize("resource", RESOURCES, ids=lambda row: row.group_resource)
+@pytest.mark.parametrize(
+    "resource", rows_of(), ids=lambda row: f"{row.group_resource}.{row.version}"
+)
 def test_an_empty_object_can_be_printed(resource):
     assert len(cells(resource, {}, NOW)) == len(columns(resource))
 

@@ -10,6 +10,13 @@ from sampan.cmd.settings import ReleaseChoices
 from sampan.version import DEFAULT_MINOR
 
 
+@pytest.fixture(autouse=True)
+def default_version():
+    """Whatever a test chooses is over with it."""
+    with features.used(features.Release()):
+        yield
+
+
 def refused(kept="", **chosen):
     with pytest.raises(CannotStart) as error:
         use_release(ReleaseChoices(**chosen), kept)

@@ -10,8 +10,9 @@ from dataclasses import replace
 from sampan.api import convert
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj, labels_of
-from sampan.api.resources import NAMESPACES, RESOURCES, Resource
+from sampan.api.resources import NAMESPACES, Resource
 from sampan.api.rules import selectors
+from sampan.api.served import served_resources
 from sampan.apiserver.admission.chain import Attributes, Find
 from sampan.core.fast_dataclass import dataclass
 
@@ -101,7 +102,11 @@ def _equivalents(resource: Resource) -> list[Resource]:
             if version.is_served and version.version != custom.version
         ]
     prefix = resource.storage_prefix
-    return [item for item in RESOURCES if item is not resource and item.storage_prefix == prefix]
+    return [
+        item
+        for item in served_resources()
+        if item is not resource and item.storage_prefix == prefix
+    ]
 
 
 def _rule_matches(rule: Obj, attributes: Attributes, resource: Resource) -> bool:

@@ -6,12 +6,13 @@ Invariant: reconciliation only adds, but for what an older version of ours gave 
     object whose annotation says autoupdate=false is left alone.
 """
 
-import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sampan.api import features
 from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.resources import Resource, by_kind
+from sampan.api.versioned_data import versioned_data
 from sampan.core.files.packaged_data import packaged_data
 
 GROUP = "rbac.authorization.k8s.io"
@@ -43,7 +44,7 @@ ROLES, ROLE_BINDINGS = _row("Role"), _row("RoleBinding")
 
 def rbac_objects() -> list[tuple[Resource, Obj]]:
     """Everything, fresh: the caller's to change."""
-    both = packaged_data("bootstrap_roles"), packaged_data("sampan_roles")
+    both = versioned_data("bootstrap_roles"), packaged_data("sampan_roles")
     rules: Roles = {**both[0]["clusterRoles"], **both[1]["clusterRoles"]}
     controllers = _controller_roles(*(data["controllerRoles"] for data in both))
     made = [(CLUSTER_ROLES, _cluster_role(name, of)) for name, of in rules.items()]
@@ -62,10 +63,13 @@ def rbac_objects() -> list[tuple[Resource, Obj]]:
     return [*made, *(item for data in both for item in _namespaced(data))]
 
 
-@functools.cache
 def node_rules() -> tuple[Obj, ...]:
     """Of system:node: what the Node authorizer allows every node, but for what is its own."""
-    return tuple(packaged_data("bootstrap_roles")["clusterRoles"]["system:node"])
+    return features.of_release(_node_rules)
+
+
+def _node_rules(_release: features.Release) -> tuple[Obj, ...]:
+    return tuple(versioned_data("bootstrap_roles")["clusterRoles"]["system:node"])
 
 
 def _controller_roles(upstreams: Roles, own: Roles) -> Roles:

@@ -2,10 +2,20 @@
 
 import json
 
+import pytest
+
+from sampan.api import features
 from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.cluster.releases import KEPT
 from sampan.cmd.settings import ReleaseChoices
 from sampan.cmd.verbs.versions import gates
+
+
+@pytest.fixture(autouse=True)
+def default_version():
+    """Whatever a test chooses is over with it."""
+    with features.used(features.Release()):
+        yield
 
 
 def shown(capsys, choices, data_dir):
