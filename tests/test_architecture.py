@@ -79,10 +79,12 @@ LAYERS = {
     ),
     "kubelet": (
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
-        "images simulated.script simulated.scenario settings context node.machine "
-        "configuration stats status container_spec probes volumes.ownership "
-        "volumes.tokens plugin_manager csi volumes resource_managers device_manager eviction "
-        "runtime "
+        "images simulated.script simulated.scenario resource_managers.numa "
+        "resource_managers.topology_policies resource_managers.cpu_sets "
+        "resource_managers.cpu_options resource_managers.manager_settings settings context "
+        "node.machine resource_managers.manager_configuration configuration stats status "
+        "container_spec probes volumes.ownership volumes.tokens plugin_manager csi volumes "
+        "resource_managers device_manager dra resource_managers.pod_resources eviction runtime "
         "containerd streams native pods sources node_plugins node simulated server node_parts "
         "kubelet"
     ),

@@ -291,9 +291,9 @@ def test_without_its_driver_a_pod_is_told_and_woken_when_the_driver_comes(world)
                 f"attacher.MountDevice failed to create newCsiDriverClient: driver name {NAME} not "
                 "found in the list of registered CSI drivers"
             )
-            assert world.woken == 0
+            assert world.heard.woken == 0
             async with world.driver() as socket:
-                assert world.woken
+                assert world.heard.woken
                 await make_volume(socket, "v1")
                 await plugins.csi.mount(pod, volume)
             # It has gone before the pod.
@@ -314,7 +314,7 @@ def test_an_attachable_volume_waits_until_it_is_in_use_and_attached(world):
         await world.until(lambda: csi.in_use())
         name = f"kubernetes.io/csi/{NAME}^v1"
         assert csi.in_use() == (name,)
-        assert world.poked
+        assert world.heard.poked
         await asyncio.sleep(0.02)
         assert world.methods() == []
         attached = {"volumesAttached": [{"name": name, "devicePath": ""}]}
@@ -518,7 +518,7 @@ def test_a_volume_that_has_grown_grows_on_the_node_when_it_is_mounted(world, sta
         claim = world.api.find(PERSISTENT_VOLUME_CLAIMS, "shop", "data")
         assert claim["status"]["capacity"] == {"storage": "64Mi"}
         assert not claim["status"].get("allocatedResourceStatuses")
-        told_of = [(about["kind"], reason, text) for about, _, reason, text in world.events]
+        told_of = [(about["kind"], reason, text) for about, _, reason, text in world.heard.events]
         text = f'MountVolume.NodeExpandVolume succeeded for volume "pv-v1" {NODE}'
         assert told_of == [
             ("Pod", "FileSystemResizeSuccessful", text),

@@ -20,6 +20,7 @@ from sampan.kubelet.contracts.resources_hook import GrantFailure, PodRefused
 from sampan.kubelet.contracts.runtime import Device
 from sampan.kubelet.device_manager import device_manager
 from sampan.kubelet.device_manager.device_manager import DeviceManager
+from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.numa import NumaNodes
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
 from sampan.kubelet.resource_managers.topology_policies import TopologySettings
@@ -46,7 +47,7 @@ class World:
         )
         manager.changed = self._count
         manager.health_changed = self.sick.append
-        admission = ResourceAdmission([manager], NUMA, self.settings, Metrics())
+        admission = ResourceAdmission(manager, Managers(NUMA), self.settings, Metrics())
         tasks.supervise("devices", manager.run)
         try:
             yield admission

@@ -15,6 +15,13 @@ from sampan.api.rules.durations import parse_seconds
 from sampan.kubelet.eviction import eviction_rules
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings, Threshold
 from sampan.kubelet.node.shutdown_steps import ShutdownStep, steps_of
+from sampan.kubelet.resource_managers.manager_configuration import (
+    FIELDS as MANAGER_FIELDS,
+)
+from sampan.kubelet.resource_managers.manager_configuration import (
+    GATES,
+    with_managers,
+)
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
@@ -34,7 +41,9 @@ def with_configuration(settings: KubeletSettings, written: object) -> KubeletSet
         evicting = _evicting(settings.eviction, fields)
         reserved = _reservation(settings.reserved, fields)
         shutdown = _shutdown(settings.shutdown, fields)
-        _check_policies(fields)
+        managers = with_managers(settings.managers, fields, _gates(fields))
+        if managers.reserved_cpus:  # as upstream: whatever kubeReserved and systemReserved say
+            reserved = replace(reserved, cpu_milli=1000 * len(managers.reserved_cpus))
     except BadConfiguration as fault:
         raise BadConfiguration([*problems, *fault.problems]) from fault
     if problems:
@@ -42,14 +51,15 @@ def with_configuration(settings: KubeletSettings, written: object) -> KubeletSet
     garbage = replace(settings.image_garbage, **images)
     return replace(
         settings, **changes, eviction=evicting, image_garbage=garbage, reserved=reserved,
-        shutdown=shutdown,
+        shutdown=shutdown, managers=managers,
     )  # fmt: skip
 
 
 def heeded_fields() -> frozenset[str]:
     """The fields that have an effect."""
     return frozenset({
-        *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN, *_POLICIES,
+        *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN,
+        *MANAGER_FIELDS, "featureGates",
     })  # fmt: skip
 
 
@@ -129,11 +139,16 @@ def _shutdown(settings: tuple[ShutdownStep, ...], fields: Obj) -> tuple[Shutdown
     return steps_of(total, critical) if _SHUTDOWN[0] in fields else settings
 
 
-def _check_policies(fields: Obj) -> None:
-    """Nobody here pins processors or memory: whoever asks for that is told so."""
-    for name, only in _POLICIES.items():
-        if fields.get(name, only) not in (only, ""):
-            raise BadConfiguration([f"{name}: {fields[name]!r} is not supported, only {only!r}"])
+def _gates(fields: Obj) -> dict[str, bool]:
+    """Of the feature gates those that another field of this document asks for."""
+    found = dict(GATES)
+    for name, on in (fields.get("featureGates") or {}).items():
+        if name not in GATES:
+            raise BadConfiguration([f"featureGates: this node has no gate {name!r}"])
+        if not isinstance(on, bool):
+            raise BadConfiguration([f"featureGates: {name}: {on!r} is neither true nor false"])
+        found[name] = on
+    return found
 
 
 def _bytes(written: Any) -> int:
@@ -165,13 +180,6 @@ _RESERVED = ("kubeReserved", "systemReserved")
 _SHUTDOWN = (
     "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 )  # fmt: skip
-# There is one policy of each, upstream's default.
-_POLICIES = {
-    "cpuManagerPolicy": "none",
-    "memoryManagerPolicy": "None",
-    "topologyManagerPolicy": "none",
-    "topologyManagerScope": "container",
-}
 _IMAGES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "imageGCHighThresholdPercent": ("high_percent", _whole),
     "imageGCLowThresholdPercent": ("low_percent", _whole),

@@ -27,6 +27,7 @@ from sampan.kubelet.node.graceful_shutdown import NodeShutdown
 from sampan.kubelet.node.node_status_and_lease import NodeStatusManager
 from sampan.kubelet.node.shared_leases import Leases
 from sampan.kubelet.node_parts import API, Loop, api_side, machine_side, sources_of
+from sampan.kubelet.node_plugins import NodeHooks
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
@@ -227,13 +228,16 @@ class Kubelet:
 
     def _join_plugins(self) -> None:
         if self._below.plugins is not None:
-            self._below.plugins.join(
+            hooks = NodeHooks(
                 node=self._node_status.node,
                 registered=self._node_status.registered,
                 poke=self._node_status.poke,
                 wake=self._workers.wake_failed,
                 tell=self._recorder.record,
+                running=self._observations.running,
+                active_pods=self._workers.active_pods,
             )
+            self._below.plugins.join(hooks)
 
     # What only a real node needs, or whom somebody asks: there are thousands of others.
 

@@ -73,7 +73,7 @@ def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> M
     settings = context.settings
     machine = _real_machine(settings)
     facts = facts_of(settings, machine)
-    plugins = None if settings.standalone else NodePlugins(context)
+    plugins = None if settings.standalone else NodePlugins(context, machine)
     return MachineSide(
         machine,
         facts,

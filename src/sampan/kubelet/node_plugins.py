@@ -6,9 +6,10 @@ Owner: Kubelet.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from sampan.api.objects import Obj, uid_of
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
@@ -24,86 +25,144 @@ from sampan.kubelet.csi.expander import Expander
 from sampan.kubelet.csi.mounting import Mounting
 from sampan.kubelet.csi.volume_paths import CsiPaths
 from sampan.kubelet.device_manager.device_manager import DeviceManager
+from sampan.kubelet.dra.dra_drivers import DraDrivers
+from sampan.kubelet.dra.dra_manager import DraManager
+from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.plugin_manager.plugin_manager import PluginManager
 from sampan.kubelet.plugin_manager.shared_root import share_root
-from sampan.kubelet.resource_managers.numa import NumaNodes
+from sampan.kubelet.resource_managers.cpusets import Cpusets, Running
+from sampan.kubelet.resource_managers.managers import Managers, build_managers
+from sampan.kubelet.resource_managers.pod_resources import PodResources
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
-from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 from sampan.kubelet.volumes.tokens import Tokens
 
 log = get_logger(__name__)
 
-CSI_PLUGIN, DEVICE_PLUGIN = "CSIPlugin", "DevicePlugin"
+CSI_PLUGIN, DEVICE_PLUGIN, DRA_PLUGIN = "CSIPlugin", "DevicePlugin", "DRAPlugin"
 Loop = Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeHooks:
+    """Whom plugins belong to."""
+
+    node: Callable[[], Obj]  # as the API shows it
+    registered: Flag
+    poke: Callable[[], None]  # have its status written
+    wake: Callable[[], None]  # the pods that wait for something
+    tell: Tell  # events
+    running: Running  # containers
+    active_pods: Callable[[], Iterable[Obj]]  # that are not over
+
+
 class NodePlugins:
-    def __init__(self, context: NodeContext) -> None:
-        settings, self._clock = context.settings, context.clock
-        self._root, self._node_name = settings.root_dir, settings.node_name
-        self._tasks = Tasks("plugins")
-        self._node: Callable[[], Obj] = dict
-        self._registered = Flag()
-        self._wake: Callable[[], None] = lambda: None
-        self._writer = CsiNodeWriter(context.client, settings.node_name, context.clock)
+    def __init__(self, context: NodeContext, machine: Machine) -> None:
+        """Raises CannotManage, BadState."""
+        settings = context.settings
+        self._root, self._tasks = settings.root_dir, Tasks("plugins")
+        self._hooks: NodeHooks | None = None
+        self._build_csi(context)
+        managers = build_managers(
+            settings.managers, machine, settings.root_dir, tasks=self._tasks,
+            metrics=context.metrics,
+        )  # fmt: skip
+        self._build_resources(context, managers)
+        self._manager = PluginManager(
+            f"{settings.root_dir}/plugins_registry",
+            {
+                CSI_PLUGIN: self._drivers,
+                DEVICE_PLUGIN: self.devices,
+                DRA_PLUGIN: self._dra_drivers,
+            },
+            clock=context.clock,
+        )
+
+    def _build_csi(self, context: NodeContext) -> None:
+        settings, client, clock = context.settings, context.client, context.clock
+        self._writer = CsiNodeWriter(client, settings.node_name, clock)
+        self._csi_node_of = ""  # the uid of the Node that a CSINode was made for
         self._drivers = CsiDrivers(
-            self._writer, settings.root_dir, clock=context.clock, metrics=context.metrics
+            self._writer, settings.root_dir, clock=clock, metrics=context.metrics
         )
         self._drivers.changed = self._driver_changed
-        self._attachments = Attachments(context.client, settings.node_name, lambda: self._node())
-        self._objects = DriverObjects(context.client, tasks=self._tasks, clock=context.clock)
+        self._attachments = Attachments(client, settings.node_name, self._node)
+        self._objects = DriverObjects(client, tasks=self._tasks, clock=clock)
         self._limits = AllocatableUpdates(
-            self._drivers, self._objects, tasks=self._tasks, clock=context.clock
+            self._drivers, self._objects, tasks=self._tasks, clock=clock
         )
         self._objects.changed = self._limits.look
         paths = CsiPaths(settings.root_dir)
-        tokens = Tokens(context.client, clock=context.clock, rng=context.rng)
-        mounting = Mounting(context.client, paths, settings.node_name, tokens)
-        self._expander = Expander(context.client, mounting, context.clock)
+        tokens = Tokens(client, clock=clock, rng=context.rng)
+        mounting = Mounting(client, paths, settings.node_name, tokens)
+        self._expander = Expander(client, mounting, clock)
         parts = CsiParts(
             self._drivers, self._objects, self._attachments, mounting, self._expander, paths
         )
-        self.csi = CsiVolumes(parts, tasks=self._tasks, clock=context.clock)
-        numa = NumaNodes()
-        self.devices = DeviceManager(
-            settings.root_dir, numa, tasks=self._tasks, clock=context.clock,
-            metrics=context.metrics,
-        )  # fmt: skip
-        self.resources = ResourceAdmission(
-            [self.devices], numa, TopologySettings(), context.metrics
-        )
-        self._manager = PluginManager(
-            f"{settings.root_dir}/plugins_registry",
-            {CSI_PLUGIN: self._drivers, DEVICE_PLUGIN: self.devices},
-            clock=context.clock,
-        )
-        self._csi_node_of = ""  # the uid of the Node that a CSINode was made for
+        self.csi = CsiVolumes(parts, tasks=self._tasks, clock=clock)
 
-    def join(
-        self,
-        *,
-        node: Callable[[], Obj],
-        registered: Flag,
-        poke: Callable[[], None],
-        wake: Callable[[], None],
-        tell: Tell,
-    ) -> None:
-        """Whom it belongs to: the Node as the API shows it, whether that is registered, how to
-        have its status written, how to wake the pods that wait for something, and how to tell
-        events."""
-        self._node, self._registered, self._wake = node, registered, wake
-        self.csi.in_use_changed = poke
-        self._expander.tell = tell
-        self.devices.changed = poke
+    def _build_resources(self, context: NodeContext, managers: Managers) -> None:
+        """What containers get of their own."""
+        settings, clock, metrics = context.settings, context.clock, context.metrics
+        self.devices = DeviceManager(
+            settings.root_dir, managers.numa, tasks=self._tasks, clock=clock, metrics=metrics
+        )
+        self._dra_drivers = DraDrivers(
+            context.client, settings.node_name, settings.root_dir, tasks=self._tasks, clock=clock
+        )
+        self._dra_drivers.changed = self._dra_driver_changed
+        self._claims = DraManager(
+            self._dra_drivers, context.client, settings.root_dir, tasks=self._tasks, clock=clock,
+            metrics=metrics,
+        )  # fmt: skip
+        self._cpusets: Cpusets | None = None
+        if managers.cpu is not None:
+            self._cpusets = Cpusets(
+                managers.cpu, context.runtime, tasks=self._tasks, clock=clock,
+                retry_seconds=settings.managers.reconcile_seconds,
+            )  # fmt: skip
+        self.resources = ResourceAdmission(
+            self.devices, managers, settings.managers.topology, metrics, cpusets=self._cpusets,
+            claims=self._claims,
+        )  # fmt: skip
+        self._pod_resources = PodResources(
+            settings.root_dir, self.devices, managers, claims=self._claims.claims_of, clock=clock,
+            metrics=metrics,
+        )  # fmt: skip
+
+    def join(self, hooks: NodeHooks) -> None:
+        """Before it runs."""
+        self._hooks = hooks
+        self.csi.in_use_changed = hooks.poke
+        self._expander.tell = hooks.tell
+        self.devices.changed = hooks.poke
+        self._pod_resources.active_pods = hooks.active_pods
+        if self._cpusets is not None:
+            self._cpusets.running = hooks.running
+
+    def _node(self) -> Obj:
+        return self._hooks.node() if self._hooks is not None else {}
+
+    def _wake(self) -> None:
+        if self._hooks is not None:
+            self._hooks.wake()
+
+    async def _is_registered(self) -> None:
+        assert self._hooks is not None, "join comes before run"
+        await self._hooks.registered.wait()
 
     def loops(self) -> Iterator[tuple[str, Loop]]:
         yield "plugins", self._run
         yield "CSINode", self._keep_csi_node
         yield "device plugins", self.devices.run
+        yield "pod resources", self._pod_resources.run
 
     def driver_names(self) -> list[str]:
         """Of the CSI drivers that are registered."""
         return self._drivers.names()
+
+    def dra_driver_names(self) -> list[str]:
+        """Of the DRA drivers that are registered."""
+        return self._dra_drivers.names()
 
     def node_seen(self, node: Obj) -> None:
         self._attachments.node_changed()
@@ -114,6 +173,7 @@ class NodePlugins:
     async def close(self) -> None:
         await self._tasks.stop()
         await self._drivers.close()
+        await self._dra_drivers.close()
 
     async def _run(self) -> None:
         try:
@@ -121,13 +181,18 @@ class NodePlugins:
         except OSError as error:
             log.warning("kubelet's directory cannot be shared: what drivers in pods mount is seen "
                         "by nobody else", path=self._root, error=error)  # fmt: skip
-        await self._registered.wait()
+        await self._is_registered()
+        self._tasks.start("slices of before", self._dra_drivers.wipe_at_start())
         await self._manager.run()
 
     async def _keep_csi_node(self) -> None:
-        await self._registered.wait()
+        await self._is_registered()
         self._csi_node_of = uid_of(self._node())
         await self._writer.ensure()
+
+    def _dra_driver_changed(self, _name: str) -> None:
+        self._claims.driver_came()
+        self._wake()
 
     def _driver_changed(self, name: str) -> None:
         self._objects.begin()

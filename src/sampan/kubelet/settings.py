@@ -13,6 +13,7 @@ from sampan.kubelet.eviction.eviction_rules import EvictionSettings
 from sampan.kubelet.images.credentials import NodeCredentialSettings
 from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.node.shutdown_steps import ShutdownStep
+from sampan.kubelet.resource_managers.manager_settings import NO_MANAGERS, ManagerSettings
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 
 
@@ -69,6 +70,7 @@ class KubeletSettings:
     taints: tuple[Mapping[str, str], ...] = ()
     capacity: Capacity | None = None  # read from the machine where None
     reserved: Reserved = field(default_factory=Reserved)
+    managers: ManagerSettings = NO_MANAGERS  # of processors, memory and their alignment
     max_pods: int = 110
     allowed_unsafe_sysctls: tuple[str, ...] = ()  # names, or `net.core.*`
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup

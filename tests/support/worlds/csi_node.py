@@ -6,7 +6,6 @@ Job: what the kubelet has for CSI, put together as for a real node; the driver l
 
 import asyncio
 import os
-import random
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,24 +15,20 @@ from typing import Any
 from sampan.api.objects import Obj
 from sampan.api.resources import CSI_DRIVERS, NODES
 from sampan.core.clock import SystemClock
-from sampan.core.flag import Flag
 from sampan.core.grpc.socket_server import Methods, SocketServer, Unary
 from sampan.core.grpc.status_codes import GrpcFailure
-from sampan.core.metrics import Metrics
 from sampan.core.mounts import mounts_below
-from sampan.core.tasks import Tasks
 from sampan.drivers.csi.csi_driver import driver_methods
 from sampan.drivers.csi.settings import NAME, DriverSettings
 from sampan.drivers.registrar import Registrar
-from sampan.kubelet.context import NodeContext
 from sampan.kubelet.csi.csi_volume import CsiVolume
 from sampan.kubelet.node_plugins import NodePlugins
-from sampan.kubelet.settings import KubeletSettings
 from sampan.plugins.csi import CsiSocket, messages
 from sampan.plugins.registration import CSI_PLUGIN, Introduction
+from tests.support.worlds.node_agent import NODE, Heard, node_agent
 from tests.support.worlds.small_api import SmallApi
 
-NODE = "n1"
+__all__ = ["NODE", "CsiNode"]
 
 
 class CsiNode:
@@ -45,8 +40,7 @@ class CsiNode:
         self.endpoint = self.kubelet_root / "plugins" / NAME / "csi.sock"
         self.calls: list[tuple[str, Any]] = []  # method and request, in order
         self.faults: dict[str, list[GrpcFailure]] = {}  # by method: taken from the front
-        self.woken, self.poked = 0, 0
-        self.events: list[tuple[Obj, str, str, str]] = []
+        self.heard = Heard()
         self.plugins: NodePlugins | None = None
 
     async def begin(self, **driver: object) -> None:
@@ -60,35 +54,12 @@ class CsiNode:
     @asynccontextmanager
     async def agent(self) -> AsyncIterator[NodePlugins]:
         """One life of the kubelet's part."""
-        settings = KubeletSettings(NODE, root_dir=str(self.kubelet_root))
-        context = NodeContext(
-            settings, self.api, runtime=None, clock=self.clock, metrics=Metrics(),  # type: ignore[arg-type]
-            rng=random.Random(1),
-        )  # fmt: skip
-        plugins = self.plugins = NodePlugins(context)
-        registered = Flag()
-        registered.set()
-        plugins.join(
-            node=self.node, registered=registered, poke=self._poke, wake=self._wake,
-            tell=lambda *event: self.events.append(event),
-        )  # fmt: skip
-        tasks = Tasks("agent")
-        for name, loop in plugins.loops():
-            tasks.supervise(name, loop)
-        try:
+        async with node_agent(self.api, str(self.kubelet_root), self.clock, self.heard) as plugins:
+            self.plugins = plugins
             yield plugins
-        finally:
-            await tasks.stop()
-            await plugins.close()
 
     def node(self) -> Obj:
         return self.api.find(NODES, "", NODE) or {}
-
-    def _poke(self) -> None:
-        self.poked += 1
-
-    def _wake(self) -> None:
-        self.woken += 1
 
     @asynccontextmanager
     async def driver(self, **settings: Any) -> AsyncIterator[CsiSocket]:

@@ -345,10 +345,12 @@ class SmallApi:
 def _matches(obj: Obj, field_selector: str, label_selector: str) -> bool:
     if label_selector and not parse_label_selector(label_selector).matches(labels_of(obj)):
         return False
-    if not field_selector:
-        return True
-    path, _, value = field_selector.partition("=")
+    wanted = (term.partition("=")[::2] for term in field_selector.split(",") if term)
+    return all(_field(obj, path) == value for path, value in wanted)
+
+
+def _field(obj: Obj, path: str) -> object:
     field: object = obj
     for part in path.split("."):
         field = field.get(part, "") if isinstance(field, dict) else ""
-    return field == value
+    return field

@@ -72,7 +72,7 @@ class ComponentProcess:
     async def start(self) -> None:
         """Returns at once: whether the API answers yet is the lease's affair."""
         settings = self._settings
-        connection = _read(settings.kubeconfig)
+        connection = read_connection(settings.kubeconfig)
         self._duty.prepare(connection)
         client = self._connect(connection)
         lease = lease_of(self._duty.election())
@@ -109,7 +109,7 @@ class ComponentProcess:
     def _access(self, own: RestClient) -> DelegatedAccess:
         serving = self._settings.serving
         reviewer, judge = (
-            self._connect(_read(path)) if path else own
+            self._connect(read_connection(path)) if path else own
             for path in (serving.authentication_kubeconfig, serving.authorization_kubeconfig)
         )
         return DelegatedAccess(reviewer, self._clock, judge)
@@ -132,7 +132,8 @@ class ComponentProcess:
         ).read_from(lambda: {(lease,): float(elector.leading)})
 
 
-def _read(path: str) -> kubeconfig.Connection:
+def read_connection(path: str) -> kubeconfig.Connection:
+    """Raises CannotStart."""
     try:
         return kubeconfig.load(path, os.environ, str(Path.home())).connection()
     except kubeconfig.KubeconfigError as error:

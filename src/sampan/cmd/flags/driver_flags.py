@@ -7,6 +7,8 @@ from sampan.api.quantity import value_of
 from sampan.cmd.flags import common
 from sampan.drivers.csi.settings import NAME, DriverSettings
 from sampan.drivers.device_plugin.settings import DevicePluginSettings
+from sampan.drivers.dra.settings import NAME as DRA_NAME
+from sampan.drivers.dra.settings import DraSettings
 
 
 def add_verb(verbs: common.Verbs) -> None:
@@ -16,6 +18,7 @@ def add_verb(verbs: common.Verbs) -> None:
     _add_csi(kinds.add_parser("csi", help="csi.sampan.dev: directories and loop devices"))
     text = "devices of a resource, as many as one likes, none of them real"
     _add_device_plugin(kinds.add_parser("device-plugin", help=text))
+    _add_dra(kinds.add_parser("dra", help=f"{DRA_NAME}: made-up GPUs that pods claim"))
 
 
 def _add_csi(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +51,22 @@ def _add_device_plugin(parser: argparse.ArgumentParser) -> None:
     _common(parser)
 
 
+def _add_dra(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _places(parser)
+    add("--kubeconfig", required=True, metavar="FILE", help="of a user that may publish devices")
+    add("--node-name", required=True, metavar="NAME", help="the node whose devices they are")
+    add("--name", default=DRA_NAME, help="of the driver (default: %(default)s)")
+    add("--devices", type=int, default=4, metavar="N", help="how many (default: %(default)s)")
+    add("--partitions", type=int, default=0, metavar="N", help="that each device is offered in")
+    add("--cdi-directory", default="/var/run/cdi", metavar="DIR",
+        help="where a runtime looks for specifications (default: %(default)s)")  # fmt: skip
+    add("--health", default="", metavar="FILE",
+        help="a JSON file: which device is Healthy or Unhealthy; watched")  # fmt: skip
+    add("--write-status", action="store_true",
+        help="write a condition of each device into the claim")  # fmt: skip
+
+
 def _places(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--endpoint", required=True, metavar="SOCKET", help="where the driver listens")
@@ -74,6 +93,19 @@ def csi_settings(given: argparse.Namespace) -> DriverSettings:
         attaches=given.attach,
         stages=not given.no_stage,
         gives_group=given.mount_group,
+        faults=given.faults,
+    )
+
+
+def dra_settings(given: argparse.Namespace) -> DraSettings:
+    return DraSettings(
+        node_name=given.node_name,
+        name=given.name,
+        devices=given.devices,
+        partitions=given.partitions,
+        cdi_directory=os.path.abspath(given.cdi_directory),
+        health=given.health,
+        writes_status=given.write_status,
         faults=given.faults,
     )
 

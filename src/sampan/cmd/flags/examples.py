@@ -126,5 +126,6 @@ EXAMPLES = {
     "driver": """\
   sampan driver csi --endpoint /run/csi.sock --node-id one --root /srv/volumes
   sampan driver device-plugin --directory DATA/kubelet/device-plugins --resource example.com/gpu
+  sampan driver dra --kubeconfig kubeconfig --node-name one --endpoint DATA/kubelet/plugins/dra.sock
 """,
 }

@@ -70,9 +70,7 @@ class SocketClient:
         except grpc.aio.AioRpcError as error:
             raise failure_of(error, path) from error
         except (grpc.aio.UsageError, asyncio.CancelledError) as error:
-            # Closed by its owner while somebody calls: the caller was not cancelled for that.
-            task = asyncio.current_task()
-            if not self._closed or (task is not None and task.cancelling()):
+            if self._is_cancelled():
                 raise
             raise self._hung_up(path) from error
 
@@ -94,9 +92,26 @@ class SocketClient:
         finally:
             stream.cancel()
 
+    async def connections(self) -> AsyncIterator[bool]:
+        """Is somebody there? As often as that changes; who went is looked for."""
+        while True:
+            state = self._channel.get_state(try_to_connect=True)
+            yield state is grpc.ChannelConnectivity.READY
+            try:
+                await self._channel.wait_for_state_change(state)
+            except (grpc.aio.UsageError, asyncio.CancelledError):
+                if self._is_cancelled():
+                    raise
+                return
+
     async def close(self) -> None:
         self._closed = True
         await self._channel.close()
+
+    def _is_cancelled(self) -> bool:
+        """Closed by its owner while somebody calls: the caller was not cancelled for that."""
+        task = asyncio.current_task()
+        return not self._closed or (task is not None and task.cancelling() > 0)
 
     def _hung_up(self, path: str) -> GrpcFailure:
         method = path.rpartition("/")[2]

@@ -5,12 +5,8 @@ Job: register at a kubelet, and again after each of its restarts; list devices w
 Owner: cmd/ runs one as a process of its own.
 """
 
-import asyncio
-import contextlib
-import json
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 from sampan.core.clock import Clock
@@ -21,6 +17,7 @@ from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.drivers.device_plugin.settings import DevicePluginSettings
 from sampan.drivers.faults import Faults
+from sampan.drivers.health_file import HealthFile
 from sampan.plugins import device_plugin as protocol
 from sampan.plugins.device_plugin import Options, messages
 
@@ -38,7 +35,7 @@ class DevicePlugin:
         name = settings.resource.replace("/", "_")
         self._endpoint = f"sampan-{name}.sock"
         self._tasks = Tasks("device plugin")
-        self._changed = asyncio.Event()
+        self._health_file = HealthFile(settings.health)
         self._server: SocketServer | None = None
 
     @property
@@ -50,8 +47,7 @@ class DevicePlugin:
         os.makedirs(self._settings.directory, exist_ok=True)
         await self._serve()
         self._tasks.supervise("registration", self._keep_registered)
-        if self._settings.health:
-            self._tasks.supervise("health", self._watch_health)
+        self._tasks.supervise("health", self._health_file.watch)
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -103,17 +99,6 @@ class DevicePlugin:
         log.info("device plugin is registered", resource=self._settings.resource)
         return True
 
-    async def _watch_health(self) -> None:
-        events, path = FileEvents(), Path(self._settings.health)
-        try:
-            while True:
-                with events.watch(path.parent) as changes:
-                    await changes.wait(LOOK_SECONDS)
-                self._changed.set()
-                self._changed = asyncio.Event()
-        finally:
-            events.close()
-
     async def _tell_options(self, _request: Message) -> Message:
         return messages.DevicePluginOptions(
             pre_start_required=self._options.pre_start,
@@ -122,14 +107,12 @@ class DevicePlugin:
 
     async def _list(self, _request: Message) -> AsyncIterator[Message]:
         while True:
-            changed = self._changed
+            change = self._health_file.next_change()
             yield messages.ListAndWatchResponse(devices=self._devices())
-            await changed.wait()
+            await change.wait()
 
     def _devices(self) -> list[Message]:
-        health: dict[str, str] = {}
-        with contextlib.suppress(OSError, ValueError):
-            health = json.loads(Path(self._settings.health or "/dev/null").read_text() or "{}")
+        health = self._health_file.read()
         made = []
         for number, device_id in enumerate(self.ids):
             device = messages.Device(ID=device_id, health=health.get(device_id, protocol.HEALTHY))

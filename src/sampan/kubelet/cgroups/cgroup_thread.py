@@ -18,9 +18,9 @@ class CgroupThread:
     def __init__(self, cgroups: Cgroups) -> None:
         self._cgroups, self._thread = cgroups, SideThread("cgroups")
 
-    async def ensure(self, pod: Obj) -> None:
+    async def ensure(self, pod: Obj, *, has_quota: bool = True) -> None:
         """Raises CgroupFailure."""
-        await self._thread.run(partial(self._cgroups.ensure, pod))
+        await self._thread.run(partial(self._cgroups.ensure, pod, has_quota=has_quota))
 
     async def make_room(self, pod: Obj) -> None:
         """Raises CgroupFailure."""

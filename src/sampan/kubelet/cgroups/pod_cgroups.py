@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sampan.api.objects import Obj, uid_of
 from sampan.api.rules.qos import qos_class
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.log import get_logger
 from sampan.kubelet.cgroups import systemd
 from sampan.kubelet.cgroups.delegation import offered_controllers
@@ -133,9 +133,11 @@ class Cgroups:
             whole = FOLDERS[quality] == ""
             self._make(self._shared(quality), self._room if whole else Limits())
 
-    def ensure(self, pod: Obj) -> str:
+    def ensure(self, pod: Obj, *, has_quota: bool = True) -> str:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""
         path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
+        if not has_quota:
+            limits = replace(limits, cpu_quota=0)
         self._made[uid_of(pod)] = path
         self._make(path, limits)
         if qos_class(pod) == "Burstable":

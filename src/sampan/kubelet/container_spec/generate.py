@@ -78,7 +78,7 @@ __all__ = [
 
 # As upstream: the smallest values that the kernel takes, and the usual period.
 _CPU_PERIOD = 100_000
-_CPU_QUOTA_MIN = 1_000
+_CPU_QUOTA_MIN, _NO_QUOTA = 1_000, -1
 _CPU_SHARES_MIN, _CPU_SHARES_MAX = 2, 262_144
 _ETC_HOSTS = "/etc/hosts"
 _NO_FEATURES = RuntimeFeatures()
@@ -221,7 +221,7 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         stdin=bool(container.get("stdin")),
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
-        resources=linux_resources(pod, container, node.memory_bytes),
+        resources=linux_resources(pod, container, node.memory_bytes, given.grants),
         security=container_security(
             pod,
             container,
@@ -381,7 +381,9 @@ def container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, s
     return annotations
 
 
-def linux_resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResources:
+def linux_resources(
+    pod: Obj, container: Obj, memory_bytes: int, grants: Grants = NO_GRANTS
+) -> LinuxResources:
     resources = container.get("resources") or {}
     # As upstream: a container without a limit of its own has the pod's.
     whole = (spec_of(pod).get("resources") or {}).get("limits") or {}
@@ -395,10 +397,13 @@ def linux_resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResourc
             if name.startswith("hugepages-")
         },
         cpu_shares=cpu_shares(value_of(cpu).milli() if cpu else 0),
-        cpu_quota=cpu_quota(limit),
+        # As upstream: nobody else runs on its processors, so that nothing has to be held back.
+        cpu_quota=_NO_QUOTA if grants.exclusive_cpus else cpu_quota(limit),
         cpu_period=_CPU_PERIOD if limit else 0,
         memory_limit_bytes=value_of(limits["memory"]).value() if limits.get("memory") else 0,
         oom_score_adj=oom_score(pod, container, memory_bytes),
+        cpus=grants.cpus,
+        memory_nodes=grants.memory_nodes,
     )
 
 

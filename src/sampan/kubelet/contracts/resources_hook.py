@@ -25,6 +25,10 @@ def unexpected(why: object) -> PodRefused:
     return PodRefused("UnexpectedAdmissionError", message)
 
 
+class ClaimFailure(Exception):
+    """A claim cannot be prepared now, or not given back: it is tried again."""
+
+
 class GrantFailure(Exception):
     """What was granted cannot be had now: the container does not start, and is tried again."""
 

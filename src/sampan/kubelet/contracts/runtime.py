@@ -83,6 +83,8 @@ class LinuxResources:
     memory_limit_bytes: int = 0
     oom_score_adj: int = 0
     hugepages: Mapping[str, int] = field(default_factory=dict)  # "2MB" → bytes
+    cpus: str = ""  # the processors it may use, as 0-3,7; empty: as it is
+    memory_nodes: str = ""  # likewise, NUMA nodes
 
 
 @dataclass(frozen=True, slots=True)

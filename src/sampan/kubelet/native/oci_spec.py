@@ -299,7 +299,7 @@ def resources(limits: LinuxResources, offered: Collection[str] | None = None) ->
         name: value
         for name, value in (
             ("shares", limits.cpu_shares), ("quota", limits.cpu_quota),
-            ("period", limits.cpu_period),
+            ("period", limits.cpu_period), ("cpus", limits.cpus), ("mems", limits.memory_nodes),
         )
         if value
     }  # fmt: skip
@@ -318,6 +318,8 @@ def _within(limits: LinuxResources, offered: Collection[str]) -> LinuxResources:
     """The runtime refuses the rest; that it has no effect was said at the node's start."""
     if "cpu" not in offered:
         limits = replace(limits, cpu_shares=0, cpu_quota=0, cpu_period=0)
+    if "cpuset" not in offered:
+        limits = replace(limits, cpus="", memory_nodes="")
     if "memory" not in offered:
         limits = replace(limits, memory_limit_bytes=0)
     if "hugetlb" not in offered:

@@ -32,6 +32,7 @@ from sampan.kubelet.node.node_status import (
 from sampan.kubelet.node.shared_leases import Leases
 from sampan.kubelet.node_plugins import NodePlugins
 from sampan.kubelet.pods import fit
+from sampan.kubelet.resource_managers.manager_settings import pinned_resources
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 
 log = get_logger(__name__)
@@ -57,7 +58,7 @@ class NodeStatusManager:
         plugins: NodePlugins | None = None,
     ) -> None:
         """`leases`: where the nodes of one process renew theirs together."""
-        self._plugins = plugins
+        self._plugins, self._pinned = plugins, pinned_resources(context.settings.managers)
         self._leases = leases
         self._pressures: frozenset[str] = frozenset()
         self._shutting_down = False
@@ -118,12 +119,13 @@ class NodeStatusManager:
         then()
 
     def room(self) -> fit.NodeRoom:
-        pretends = self._settings.simulated
-        room = fit.room_of(self._node, self._pressures, prepares_devices=pretends)
+        prepares = self._settings.simulated or self._plugins is not None
+        room = fit.room_of(self._node, self._pressures, prepares_devices=prepares)
         return replace(
             room,
             shutting_down=self._shutting_down,
             unsafe_sysctls=self._settings.allowed_unsafe_sysctls,
+            pinned=self._pinned,
         )
 
     async def run(self) -> None:

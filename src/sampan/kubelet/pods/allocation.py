@@ -15,9 +15,10 @@ from functools import lru_cache
 import orjson
 
 from sampan.api.objects import Obj, meta_of, spec_of, uid_of
-from sampan.api.quantity import ZERO, value_of
+from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import containers, init_containers, is_sidecar, is_static
+from sampan.api.rules.qos import qos_class
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
@@ -73,9 +74,17 @@ def _with_allocation(container: Obj, given: Resources) -> Obj:
     return {**container, "resources": {key: value for key, value in resources.items() if value}}
 
 
-def why_not(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> Pending | None:
-    """May the pod have what its spec asks for by now? `others` hold what they were given."""
+def why_not(
+    pod: Obj, others: Iterable[Obj], room: fit.NodeRoom, given: Allocation | None = None
+) -> Pending | None:
+    """May the pod have what its spec asks for by now? `others` hold what they were given, and so
+    does it."""
     generation = int(meta_of(pod).get("generation") or 0)
+    if room.pinned and qos_class(pod) == "Guaranteed":
+        for name, policy in room.pinned.items():
+            if _asks_of(allocation_of(pod), name) != _asks_of(given or {}, name):
+                message = f"Resize is infeasible for Guaranteed Pods alongside {policy}"
+                return Pending(INFEASIBLE, message, generation)
     if is_static(pod):
         message = "In-place resize of static-pods is not supported"
         return Pending(INFEASIBLE, message, generation)
@@ -92,6 +101,14 @@ def why_not(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> Pending | No
             return Pending(INFEASIBLE, message, generation)
     refused = fit.lacking(pod, list(others), room)
     return Pending(DEFERRED, refused.message, generation) if refused is not None else None
+
+
+def _asks_of(given: Allocation, name: str) -> dict[str, Quantity]:
+    """By container."""
+    return {
+        container: value_of((resources.get("requests") or {}).get(name, "0"))
+        for container, resources in given.items()
+    }
 
 
 def resize_text(pod: Obj, generation: int, error: str = "") -> str:

@@ -5,6 +5,7 @@ Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePort
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 
 from sampan.api.objects import Obj, labels_of, name_of, spec_of
 from sampan.api.quantity import Quantity, value_of
@@ -43,9 +44,11 @@ class NodeRoom:
     taints: frozenset[Taint]
     allocatable: Mapping[str, str]
     pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
-    prepares_devices: bool = False  # claims of resource.k8s.io; a simulated node pretends to
+    prepares_devices: bool = False  # claims of resource.k8s.io
     shutting_down: bool = False
     unsafe_sysctls: Sequence[str] = ()  # allowed beyond the safe ones: names, or `net.core.*`
+    # What Guaranteed pods cannot be given more or less of while they run, and by whose policy.
+    pinned: Mapping[str, str] = field(default_factory=dict)
 
 
 def refusal(
@@ -187,7 +190,8 @@ def _os(pod: Obj, node: NodeRoom) -> Verdict | None:
 
 
 def _devices(pod: Obj, node: NodeRoom) -> Verdict | None:
-    """No driver of devices can register here yet: a pod must not run without what it claims."""
+    """No driver of devices can register at a node without an API: a pod must not run without what
+    it claims."""
     if node.prepares_devices or not spec_of(pod).get("resourceClaims"):
         return None
     names = ", ".join(str(claim.get("name")) for claim in spec_of(pod)["resourceClaims"])

@@ -26,7 +26,6 @@ from sampan.kubelet.container_spec.security_context import check_user_namespaces
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.resize_state import Applied
-from sampan.kubelet.contracts.resources_hook import NO_GRANTS, GrantFailure, Grants
 from sampan.kubelet.contracts.runtime import (
     Image,
     ObservedPod,
@@ -47,6 +46,7 @@ from sampan.kubelet.contracts.spec import (
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure
 from sampan.kubelet.images.image_manager import ImageFailure, ImageManager
+from sampan.kubelet.pods.given_resources import GivenResources
 from sampan.kubelet.pods.hooks import HookFailure, Subject, handler_of
 from sampan.kubelet.pods.parts import PodTools
 from sampan.kubelet.pods.planning.actions import (
@@ -125,7 +125,7 @@ class Performer:
         self._runtime, self._client, self._clock = context.runtime, context.client, context.clock
         self._killer, self._hooks, self._volumes = tools.killer, tools.hooks, tools.volumes
         self._events, self._cgroups = tools.events, tools.cgroups
-        self._resources = tools.resources
+        self._given = GivenResources(tools.resources, tools.events, context.metrics.traces)
         self._puller, self._node, self._features = puller, node, features
         self._inputs = InputReader(context, tools, puller, services, features)
         self._users = UserNamespaces(node.root_dir)
@@ -213,9 +213,13 @@ class Performer:
     async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
         pod = site.pod
         self._started.pods.add()
+        if not await self._given.prepare(pod):
+            site.broken = done.failed = True
+            return
         try:
             if self._cgroups is not None:
-                await self._traced(pod, "cgroups", self._cgroups.ensure(pod))
+                making = self._cgroups.ensure(pod, has_quota=self._given.has_quota(pod))
+                await self._traced(pod, "cgroups", making)
             spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
             running = self._traced(pod, "sandbox and network", self._runtime.run_sandbox(spec))
             site.sandbox_id, site.attempt = await running, attempt
@@ -284,6 +288,7 @@ class Performer:
                 site, name, error.reason or "RunContainerError", _failure_text(error), done
             )
             return
+        self._given.started(pod, name, container_id)
         self._events.normal(pod, "Started", "Container started", container=name)
         done.started.append(name)
         await self._post_start(site, container, container_id, done)
@@ -307,7 +312,7 @@ class Performer:
         if site.inputs.services is None:
             raise generate.ConfigError(NO_SERVICES)
         sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
-        grants = await self._grants(site.pod, container)
+        grants = await self._given.grants(site.pod, container)
         mounts = site.inputs.mounts()
         spec = generate.container_spec(
             site.pod,
@@ -350,15 +355,6 @@ class Performer:
                 text = await self._volumes.read(place, path)
                 found[volume, path] = EnvText(f"{place.host_path}/{path}", text)
         return found
-
-    async def _grants(self, pod: Obj, container: Obj) -> Grants:
-        """Raises ConfigError."""
-        if self._resources is None:
-            return NO_GRANTS
-        try:
-            return await self._resources.grants(pod, container)
-        except GrantFailure as error:
-            raise generate.ConfigError(str(error)) from error
 
     def _sandbox_spec(self, pod: Obj, attempt: int, handler: str) -> SandboxSpec:
         """Raises ConfigError."""

@@ -31,7 +31,7 @@ from sampan.kubelet.container_spec.name_resolution import missing_cluster_dns
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
-from sampan.kubelet.contracts.resources_hook import PodRefused
+from sampan.kubelet.contracts.resources_hook import ClaimFailure, PodRefused
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ObservedPod,
@@ -125,6 +125,8 @@ class PodSync:
         except RuntimeFailure as error:
             self._events.warning(job.pod, "FailedKillPod", f"error killing pod: {error}")
             return self._failed("pod was not stopped, trying again", job, error)
+        except ClaimFailure as error:
+            return self._failed("claims were not given back, trying again", job, error)
         return Outcome()
 
     async def clean_up(self, job: Job) -> Outcome:
@@ -343,6 +345,7 @@ class PodSync:
         )
         self._runs.note(uid, last)
         if self._resources is not None:
+            await self._resources.unprepare(uid)
             self._resources.release(uid)  # before anybody hears that its place is free
         if job.known:
             # … but told afterwards: the scheduler gives the place, and its host ports, to the next

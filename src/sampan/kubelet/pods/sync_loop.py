@@ -244,7 +244,7 @@ class SyncLoop:
             allocations.pending.pop(uid, None)
             return
         others = [item for item in self._holding() if uid_of(item) != uid]
-        pending = why_not(pod, others, self._room())
+        pending = why_not(pod, others, self._room(), allocations.of(uid))
         if pending is None:
             allocations.give(pod)
             allocations.pending.pop(uid, None)

@@ -36,10 +36,7 @@ class NumaNodes:
         return mask_of(self.ids)
 
     def masks(self) -> Iterator[Mask]:
-        """Each set of them, small ones first."""
-        for size in range(1, len(self.ids) + 1):
-            for some in combinations(self.ids, size):
-                yield mask_of(some)
+        return masks_of(self.ids)
 
     def distance(self, mask: Mask) -> float:
         """Between its nodes, on average."""
@@ -53,6 +50,13 @@ def mask_of(nodes: Iterable[int]) -> Mask:
     for node in nodes:
         mask |= 1 << node
     return mask
+
+
+def masks_of(nodes: Sequence[int]) -> Iterator[Mask]:
+    """Each set of them, small ones first."""
+    for size in range(1, len(nodes) + 1):
+        for some in combinations(nodes, size):
+            yield mask_of(some)
 
 
 def bits_of(mask: Mask) -> list[int]:

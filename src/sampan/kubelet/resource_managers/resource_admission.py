@@ -17,7 +17,9 @@ from sampan.api.rules.pods import containers, init_containers
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.resources_hook import NO_GRANTS, Grants, PodRefused
-from sampan.kubelet.resource_managers.numa import Hint, Hints, NumaNodes
+from sampan.kubelet.resource_managers.cpusets import Cpusets
+from sampan.kubelet.resource_managers.managers import Managers
+from sampan.kubelet.resource_managers.numa import Hint, Hints
 from sampan.kubelet.resource_managers.topology_policies import (
     NONE,
     POD,
@@ -48,15 +50,34 @@ class Provider(Protocol):
     def keep_only(self, uids: set[str]) -> None: ...
 
 
+class Claims(Protocol):
+    """Who has claims prepared, that containers get devices of."""
+
+    async def prepare(self, pod: Obj) -> None: ...
+
+    async def grants(self, pod: Obj, container: Obj) -> Grants | None: ...
+
+    async def unprepare(self, uid: str) -> None: ...
+
+    def keep_only(self, uids: set[str]) -> None: ...
+
+
 class ResourceAdmission:
     def __init__(
         self,
-        providers: Sequence[Provider],
-        numa: NumaNodes,
+        devices: Provider,
+        managers: Managers,
         settings: TopologySettings,
         metrics: Metrics,
+        *,
+        cpusets: Cpusets | None = None,
+        claims: Claims | None = None,
     ) -> None:
-        self._providers, self._numa, self._settings = providers, numa, settings
+        others = (managers.cpu, managers.memory)
+        # In upstream's order.
+        self._providers = [devices, *(one for one in others if one is not None)]
+        self._numa, self._settings = managers.numa, settings
+        self._managers, self._cpusets, self._claims = managers, cpusets, claims
         self._one_at_a_time = asyncio.Lock()
         self._admitted: set[str] = set()
         self._asked = metrics.counter(
@@ -118,11 +139,35 @@ class ResourceAdmission:
     async def grants(self, pod: Obj, container: Obj) -> Grants:
         """Raises GrantFailure."""
         found = NO_GRANTS
+        place = (uid_of(pod), container["name"])
         for provider in self._providers:
             more = await provider.grants(pod, container)
             if more is not None:
                 found = _together(found, more)
+        if self._claims is not None:
+            more = await self._claims.grants(pod, container)
+            found = found if more is None else _together(found, more)
+        if self._cpusets is not None:
+            self._cpusets.granted(place, found.cpus)
         return found
+
+    def started(self, uid: str, container: str, container_id: str) -> None:
+        if self._cpusets is not None:
+            self._cpusets.started((uid, container), container_id)
+
+    def is_pinned(self, uid: str) -> bool:
+        """Has the pod processors of its own?"""
+        return self._managers.cpu is not None and self._managers.cpu.is_pinned(uid)
+
+    async def prepare(self, pod: Obj) -> None:
+        """What it claims is ready before its sandbox is made. Raises ClaimFailure."""
+        if self._claims is not None:
+            await self._claims.prepare(pod)
+
+    async def unprepare(self, uid: str) -> None:
+        """Its containers have ended. Raises ClaimFailure."""
+        if self._claims is not None:
+            await self._claims.unprepare(uid)
 
     def release(self, uid: str) -> None:
         self._admitted.discard(uid)
@@ -132,6 +177,8 @@ class ResourceAdmission:
     def keep_only(self, uids: set[str]) -> None:
         for provider in self._providers:
             provider.keep_only(uids)
+        if self._claims is not None:
+            self._claims.keep_only(uids)
 
 
 def _together(one: Grants, other: Grants) -> Grants:

@@ -15,6 +15,7 @@ NONE, BEST_EFFORT, RESTRICTED = "none", "best-effort", "restricted"
 SINGLE_NUMA_NODE = "single-numa-node"
 POLICIES = (NONE, BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE)
 CONTAINER, POD = "container", "pod"
+MOST_NUMA_NODES = 8  # as upstream: with more of them hints are too many to be combined
 
 _ANY, _NONE_POSSIBLE = Hint(None, True), Hint(None, False)
 
@@ -24,6 +25,7 @@ class TopologySettings:
     policy: str = NONE
     scope: str = CONTAINER
     prefer_closest: bool = False
+    most_numa_nodes: int = MOST_NUMA_NODES
 
 
 def merged(

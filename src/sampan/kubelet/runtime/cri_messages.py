@@ -154,6 +154,8 @@ def resources(wanted: LinuxResources) -> Message:
         cpu_shares=wanted.cpu_shares,
         memory_limit_in_bytes=wanted.memory_limit_bytes,
         oom_score_adj=wanted.oom_score_adj,
+        cpuset_cpus=wanted.cpus,
+        cpuset_mems=wanted.memory_nodes,
         hugepage_limits=[
             cri.HugepageLimit(page_size=size, limit=limit)
             for size, limit in wanted.hugepages.items()

@@ -5,7 +5,7 @@ Owner: Pleg and PodSync look through it.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import (
@@ -85,6 +85,13 @@ class Observations:
         if self.last_seen(pod.uid) is pod and pod.uid in self._fingerprints:
             return self._fingerprints[pod.uid]
         return _fingerprint(pod)
+
+    def running(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Containers: the pod's uid and the container's name, and its id."""
+        for pod in [*self._at_first.values(), *self._latest.values()]:
+            for container in pod.containers:
+                if container.state is ContainerState.RUNNING:
+                    yield (pod.uid, container.name), container.id
 
     def count(self) -> Count:
         """As of the last look at everything, and of what was seen of single pods since."""

@@ -4,6 +4,7 @@ Job: a pod's resourceClaims, and the names that were given to those from templat
 """
 
 from sampan.api.objects import Obj, key_of, namespace_of, uid_of
+from sampan.api.rules.pod_claims import ClaimNotThere, claim_entries, pod_claims
 from sampan.core.fast_dataclass import dataclass
 
 
@@ -22,21 +23,15 @@ NO_DEVICES = DeviceNeeds()
 
 
 def needs_of(pod: Obj) -> DeviceNeeds:
-    entries = (pod.get("spec") or {}).get("resourceClaims") or ()
-    if not entries:
+    if not claim_entries(pod):
         return NO_DEVICES
-    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    made = {status.get("name"): status.get("resourceClaimName") for status in statuses}
-    namespace = namespace_of(pod)
-    claims: list[tuple[str, str]] = []
-    for entry in entries:
-        if entry.get("resourceClaimName"):
-            claims.append((f"{namespace}/{entry['resourceClaimName']}", ""))
-        elif entry.get("name") not in made:
-            return DeviceNeeds(
-                pod=key_of(pod), problem=f'pod "{key_of(pod)}": ResourceClaim not created yet'
-            )
-        elif made[entry["name"]]:  # else none was needed
-            claims.append((f"{namespace}/{made[entry['name']]}", uid_of(pod)))
+    try:
+        named = pod_claims(pod)
+    except ClaimNotThere as problem:
+        return DeviceNeeds(pod=key_of(pod), problem=str(problem))
+    claims = [
+        (f"{namespace_of(pod)}/{wanted.claim}", uid_of(pod) if wanted.is_own else "")
+        for wanted in named
+    ]
     own = any(owner for _, owner in claims)
     return DeviceNeeds(tuple(dict.fromkeys(claims)), key_of(pod) if own else "")

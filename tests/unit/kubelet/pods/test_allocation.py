@@ -86,6 +86,31 @@ def test_what_others_hold_is_given_later():
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "pinned", "message"),
+    [
+        ("cpu", {"cpu": "X"}, "Resize is infeasible for Guaranteed Pods alongside X"),
+        ("cpu", {"memory": "X"}, ""),
+        ("memory", {"memory": "X"}, "Resize is infeasible for Guaranteed Pods alongside X"),
+    ],
+)
+def test_what_is_pinned_is_not_resized(name, pinned, message):
+    """[H5, N6]"""
+
+    def guaranteed(amounts):
+        resources = {"requests": amounts, "limits": amounts}
+        return {
+            "metadata": {"uid": "1", "name": "p", "generation": 2},
+            "spec": {"containers": [{"name": "c", "resources": resources}]},
+        }
+
+    before = {"cpu": "1", "memory": "1Gi"}
+    room = NodeRoom("n", {}, frozenset(), {"cpu": "4", "memory": "8Gi", "pods": "9"}, pinned=pinned)
+    wanted = guaranteed({**before, name: {"cpu": "2", "memory": "2Gi"}[name]})
+    found = why_not(wanted, [], room, allocation_of(guaranteed(before)))
+    assert found == (Pending("Infeasible", message, 2) if message else None)
+
+
 def test_the_checkpoint_is_the_truth_after_a_restart(tmp_path):
     path = str(tmp_path / "root" / "allocated_pods_state")
     before = Allocations(path)

@@ -1,12 +1,15 @@
 """Merging of topology hints: by the fold, and the slow way over every combination."""
 
+import gzip
+import json
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.kubelet.resource_managers.numa import Hint, NumaNodes, count
+from sampan.kubelet.resource_managers.numa import Hint, NumaNodes, count, mask_of
 from sampan.kubelet.resource_managers.topology_policies import (
     BEST_EFFORT,
     NONE,
@@ -138,3 +141,25 @@ def test_eight_nodes_and_many_resources_take_no_time():
     hints = [Hint(mask, count(mask) == 1) for mask in eight.masks()]
     providers = [{str(at): hints} for at in range(6)]  # 2.7e14 combinations
     assert merged(providers, eight, of(RESTRICTED)) == (Hint(0b1, True), True)
+
+
+RECORDED = Path(__file__).parent / "recorded" / "topology_v1.35.8.jsonl.gz"
+
+
+@pytest.mark.slow
+def test_the_original_merges_the_same_hints_likewise():
+    """[H5] Random hints on one to four NUMA nodes, and what upstream's policies made of them."""
+    for line in gzip.decompress(RECORDED.read_bytes()).decode().splitlines():
+        said = json.loads(line)
+        numa = NumaNodes(tuple(said["nodes"]), dict(enumerate(said.get("distances") or ())))
+        hints = [
+            {name: found and [hint_of(item) for item in found] for name, found in each.items()}
+            for each in said["providers"] or ()
+        ]
+        settings = of(said["policy"], prefer_closest=said.get("closest", False))
+        assert merged(hints, numa, settings) == (hint_of(said["best"]), said["admit"]), line
+
+
+def hint_of(said):
+    nodes = said["mask"]
+    return Hint(None if nodes is None else mask_of(nodes), said["preferred"])

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from sampan.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import CONFIG_MAPS, SERVICE_CIDRS
-from sampan.api.rules.cluster_configuration import NAME, NAMESPACE
 from sampan.client.contract import Client
 from sampan.cmd.flags import values
 from sampan.cmd.settings import CLUSTER_DOMAIN
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 
+NAMESPACE, NAME = "kube-system", "sampan-config"  # of the ConfigMap
 _NAMES = (NAME, "kubeadm-config")  # where it is looked for
 _DOCUMENT, _MODE = "ClusterConfiguration", "network"
 _MODES = ("auto", "host-gw", "vxlan", "none")

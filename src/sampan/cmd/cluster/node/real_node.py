@@ -182,6 +182,8 @@ class RealNode:
         from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
         from sampan.kubelet.context import NodeContext
         from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.resource_managers.managers import CannotManage
+        from sampan.kubelet.resource_managers.state_file import BadState
 
         assert self._runtime.containers is not None, "prepare comes before start"
         context = NodeContext(
@@ -198,6 +200,8 @@ class RealNode:
         except CgroupFailure as error:
             what = "--cgroup-driver none runs pods without cgroups of their own"
             raise CannotStart(f"{error}; {what}") from error
+        except (CannotManage, BadState) as error:
+            raise CannotStart(str(error)) from error
 
     def _say_what_has_no_limits(self) -> None:
         from sampan.kubelet.cgroups.delegation import WANTED, offered_controllers

@@ -6,7 +6,9 @@ Job: settings → the driver; start it, wait for a signal, stop it.
 import argparse
 import os
 import sys
+from functools import partial
 
+from sampan.client.contract import Client
 from sampan.cmd.cluster.process import Parts, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.flags import driver_flags
@@ -26,8 +28,21 @@ def _driver(given: argparse.Namespace) -> Parts:
         from sampan.drivers.device_plugin.device_plugin import DevicePlugin
 
         return DevicePlugin(driver_flags.device_plugin_settings(given), SystemClock())
-    from sampan.drivers.csi.csi_driver import CsiDriver
-
     endpoint = os.path.abspath(given.endpoint)
     registration = os.path.abspath(given.registration) if given.registration else ""
+    if given.kind == "dra":
+        from sampan.drivers.dra.dra_driver import DraDriver
+
+        settings, client = driver_flags.dra_settings(given), partial(_client, given.kubeconfig)
+        return DraDriver(settings, client, endpoint, registration, SystemClock())
+    from sampan.drivers.csi.csi_driver import CsiDriver
+
     return CsiDriver(driver_flags.csi_settings(given), endpoint, registration, SystemClock())
+
+
+def _client(path: str) -> Client:
+    """Raises CannotStart."""
+    from sampan.client.rest import connect
+    from sampan.cmd.cluster.component import read_connection
+
+    return connect(read_connection(path), clock=SystemClock())

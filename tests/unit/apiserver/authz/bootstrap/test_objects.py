@@ -8,10 +8,11 @@ import pytest
 
 from sampan.api.defaults import apply_defaults
 from sampan.api.objects import copy_of, key_of, name_of
-from sampan.api.rules import account_token, cluster_configuration
+from sampan.api.rules import account_token
 from sampan.api.validation import validate_create
 from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, PREFIX, rbac_objects, reconcile
 from sampan.apiserver.flow.objects import flow_objects
+from sampan.cmd.cluster.node import cluster_configuration
 
 OBJECTS = rbac_objects()
 # What kube-apiserver v1.35 bootstrapped: roles, bindings, flow schemas and priority levels.
