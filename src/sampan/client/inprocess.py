@@ -2,6 +2,7 @@
 
 Job: client.contract.Client over a Backend that is bound to one user.
 Invariant: what it returns is the server's own, read-only; what it is given is not kept.
+Invariant: whoever reads object after object lets others have the loop in between, as on the wire.
 """
 
 import asyncio
@@ -24,11 +25,13 @@ from sampan.client.contract import (
     Propagation,
     WatchEvent,
 )
+from sampan.core.tasks import give_way
 
 # No connection of ours can hang, and no server be overloaded by those that it keeps: there is no
 # reason to begin anew, nor to be told from where.
 LONGEST_WATCH_SECONDS = 100 * 365 * 86400
 PART = 20_000  # of a list, in one go
+READS_PER_TURN = 32  # of the loop: nothing is waited for in a read
 
 
 class Watching(Protocol):
@@ -56,6 +59,7 @@ class InProcessClient:
         self._backend = backend
         self._write = Options(field_manager=field_manager, field_validation="Ignore")
         self._manager = field_manager
+        self._reads = 0  # in this turn of the loop
 
     async def get(
         self,
@@ -66,6 +70,11 @@ class InProcessClient:
         subresource: str = "",
         parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> Obj:
+        if not self._reads:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._reads += 1
+        if self._reads > READS_PER_TURN:
+            await give_way()
         if not parameters:
             return await self._object(Call("get", resource, namespace, name, subresource))
         options = Options(parameters=tuple(parameters.items()))
@@ -183,6 +192,9 @@ class InProcessClient:
             propagation=propagation or "",
         )
         return await self._object(Call("delete", resource, namespace, name, options=options))
+
+    def _begin_turn(self) -> None:
+        self._reads = 0
 
     async def _object(self, call: Call) -> Obj:
         answer = await self._backend.perform(call)

@@ -1,13 +1,18 @@
 """Tasks with a name and an owner: the only place that starts one.
 
-Job: start, supervise and stop asyncio tasks on behalf of a part.
+Job: start, supervise and stop asyncio tasks on behalf of a part; give each its turn of the loop
+    where their work is long.
 Invariant: after `stop()` returned, none of the owner's tasks runs any more.
 Invariant: a failure is reported once, with the task's name; cancellation is never swallowed.
+Invariant: of all who give way one goes on in each turn of the loop, in the order in which they
+    came: what several parts make of somebody's large object does not add up.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from sampan.core.backoff import Backoff
@@ -19,6 +24,9 @@ log = get_logger(__name__)
 
 RESTART = Backoff(first_seconds=0.1, cap_seconds=10.0)
 PATIENCE_SECONDS = 10.0
+PART = 32  # of many, begun in one turn of the loop
+_Line = deque[asyncio.Future[None]]
+_line: ContextVar[_Line] = ContextVar("line")  # of a process, as its loop is
 
 
 def isolated(sentence: str, call: Callable[..., object], *args: object) -> bool:
@@ -32,11 +40,38 @@ def isolated(sentence: str, call: Callable[..., object], *args: object) -> bool:
     return True
 
 
+async def give_way() -> None:
+    """Between two pieces of long work: others are served in between."""
+    loop, line = asyncio.get_running_loop(), _own_line()
+    turn = loop.create_future()
+    line.append(turn)
+    if len(line) == 1:
+        loop.call_soon(_call_next, loop, line)
+    await turn
+
+
+def _own_line() -> _Line:
+    line = _line.get(None)
+    if line is None:
+        _line.set(line := deque())
+    return line
+
+
+def _call_next(loop: asyncio.AbstractEventLoop, line: _Line) -> None:
+    """Who was called stays first until the next turn: whoever comes meanwhile comes later."""
+    while line and line[0].done():
+        line.popleft()
+    if line:
+        line[0].set_result(None)
+        loop.call_soon(_call_next, loop, line)
+
+
 class Tasks:
     """The tasks of one part. A task that fails is logged; the others go on."""
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
+        _own_line()  # all that they start have this one
         self._running: dict[asyncio.Task[Any], None] = {}  # in the order of their start
         self._stopping = False
 
@@ -107,12 +142,17 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Every result, in order; the first failure cancels the rest and is raised as itself."""
+    """Every result, in order; the first failure cancels the rest and is raised as itself. Where
+    they are many they are begun in parts: nobody waits for all of them to begin."""
     loop = asyncio.get_running_loop()
-    tasks = [loop.create_task(work) for work in works]
-    if not tasks:
-        return []
+    tasks: list[asyncio.Task[T]] = []
     try:
+        for work in works:
+            if len(tasks) % PART == PART - 1:
+                await give_way()
+            tasks.append(loop.create_task(work))
+        if not tasks:
+            return []
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         unfinished = [task for task in tasks if not task.done()]

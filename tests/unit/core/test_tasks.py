@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.core.tasks import PATIENCE_SECONDS, Tasks, ahead, all_of, finish
+from sampan.core.tasks import PART, PATIENCE_SECONDS, Tasks, ahead, all_of, finish, give_way
 from tests.support import virtual_time
 
 
@@ -189,6 +189,67 @@ def test_what_is_begun_ahead_is_waited_for_by_who_needs_it_and_cut_off_otherwise
             assert loop.time() == 2
         assert loop.time() == 2
 
+
+def test_of_all_who_give_way_one_goes_on_in_each_turn():
+    seen = []
+
+    async def main():
+        loop, turn, tasks = asyncio.get_running_loop(), 0, Tasks("test")
+
+        def next_turn():
+            nonlocal turn
+            turn += 1
+            loop.call_soon(next_turn)
+
+        async def long_work(who):
+            for _ in range(3):
+                await give_way()
+                seen.append((who, turn))
+
+        next_turn()
+        await asyncio.wait([tasks.start(who, long_work(who)) for who in "abc"])
+
+    asyncio.run(main())
+    assert [who for who, _ in seen] == list("abcabcabc")
+    assert len({turn for _, turn in seen}) == len(seen)
+
+
+def test_who_gives_way_and_is_cancelled_holds_nobody_up():
+    went = []
+
+    async def work(who):
+        await give_way()
+        went.append(who)
+
+    async def main():
+        tasks = Tasks("test")
+        first, second, third = (tasks.start(who, work(who)) for who in "abc")
+        await asyncio.sleep(0)
+        first.cancel()
+        second.cancel()
+        async with asyncio.timeout(5):
+            await third
+
+    asyncio.run(main())
+    assert went == ["c"]
+
+
+def test_many_are_begun_in_parts_and_their_results_are_in_order():
+    running = []
+
+    async def work(number):
+        running.append(number)
+        await asyncio.sleep(1)
+        return number
+
+    async def main():
+        whole = all_of(work(number) for number in range(10 * PART))
+        waiting = Tasks("test").start("all", whole)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(running) <= PART
+        assert await waiting == list(range(10 * PART))
+
     virtual_time.run(main())
 
 
@@ -205,3 +266,20 @@ def test_a_failure_of_what_was_begun_ahead_is_not_lost():
                 await begun["one"]
 
     virtual_time.run(main())
+
+
+def test_who_fails_among_many_ends_those_that_have_begun_and_begins_no_more():
+    begun = []
+
+    async def work(number):
+        begun.append(number)
+        if number == 3:
+            raise ValueError("three")
+        await asyncio.Event().wait()
+
+    async def main():
+        with pytest.raises(ValueError, match="three"):
+            await all_of(work(number) for number in range(4))
+
+    asyncio.run(main())
+    assert begun == [0, 1, 2, 3]
