@@ -146,15 +146,18 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     they are many they are begun in parts: nobody waits for all of them to begin."""
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[T]] = []
+    waiting = iter(works)
     try:
-        for work in works:
-            if len(tasks) % PART == PART - 1:
-                await give_way()
+        for work in waiting:
             tasks.append(loop.create_task(work))
+            if not len(tasks) % PART:
+                await give_way()
         if not tasks:
             return []
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
+        for work in waiting:
+            work.close()  # cut off before it began
         unfinished = [task for task in tasks if not task.done()]
         for task in unfinished:
             task.cancel()
@@ -174,10 +177,17 @@ async def ahead(
     """Begun before anybody waits for them; what nobody has waited for by the end of the block is
     cut off. A failure is raised where it is waited for, at the end otherwise."""
     loop = asyncio.get_running_loop()
-    tasks = {key: loop.create_task(work) for key, work in works.items()}
+    tasks: dict[K, asyncio.Task[T]] = {}
+    waiting = iter(works.items())
     try:
+        for key, work in waiting:
+            tasks[key] = loop.create_task(work)
+            if not len(tasks) % PART:
+                await give_way()
         yield tasks
     finally:
+        for _, work in waiting:
+            work.close()  # cut off before it began
         unfinished = [task for task in tasks.values() if not task.done()]
         for task in unfinished:
             task.cancel()

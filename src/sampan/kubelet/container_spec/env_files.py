@@ -5,19 +5,13 @@ Invariant: as upstream, every value is in single quotes and taken as it is; what
     is an error, also where it is about another name.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from sampan.api.objects import Obj
-from sampan.core.fast_dataclass import dataclass
 
 EnvFile: TypeAlias = tuple[str, str]  # the volume's name, and the path in it
 _BLANKS = " \t"
-
-
-@dataclass(frozen=True, slots=True)
-class EnvText:
-    path: str  # on the node
-    text: str | None  # None: it cannot be read
 
 
 class BadEnvFile(Exception):
@@ -35,8 +29,37 @@ def env_files_of(container: Obj) -> set[EnvFile]:
     }
 
 
-def value_in(text: str, name: str) -> str:
-    """Empty where it is not there. Raises BadEnvFile."""
+class EnvText:
+    """One file, as it was read. Thousands of variables may come from it: it is parsed once."""
+
+    def __init__(self, path: str, text: str | None) -> None:
+        """`path`: on the node; without a text it cannot be read."""
+        self.path, self.text = path, text
+        self._values: dict[str, str] | None = None
+        self._fault: BadEnvFile | None = None
+
+    def value_of(self, name: str) -> str:
+        """Empty where it is not there. Raises BadEnvFile, unless the name stands before what is
+        wrong."""
+        values = self.values()
+        if name not in values and self._fault is not None:
+            raise self._fault
+        return values.get(name, "")
+
+    def values(self) -> Mapping[str, str]:
+        """Of each name the first one; up to what is wrong."""
+        if self._values is None:
+            self._values = {}
+            try:
+                for name, value in _assignments(self.text or ""):
+                    self._values.setdefault(name, value)
+            except BadEnvFile as error:
+                self._fault = error
+        return self._values
+
+
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
+    """Raises BadEnvFile."""
     lines = enumerate(text.removesuffix("\n").split("\n"), 1)
     for number, line in lines:
         line = line.removesuffix("\r").lstrip(_BLANKS)
@@ -56,9 +79,7 @@ def value_in(text: str, name: str) -> str:
             if after.lstrip(_BLANKS)[:1] not in ("", "#"):
                 raise _bad(number + len(said) - 1, "unexpected content after closing quote")
             value = "\n".join([*said[:-1], last])
-        if found == name:
-            return value
-    return ""
+        yield found, value
 
 
 def _assigned(number: int, line: str) -> tuple[str, str]:

@@ -2,11 +2,12 @@
 
 Job: env and envFrom of one container, resolved in upstream's order.
 Invariant: a name stands once in the result; env beats envFrom, both beat service variables.
+Invariant: the result, and the work it takes, is bounded: a pod of a kilobyte could name petabytes.
 """
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from sampan.api.objects import (
@@ -21,17 +22,30 @@ from sampan.api.objects import (
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.patterns import lazy_pattern
-from sampan.kubelet.container_spec.env_files import BadEnvFile, EnvFile, EnvText, value_in
+from sampan.kubelet.container_spec.env_files import BadEnvFile, EnvFile, EnvText
+from sampan.kubelet.contracts.room import Room
 from sampan.kubelet.contracts.spec import find_container
 
 Objects = Mapping[tuple[str, str], Obj | None]
 NO_ENV_FILE = "couldn't parse env file"  # as upstream, which says no more
 POD_LEVEL = {"cpu", "memory"}  # of what a pod itself can have a limit here
+# More than Linux starts a program with (6 MiB at most, for arguments and environment together).
+MOST_BYTES = 8 << 20
+_ESCAPES = {
+    "\\": "\\\\", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
+    "\t": "\\t", "\v": "\\v",
+}  # fmt: skip
 _SUBSCRIPT = lazy_pattern(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 class ConfigError(Exception):
     """The pod cannot be turned into a container as it is: CreateContainerConfigError."""
+
+
+def program_room() -> Room:
+    """For the environment and the arguments of one program."""
+    why = f"environment and arguments of the container have more than {MOST_BYTES} bytes"
+    return Room(MOST_BYTES, ConfigError(why))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +61,48 @@ class Surroundings:
     pretends: bool = False  # a simulated node: no file has been written
 
 
-def environment(pod: Obj, container: Obj, objects: Objects, around: Surroundings) -> dict[str, str]:
-    """As upstream's kubelet: envFrom, then env (each sees what came before it), then services."""
+def environment(
+    pod: Obj, container: Obj, objects: Objects, around: Surroundings, room: Room
+) -> dict[str, str]:
+    """As upstream's kubelet: envFrom, then env (each sees what came before it), then services.
+    Raises ConfigError, also where there is no room for it."""
     found: dict[str, str] = {}
+    services = around.service_variables
     for source in container.get("envFrom") or ():
-        found.update(_from_source(pod, source, objects))
+        for name, value in _from_source(source, objects):
+            room.take(len(name) + len(value))
+            found[name] = value
     for entry in container.get("env") or ():
         if entry.get("value"):
-            found[entry["name"]] = expand(entry["value"], found, around.service_variables)
+            value = expand(entry["value"], room, lambda name: found.get(name, services.get(name)))
+            found[entry["name"]] = value
         elif entry.get("valueFrom"):
-            value = _from_reference(pod, container, entry["valueFrom"], objects, around)
-            if value is not None:
-                found[entry["name"]] = value
+            given = _from_reference(pod, container, entry["valueFrom"], objects, around)
+            if given is not None:
+                room.take(len(given))
+                found[entry["name"]] = given
         else:
             found[entry["name"]] = ""
-    return found | {
-        name: value for name, value in around.service_variables.items() if name not in found
-    }
+    return found | {name: value for name, value in services.items() if name not in found}
 
 
-def expand(text: str, *mappings: Mapping[str, str]) -> str:
-    """`$(NAME)` → its value in the first mapping that has it, `$$` → `$`; the rest as it is."""
+def expand(text: str, room: Room, find: Callable[[str], str | None]) -> str:
+    """`$(NAME)` → what `find` finds, `$$` → `$`; the rest as it is."""
+    room.take(len(text))
     out: list[str] = []
-    at = 0
+    at, last = 0, text.rfind(")")  # thousands may be opened and none closed
     while (dollar := text.find("$", at)) >= 0 and dollar + 1 < len(text):
         out.append(text[at:dollar])
         follows = text[dollar + 1]
-        close = text.find(")", dollar) if follows == "(" else -1
+        close = text.find(")", dollar) if follows == "(" and dollar < last else -1
         if follows == "$":
             out.append("$")
             at = dollar + 2
         elif close >= 0:
             name = text[dollar + 2 : close]
-            out.append(
-                next((mapping[name] for mapping in mappings if name in mapping), f"$({name})")
-            )
+            value = find(name)
+            room.take(len(value or ""))
+            out.append(f"$({name})" if value is None else value)
             at = close + 1
         else:
             out.append("$" + follows)
@@ -146,19 +167,20 @@ def _amount(
     return amount
 
 
-def _from_source(pod: Obj, source: Obj, objects: Objects) -> dict[str, str]:
+def _from_source(source: Obj, objects: Objects) -> Iterator[tuple[str, str]]:
     prefix = source.get("prefix") or ""
-    for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-        reference = source.get(key)
+    for field_name, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+        reference = source.get(field_name)
         if reference is None:
             continue
         found = objects.get((kind, reference.get("name", "")))
         if found is None:
             if reference.get("optional"):
-                return {}
+                return
             raise ConfigError(_not_found(kind, reference.get("name", "")))
-        return {prefix + name: value for name, value in _data(kind, found).items()}
-    return {}
+        for key, value in (found.get("data") or {}).items():
+            yield prefix + key, _text(kind, found, value)
+        return
 
 
 def _from_reference(
@@ -187,7 +209,7 @@ def _value_in_file(reference: Obj, around: Surroundings) -> str | None:
     if found.text is None:
         raise ConfigError(NO_ENV_FILE)
     try:
-        value = value_in(found.text, key)
+        value = found.value_of(key)
     except BadEnvFile as error:
         raise ConfigError(NO_ENV_FILE) from error
     if not value and not reference.get("optional"):
@@ -202,22 +224,19 @@ def _value_of_key(pod: Obj, kind: str, reference: Obj, objects: Objects) -> str 
         if reference.get("optional"):
             return None
         raise ConfigError(_not_found(kind, name))
-    value = _data(kind, found).get(key)
+    value = (found.get("data") or {}).get(key)
     if value is None and not reference.get("optional"):
         raise ConfigError(f"couldn't find key {key} in {kind} {namespace_of(pod)}/{name}")
-    return value
+    return None if value is None else _text(kind, found, value)
 
 
-def _data(kind: str, found: Obj) -> dict[str, str]:
-    data: dict[str, str] = found.get("data") or {}
+def _text(kind: str, found: Obj, value: str | None) -> str:
+    """Of one key, since a thousand variables may want one each of the same secret."""
     if kind == "ConfigMap":
-        return data
+        return value or ""
     try:
         # A program's environment is bytes; what is no UTF-8 keeps its bytes this way.
-        return {
-            key: base64.b64decode(value or "").decode(errors="surrogateescape")
-            for key, value in data.items()
-        }
+        return base64.b64decode(value or "").decode(errors="surrogateescape")
     except binascii.Error as error:
         raise ConfigError(f"secret {name_of(found)} is damaged: {error}") from error
 
@@ -232,8 +251,16 @@ def _lines(pairs: Mapping[str, str]) -> str:
 
 
 def _quote(text: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    shown: Sequence[str] = [
-        escapes.get(item, item if item.isprintable() else f"\\x{ord(item):02x}") for item in text
-    ]
-    return '"' + "".join(shown) + '"'
+    """As Go's strconv.Quote."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_ESCAPES.get(item) or _shown(item) for item in text) + '"'
+
+
+def _shown(letter: str) -> str:
+    code = ord(letter)
+    if letter.isprintable():
+        return letter
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

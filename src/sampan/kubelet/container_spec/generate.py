@@ -31,6 +31,7 @@ from sampan.kubelet.container_spec.environment import (
     Surroundings,
     environment,
     expand,
+    program_room,
 )
 from sampan.kubelet.container_spec.name_resolution import Dns, dns, hosts_file, kernel_hostname
 from sampan.kubelet.container_spec.oom_score import oom_score
@@ -43,6 +44,7 @@ from sampan.kubelet.container_spec.security_context import (
 )
 from sampan.kubelet.contracts.paths import pod_directory, termination_log
 from sampan.kubelet.contracts.resources_hook import NO_GRANTS, Grants
+from sampan.kubelet.contracts.room import Room
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     Device,
@@ -193,21 +195,24 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         files=given.files,
         pretends=node.pretends,
     )
-    variables = environment(pod, container, given.objects, around)
+    room = program_room()
+    variables = environment(pod, container, given.objects, around, room)
     files, file_mounts = _managed_files(pod, container, attempt, around.pod_ips, node)
     return ContainerSpec(
         name=container["name"],
         attempt=attempt,
         image=given.image_id,
         user_image=container.get("image", ""),
-        command=tuple(expand(item, variables) for item in container.get("command") or ()),
-        args=tuple(expand(argument, variables) for argument in container.get("args") or ()),
+        command=tuple(expand(item, room, variables.get) for item in container.get("command") or ()),
+        args=tuple(expand(item, room, variables.get) for item in container.get("args") or ()),
         working_dir=container.get("workingDir") or "",
         # As upstream: what the pod itself says comes last, and wins.
         env=tuple({**dict(given.grants.env), **variables}.items()),
         mounts=(
             *given.grants.mounts,
-            *_volume_mounts(container, given.mounts, variables, features.of(given.runtime_handler)),
+            *_volume_mounts(
+                container, given.mounts, (variables, room), features.of(given.runtime_handler)
+            ),
             *file_mounts,
         ),
         devices=(*given.grants.devices, *_block_devices(container, given.mounts)),
@@ -264,7 +269,7 @@ def _managed_files(
 def _volume_mounts(
     container: Obj,
     volumes: Mapping[str, MountedVolume],
-    variables: Mapping[str, str],
+    expansion: tuple[Mapping[str, str], Room],
     features: HandlerFeatures,
 ) -> Iterator[Mount]:
     propagations = {"HostToContainer": "host_to_container", "Bidirectional": "bidirectional"}
@@ -275,7 +280,7 @@ def _volume_mounts(
                 f'cannot find volume "{name}" to mount into container "{container["name"]}"'
             )
         path = mount["mountPath"]
-        sub_path, image = _sub_path(mount, variables), volumes[name].image
+        sub_path, image = _sub_path(mount, *expansion), volumes[name].image
         yield Mount(
             container_path=path if path.startswith("/") else f"/{path}",
             host_path=volumes[name].host_path,
@@ -301,10 +306,10 @@ def _block_devices(container: Obj, volumes: Mapping[str, MountedVolume]) -> Iter
         yield Device(wanted["devicePath"], found.device, "r" if found.read_only else "mrw")
 
 
-def _sub_path(mount: Obj, variables: Mapping[str, str]) -> str:
+def _sub_path(mount: Obj, variables: Mapping[str, str], room: Room) -> str:
     path: str = mount.get("subPath") or ""
     if mount.get("subPathExpr"):
-        path = _expanded_sub_path(mount["subPathExpr"], variables)
+        path = _expanded_sub_path(mount["subPathExpr"], variables, room)
     if path.startswith("/"):
         raise ConfigError(f"error SubPath `{path}` must not be an absolute path")
     if ".." in path.split("/"):
@@ -312,18 +317,16 @@ def _sub_path(mount: Obj, variables: Mapping[str, str]) -> str:
     return path
 
 
-def _expanded_sub_path(text: str, variables: Mapping[str, str]) -> str:
+def _expanded_sub_path(text: str, variables: Mapping[str, str], room: Room) -> str:
     missing: set[str] = set()
 
-    class Strict(dict[str, str]):
+    def find(name: str) -> str | None:
         """As upstream: a variable that is not set, or empty, is an error and no empty name."""
+        if not variables.get(name):
+            missing.add(name)
+        return variables.get(name)
 
-        def __contains__(self, name: object) -> bool:
-            if not variables.get(str(name)):
-                missing.add(str(name))
-            return name in variables
-
-    path = expand(text, Strict(variables))
+    path = expand(text, room, find)
     if missing:
         raise ConfigError(f"missing value for {', '.join(sorted(missing))}")
     return path

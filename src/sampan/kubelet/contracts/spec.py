@@ -4,14 +4,13 @@ Job: small questions about a pod that plan, perform and status all ask. Pure.
 """
 
 import zlib
+from collections.abc import Mapping, Sequence
 
 import orjson
 
 from sampan.api.objects import Obj, is_deleted, meta_of, spec_of
-from sampan.api.rules.pods import (
-    is_sidecar,
-    restart_policy,
-)
+from sampan.api.rules.pods import init_containers, is_sidecar, restart_policy
+from sampan.client.by_identity import by_identity
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
 
 HASH_ANNOTATION = "io.kubernetes.container.hash"
@@ -19,6 +18,8 @@ HASH_ANNOTATION = "io.kubernetes.container.hash"
 RESOURCES_ANNOTATION = "sampan.dev/container.resources"
 RESIZABLE = ("cpu", "memory")
 DEFAULT_GRACE_SECONDS = 30.0
+FEW = 16  # containers, among which one is found fastest by looking at each
+LONG = 100  # containers and volumes: each look at such a pod takes its time
 
 
 def with_roles(pod: Obj) -> list[tuple[Role, Obj]]:
@@ -34,8 +35,23 @@ def with_roles(pod: Obj) -> list[tuple[Role, Obj]]:
     return found
 
 
+def is_long(pod: Obj) -> bool:
+    """Whether its steps let others have the loop in between."""
+    spec = spec_of(pod)
+    lists = ("containers", "initContainers", "ephemeralContainers", "volumes")
+    return sum(len(spec.get(name) or ()) for name in lists) > LONG
+
+
 def find_container(pod: Obj, name: str) -> tuple[Role, Obj] | None:
+    if len(spec_of(pod).get("containers") or ()) + len(init_containers(pod)) > FEW:
+        return _by_name(spec_of(pod)).get(name)
     return next((found for found in with_roles(pod) if found[1].get("name") == name), None)
+
+
+@by_identity(16)
+def _by_name(spec: Obj) -> Mapping[str, tuple[Role, Obj]]:
+    """A pod may have thousands of containers, and be asked for each of them."""
+    return {found[1]["name"]: found for found in reversed(with_roles({"spec": spec}))}
 
 
 def role_of(pod: Obj, name: str) -> Role:
@@ -76,9 +92,37 @@ def resources_of(container: Obj) -> dict[str, dict[str, str]]:
 
 def latest(observed: ObservedPod | None, name: str) -> ContainerStatus | None:
     """The newest container of that name; the lists of an ObservedPod are newest first."""
+    found = instances(observed, name)
+    return found[0] if found else None
+
+
+def instances(observed: ObservedPod | None, name: str) -> Sequence[ContainerStatus]:
+    """All containers of that name, newest first."""
     if observed is None:
-        return None
-    return next((container for container in observed.containers if container.name == name), None)
+        return ()
+    if len(observed.containers) > FEW:
+        return _instances(observed.containers).get(name, ())
+    return [container for container in observed.containers if container.name == name]
+
+
+@by_identity(16)
+def _instances(among: tuple[ContainerStatus, ...]) -> Mapping[str, Sequence[ContainerStatus]]:
+    found: dict[str, list[ContainerStatus]] = {}
+    for container in among:
+        found.setdefault(container.name, []).append(container)
+    return found
+
+
+def status_named(statuses: Sequence[Obj] | None, name: str) -> Obj:
+    """Of the container statuses of a pod's status; empty: there is none."""
+    if statuses is None or len(statuses) <= FEW:
+        return next((item for item in statuses or () if item.get("name") == name), {})
+    return _statuses(statuses).get(name, {})
+
+
+@by_identity(16)
+def _statuses(among: Sequence[Obj]) -> Mapping[str, Obj]:
+    return {item.get("name", ""): item for item in reversed(among)}
 
 
 def latest_ended(observed: ObservedPod | None, name: str) -> ContainerStatus | None:

@@ -43,7 +43,7 @@ class Volumes(Protocol):
         """The config maps, secrets and claims that the pod's volumes and environments refer to;
         when a config map or secret changes, the pod's worker is woken. Raises VolumeFailure."""
 
-    def check(self, pod: Obj, objects: Objects) -> None:
+    async def check(self, pod: Obj, objects: Objects) -> None:
         """Whatever can be known before anything is done for the pod. Raises VolumeFailure."""
 
     async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:

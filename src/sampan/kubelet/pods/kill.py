@@ -55,22 +55,22 @@ class Turn:
 
 class Turns:
     """Who of a pod's containers waits for whom: a sidecar for all normal containers, and for those
-    sidecars that began after it."""
+    sidecars that began after it. The last of them waits for the normal ones, each of the others for
+    the one that comes after it."""
 
     def __init__(self, pod: Obj, running: Sequence[str]) -> None:
         self._ended = {name: asyncio.Event() for name in running}
-        self._awaited: dict[str, list[str]] = {}
-        before = [container["name"] for container in containers(pod)]
+        self._awaited: dict[str, list[asyncio.Event]] = {}
+        names = (container["name"] for container in containers(pod))
+        before = [self._ended[name] for name in names if name in self._ended]
         for container in reversed(init_containers(pod)):
-            if is_sidecar(container):
-                self._awaited[container["name"]] = list(before)
-                before.append(container["name"])
+            name = container["name"]
+            if is_sidecar(container) and name in self._ended:
+                self._awaited[name] = before
+                before = [self._ended[name]]
 
     def of(self, name: str) -> Turn:
-        awaited = [
-            self._ended[other] for other in self._awaited.get(name, ()) if other in self._ended
-        ]
-        return Turn(awaited, self._ended[name])
+        return Turn(self._awaited.get(name, ()), self._ended[name])
 
 
 @dataclass(frozen=True, slots=True)

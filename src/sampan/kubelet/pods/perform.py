@@ -7,6 +7,7 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -18,10 +19,11 @@ from sampan.api.resources import RUNTIME_CLASSES
 from sampan.api.rules.durations import seconds_text
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, give_way
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.container_spec.env_files import EnvFile, EnvText, env_files_of
+from sampan.kubelet.container_spec.environment import program_room
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.context import LANE, NodeContext
@@ -41,6 +43,7 @@ from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
     container_hash,
     find_container,
+    instances,
     latest,
 )
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
@@ -67,6 +70,7 @@ from sampan.kubelet.pods.start_at_once import TYPES, Started
 from sampan.kubelet.pods.start_inputs import InputReader, Services, StartInputs
 
 POST_START_SECONDS = 3600.0
+ACTIONS_PER_TURN = 8  # of the loop
 NO_SERVICES = "services have not yet been read at least once, cannot construct envvars"
 T = TypeVar("T")
 
@@ -91,6 +95,8 @@ class _Site:
     applied: Applied
     sandbox_id: str = ""
     attempt: int = 0  # the sandbox's
+    sandbox: SandboxSpec | None = None
+    mounts: Mapping[str, MountedVolume] | None = None
     pod_ips: Sequence[str] = ()
     inputs: StartInputs = field(default_factory=StartInputs)
     broken: bool = False  # no sandbox or no volumes: nothing is started
@@ -166,7 +172,9 @@ class Performer:
         return done
 
     async def _in_order(self, site: _Site, actions: Sequence[Action], done: Performed) -> None:
-        for action in actions:
+        for number, action in enumerate(actions):
+            if number % ACTIONS_PER_TURN == ACTIONS_PER_TURN - 1:
+                await give_way()  # where nothing has to be waited for (a simulated pod)
             match action:
                 case KillPod(why):
                     await self._kill_pod(site, why)
@@ -206,7 +214,8 @@ class Performer:
 
     async def _kill(self, site: _Site, kill: KillContainer) -> None:
         assert site.observed is not None
-        found = next(container for container in site.observed.containers if container.id == kill.id)
+        named = instances(site.observed, kill.name)
+        found = next(container for container in named if container.id == kill.id)
         address = address_of(site.observed)
         await self._killer.kill_container(site.pod, found, kill.grace_seconds, kill.why, address)
 
@@ -222,7 +231,7 @@ class Performer:
                 await self._traced(pod, "cgroups", making)
             spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
             running = self._traced(pod, "sandbox and network", self._runtime.run_sandbox(spec))
-            site.sandbox_id, site.attempt = await running, attempt
+            site.sandbox_id, site.attempt, site.sandbox = await running, attempt, spec
             if not spec.security.host_network:
                 site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
         except CgroupFailure as error:
@@ -311,9 +320,12 @@ class Performer:
             raise generate.ConfigError(str(error)) from error
         if site.inputs.services is None:
             raise generate.ConfigError(NO_SERVICES)
-        sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
+        if site.sandbox is None:
+            site.sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
+        if site.mounts is None:
+            site.mounts = site.inputs.mounts()
+        sandbox = site.sandbox
         grants = await self._given.grants(site.pod, container)
-        mounts = site.inputs.mounts()
         spec = generate.container_spec(
             site.pod,
             container,
@@ -324,8 +336,8 @@ class Performer:
                 objects=site.inputs.objects,
                 pod_ips=site.pod_ips,
                 node=self._node,
-                mounts=mounts,
-                files=await self._env_files(container, mounts),
+                mounts=site.mounts,
+                files=await self._env_files(container, site.mounts),
                 service_variables=site.inputs.services,
                 features=self._features(),
                 runtime_handler=handler,
@@ -349,11 +361,15 @@ class Performer:
     async def _env_files(
         self, container: Obj, mounts: Mapping[str, MountedVolume]
     ) -> dict[EnvFile, EnvText]:
-        found = {}
+        """Raises ConfigError."""
+        found, room = {}, program_room()
         for volume, path in env_files_of(container):
             if place := mounts.get(volume):
                 text = await self._volumes.read(place, path)
-                found[volume, path] = EnvText(f"{place.host_path}/{path}", text)
+                room.take(len(text or ""))
+                file = found[volume, path] = EnvText(f"{place.host_path}/{path}", text)
+                if text:
+                    await asyncio.to_thread(file.values)
         return found
 
     def _sandbox_spec(self, pod: Obj, attempt: int, handler: str) -> SandboxSpec:

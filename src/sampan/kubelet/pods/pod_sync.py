@@ -23,7 +23,7 @@ from sampan.api.objects import (
 from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
 from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, give_way
 from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import bandwidth
@@ -38,6 +38,7 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
     RuntimeUnavailable,
 )
+from sampan.kubelet.contracts.spec import is_long
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.pods import garbage
@@ -196,14 +197,17 @@ class PodSync:
             return self._rejected(pod, refused, waiting)
         actions: Sequence[Action] = ()
         for _ in range(ROUNDS):
+            await self._between(pod)
             self._runs.note(uid, observed)
             now = self._clock.now()
             self._probes.follow(pod, observed)
+            await self._between(pod)
             status = self._report(job, observed, waiting)
             if has_ended(pod, status):
                 return Outcome(terminal=True, waiting=waiting)
             if self._is_overdue(pod, status, now):
                 return Outcome(verdict=self._overdue(job, observed, waiting), waiting=waiting)
+            await self._between(pod)
             applied = self._resizes.applied(uid)
             actions = plan(pod, observed, now, self._probes.checks(uid), applied)
             if self._resizes.completes(pod, actions):
@@ -231,6 +235,11 @@ class PodSync:
         await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    async def _between(self, pod: Obj) -> None:
+        """Two looks at the whole pod."""
+        if is_long(pod):
+            await give_way()
 
     async def _look_first(self, job: Job) -> ObservedPod | None:
         """What there is of the pod; all of it, where it can start at once."""
@@ -321,6 +330,7 @@ class PodSync:
             self._status_manager.set(pod, rejected_status(shown, job.verdict, self._clock.now()))
             return
         tells = job.known and not job.verdict and not is_terminal(pod)
+        await self._between(pod)
         if observed is not None:
             if tells:
                 self._report(job, observed, job.waiting)
@@ -343,6 +353,7 @@ class PodSync:
                 ),
             ]
         )
+        await self._between(pod)
         self._runs.note(uid, last)
         if self._resources is not None:
             await self._resources.unprepare(uid)
@@ -394,11 +405,11 @@ class PodSync:
     async def _observe(self, pod: Obj) -> ObservedPod | None:
         observed = await self._observations.pod(uid_of(pod))
         for seconds in LOG_PAUSES:
-            if observed is None or not awaits_log(pod, observed, self._settings):
+            if observed is None or not await awaits_log(pod, observed, self._settings):
                 break
             await self._clock.sleep(seconds)
             observed = await self._observations.pod(uid_of(pod))
-        return with_messages(pod, observed, self._settings) if observed is not None else None
+        return await with_messages(pod, observed, self._settings) if observed is not None else None
 
     def _report(
         self,

@@ -14,18 +14,18 @@ from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, Ob
 class RunSpans:
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
-        self._noted: dict[str, tuple[str, ...]] = {}  # by pod uid: the ids of ended containers
+        self._noted: dict[str, frozenset[str]] = {}  # by pod uid: the ids of ended containers
 
     def note(self, uid: str, observed: ObservedPod | None) -> None:
         if observed is None or not self._traces.is_on:
             return
         ended = [each for each in observed.containers if each.state is ContainerState.EXITED]
-        noted = self._noted.get(uid, ())
+        noted = self._noted.get(uid, frozenset())
         for container in reversed(ended):
             if container.id not in noted:
                 self._note_run(uid, container)
         if ended:
-            self._noted[uid] = tuple(container.id for container in ended)
+            self._noted[uid] = frozenset(container.id for container in ended)
         elif noted:
             del self._noted[uid]
 

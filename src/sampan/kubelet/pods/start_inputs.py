@@ -8,7 +8,16 @@ Owner: Performer, one value for each plan.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import field
 from functools import partial
@@ -104,14 +113,17 @@ class InputReader:
     ) -> AsyncIterator[None]:
         """The images of the containers, and those that are volumes, while the block goes on: each
         container waits for its own. What may be held back is pulled when it starts."""
-        now = {start.name: self._pull_image(pod, start.name) for start in starts if not start.held}
-        later = {
-            start.name: _Later(partial(self._pull_image, pod, start.name))
-            for start in starts
-            if start.held
-        }
+        secrets = await self._pull_secrets(pod)
+
+        def pull(name: str) -> Coroutine[Any, Any, Image | ImageFailure]:
+            found = find_container(pod, name)
+            assert found is not None, name
+            return self._image(pod, found[1], secrets, f"image of {name}")
+
+        now = {start.name: pull(start.name) for start in starts if not start.held}
+        later = {start.name: _Later(partial(pull, start.name)) for start in starts if start.held}
         volumes = {
-            name: self._image(pod, image, f"image of volume {name}")
+            name: self._image(pod, image, secrets, f"image of volume {name}")
             for name, image in image_volumes(pod).items()
         }
         async with ahead(now) as begun, ahead(volumes) as inputs.volume_pulls:
@@ -130,7 +142,7 @@ class InputReader:
         inputs.services = await self._service_variables(pod)
         inputs.objects = await self._volumes.objects(pod)
         check_image_volumes(pod, self._features())
-        self._volumes.check(pod, inputs.objects)
+        await self._volumes.check(pod, inputs.objects)
 
     async def _service_variables(self, pod: Obj) -> Mapping[str, str] | None:
         linked = spec_of(pod).get("enableServiceLinks") is not False
@@ -141,29 +153,31 @@ class InputReader:
             return None  # as upstream: said of each container that would need them
         return service_variables(found, namespace_of(pod), service_links=linked)
 
-    async def _pull_image(self, pod: Obj, name: str) -> Image | ImageFailure:
-        found = find_container(pod, name)
-        assert found is not None, name
-        return await self._image(pod, found[1], f"image of {name}")
-
-    async def _image(self, pod: Obj, wanted: Obj, step: str) -> Image | ImageFailure:
+    async def _image(
+        self, pod: Obj, wanted: Obj, secrets: Sequence[Obj], step: str
+    ) -> Image | ImageFailure:
         try:
-            secrets = await self._pull_secrets(pod)
             return await self._traced(pod, step, self._puller.ensure(pod, wanted, secrets))
         except ImageFailure as failure:
             return failure
 
     async def _pull_secrets(self, pod: Obj) -> list[Obj]:
-        secrets = []
+        """As upstream's getPullSecretsForPod: once for all images of a pod."""
+        secrets: list[Obj] = []
+        missing: list[str] = []
         for reference in spec_of(pod).get("imagePullSecrets") or ():
-            name = reference.get("name", "")
+            name = reference.get("name")
+            if not name:
+                continue
             try:
                 secrets.append(await self._client.get(SECRETS, namespace_of(pod), name))
             except ApiError:
-                self._events.warning(
-                    pod,
-                    "FailedToRetrieveImagePullSecret",
-                    f"Unable to retrieve some image pull secrets ({name}); "
-                    "attempting to pull the image may not succeed.",
-                )
+                missing.append(name)
+        if missing:
+            self._events.warning(
+                pod,
+                "FailedToRetrieveImagePullSecret",
+                f"Unable to retrieve some image pull secrets ({', '.join(missing)}); "
+                "attempting to pull the image may not succeed.",
+            )
         return secrets

@@ -11,7 +11,7 @@ import ssl
 from sampan.api.objects import Obj
 from sampan.api.rules.durations import seconds_text
 from sampan.core.tls import client_context
-from sampan.kubelet.container_spec.environment import expand
+from sampan.kubelet.container_spec.environment import ConfigError, expand, program_room
 from sampan.kubelet.contracts.runtime import CommandTimedOut, Runtime, RuntimeFailure
 from sampan.kubelet.probes import http_check
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
@@ -45,7 +45,12 @@ class NodeCheck:
         variables = {
             entry["name"]: entry.get("value") or "" for entry in about.container.get("env") or ()
         }
-        command = [expand(word, variables) for word in action.get("command") or ()]
+        room = program_room()
+        try:
+            words = action.get("command") or ()
+            command = [expand(word, room, variables.get) for word in words]
+        except ConfigError as error:
+            raise ProbeError(str(error)) from error
         try:
             done = await self._runtime.exec_sync(about.id, command, probe.timeout_seconds)
         except CommandTimedOut:

@@ -14,6 +14,7 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, uid_of
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.tasks import give_way
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.runtime import (
@@ -23,7 +24,7 @@ from sampan.kubelet.contracts.runtime import (
     Role,
     address_of,
 )
-from sampan.kubelet.contracts.spec import latest, with_roles
+from sampan.kubelet.contracts.spec import latest, status_named, with_roles
 from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
 from sampan.kubelet.probes.results import FAILED, SUCCESSFUL, UNKNOWN, ProbeResults
 from sampan.kubelet.probes.tally import (
@@ -39,6 +40,7 @@ from sampan.kubelet.probes.tally import (
 )
 from sampan.kubelet.status.recorder import PodEvents
 
+MANY = 32  # probes of one pod
 TRIES = 3  # as upstream: of a look that found nothing out
 Key = tuple[str, Kind]  # container id, which probe
 
@@ -75,8 +77,9 @@ class ProbeManager:
         self._node_ip = (*context.settings.node_ips, "")[0]
         self._looks_early = looks_early
         self._slots: dict[str, dict[Key, _Slot]] = {}  # by pod uid
-        self._checks: dict[str, Checks] = {}
+        self._checks: dict[str, Checks | None] = {}  # None: to be added up when it is asked for
         self._ending: dict[str, Callable[[], object]] = {}  # pods that end: whom to tell
+        self._telling: set[str] = set()
         self._results, self._traces = ProbeResults(), context.metrics.traces
 
     def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
@@ -98,12 +101,13 @@ class ProbeManager:
         self._slots[uid] = mine
         if not mine:
             self._slots.pop(uid)
-        self._summarize(uid)
+        self._checks[uid] = None
         for slot in mine.values():
             self._schedule(slot)
 
     def checks(self, uid: str) -> Checks:
-        return self._checks.get(uid, NO_CHECKS)
+        found = self._checks.get(uid, NO_CHECKS)
+        return self._summarize(uid) if found is None else found
 
     def end(self, uid: str, changed: Callable[[], object]) -> None:
         """As upstream: whoever still sends requests to a pod that ends must see when it is no
@@ -169,6 +173,8 @@ class ProbeManager:
         slot.looking = self._tasks.start(name, self._look(slot))
 
     async def _look(self, slot: _Slot) -> None:
+        if len(self._slots.get(slot.uid, ())) > MANY:
+            await give_way()  # all of them may be due at the same time
         early = bool(slot.early)
         slot.looks += 1
         began = self._clock.now()
@@ -227,14 +233,23 @@ class ProbeManager:
         if slot.tally.verdict is before:
             return
         self._trace(slot)
-        self._summarize(slot.uid)
+        uid, mine = slot.uid, self._slots.get(slot.uid, {})
+        self._checks[uid] = None
         if slot.probe.kind is Kind.STARTUP and slot.tally.verdict:
-            for other in self._slots.get(slot.uid, {}).values():
-                self._schedule(other)  # they waited for this
-        if slot.uid in self._ending:
-            self._ending[slot.uid]()
+            waited = (mine.get((slot.about.id, kind)) for kind in Kind)
+            for other in [each for each in waited if each is not None]:
+                self._schedule(other)
+        if uid in self._ending:
+            if uid not in self._telling:  # of many, once
+                self._telling.add(uid)
+                asyncio.get_running_loop().call_soon(self._tell_end, uid)
         elif slot.probe.kind is not Kind.LIVENESS or not slot.tally.verdict:
-            self._wake(slot.uid)
+            self._wake(uid)
+
+    def _tell_end(self, uid: str) -> None:
+        self._telling.discard(uid)
+        if uid in self._ending:
+            self._ending[uid]()
 
     def _trace(self, slot: _Slot) -> None:
         """What the pod waited for: from the container's start, or the last verdict, to this."""
@@ -247,7 +262,7 @@ class ProbeManager:
         )  # fmt: skip
         slot.since, slot.looks = self._clock.now(), 0
 
-    def _summarize(self, uid: str) -> None:
+    def _summarize(self, uid: str) -> Checks:
         doomed: dict[str, str] = {}
         started: dict[str, bool] = {}
         ready: dict[str, bool] = {}
@@ -260,10 +275,11 @@ class ProbeManager:
                 doomed[container_id] = str(kind)
             if kind is Kind.STARTUP:
                 started[container_id] = bool(verdict)
-        if doomed or started or ready:
-            self._checks[uid] = Checks(doomed, started, ready)
-        else:
+        if not (doomed or started or ready):
             self._checks.pop(uid, None)
+            return NO_CHECKS
+        found = self._checks[uid] = Checks(doomed, started, ready)
+        return found
 
 
 def _wanted_probes(
@@ -282,10 +298,9 @@ def _wanted_probes(
 def _verdict_before(pod: Obj, running: ContainerStatus, kind: Kind) -> bool | None:
     """What the API shows of this very container: we may have been restarted since."""
     status = pod.get("status") or {}
-    for item in (
-        *(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()),
-    ):  # fmt: skip
-        if item.get("name") == running.name and item.get("containerID", "").endswith(running.id):
+    for name in ("containerStatuses", "initContainerStatuses"):
+        item = status_named(status.get(name), running.name)
+        if item.get("containerID", "").endswith(running.id) and item:
             shown = {Kind.STARTUP: "started", Kind.READINESS: "ready"}.get(kind, "")
             return True if item.get(shown) else None
     return None

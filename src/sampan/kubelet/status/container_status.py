@@ -19,7 +19,13 @@ from sampan.kubelet.contracts.runtime import (
     Role,
     RuntimeFeatures,
 )
-from sampan.kubelet.contracts.spec import is_recursive_read_only, latest, should_restart
+from sampan.kubelet.contracts.spec import (
+    instances,
+    is_recursive_read_only,
+    latest,
+    should_restart,
+    status_named,
+)
 from sampan.kubelet.contracts.verdict import Waiting
 
 
@@ -175,17 +181,15 @@ def _wait_for_end(status: Obj) -> Obj:
 
 def _old_status(pod: Obj, role: Role, name: str) -> Obj:
     lists = {Role.NORMAL: "containerStatuses", Role.EPHEMERAL: "ephemeralContainerStatuses"}
-    listed = (pod.get("status") or {}).get(lists.get(role, "initContainerStatuses")) or ()
-    return next((item for item in listed if item.get("name") == name), {})
+    listed = (pod.get("status") or {}).get(lists.get(role, "initContainerStatuses"))
+    return status_named(listed, name)
 
 
 def _states(
     pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told
 ) -> tuple[Obj, Obj]:
     """(state, lastState)"""
-    mine = (
-        [item for item in observed.containers if item.name == container["name"]] if observed else []
-    )
+    mine = instances(observed, container["name"])
     ended = [item for item in mine if item.state is ContainerState.EXITED]
     newest = mine[0] if mine else None
     if newest is None or newest.state is ContainerState.CREATED:

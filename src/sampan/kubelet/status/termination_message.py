@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.api.objects import Obj
+from sampan.core.tasks import give_way
 from sampan.kubelet.contracts import paths
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.contracts.spec import find_container
@@ -17,24 +18,34 @@ from sampan.kubelet.settings import KubeletSettings
 FILE_BYTES = 4096
 TAIL_BYTES = 2048
 TAIL_LINES = 80
+READ_PER_TURN = 128  # of the loop
 
 
-def with_messages(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> ObservedPod:
+async def with_messages(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> ObservedPod:
     if not any(_has_ended(container) for container in observed.containers):
         return observed
-    told = tuple(_with_message(pod, container, settings) for container in observed.containers)
-    return replace(observed, containers=told)
+    told: list[ContainerStatus] = []
+    for container in observed.containers:
+        if len(told) % READ_PER_TURN == READ_PER_TURN - 1:
+            await give_way()
+        told.append(_with_message(pod, container, settings))
+    return replace(observed, containers=tuple(told))
 
 
-def awaits_log(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> bool:
+async def awaits_log(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> bool:
     """Is a container's last word in a log that the runtime may not have written to its end?"""
-    return any(
-        not container.settled
-        and _has_ended(container)
-        and _speaks_by_log(pod, container)
-        and not _last_word(pod, container, settings)
-        for container in observed.containers
-    )
+    read = 0
+    for container in observed.containers:
+        if container.settled or not _has_ended(container):
+            continue
+        if not _speaks_by_log(pod, container):
+            continue
+        if not _last_word(pod, container, settings):
+            return True
+        read += 1
+        if not read % READ_PER_TURN:
+            await give_way()
+    return False
 
 
 def _speaks_by_log(pod: Obj, container: ContainerStatus) -> bool:

@@ -31,7 +31,7 @@ from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, give_way
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
@@ -43,7 +43,8 @@ from sampan.kubelet.contracts.volumes_hook import (
     VolumeFailure,
 )
 from sampan.kubelet.csi.csi_volumes import CsiVolumes
-from sampan.kubelet.volumes.plan import Node, Plugged, bound_volume_name, plan_volumes
+from sampan.kubelet.volumes.payload import Sources, Token, payload_room
+from sampan.kubelet.volumes.plan import Node, Plugged, Step, bound_volume_name, plan_volumes
 from sampan.kubelet.volumes.references import (
     CLAIM,
     claims_of,
@@ -53,7 +54,7 @@ from sampan.kubelet.volumes.references import (
 )
 from sampan.kubelet.volumes.set_up import release_sub_paths, set_up, tear_down
 from sampan.kubelet.volumes.sub_path import bind_sub_path, read_beneath
-from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, wanted_of
+from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, Wanted, wanted_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ log = get_logger(__name__)
 
 ORPHAN_RETRY_SECONDS = 30.0
 ENV_FILE_BYTES = 1 << 20
+VOLUMES_PER_TURN, TOKENS_PER_TURN = 64, 4  # of the loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,21 @@ class NodeVolumes:
         claims = () if uid_of(pod) in self._ready else tuple(claims_of(pod))
         return {**found, **{(CLAIM, claim): await self._claim(pod, claim) for _, claim in claims}}
 
-    def check(self, pod: Obj, objects: Objects) -> None:
+    async def check(self, pod: Obj, objects: Objects) -> None:
         if volumes_of(pod) and uid_of(pod) not in self._ready:
-            plan_volumes(pod, objects, {}, lambda projection: "", self._node)
+            await self._planned(pod, objects, {}, lambda projection: "")
+
+    async def _planned(
+        self, pod: Obj, objects: Objects, bound: Mapping[str, Obj], token: Token
+    ) -> list[Step]:
+        """In parts, where they are many."""
+        sources = Sources(pod, objects, self._node.around, token, payload_room())
+        steps: list[Step] = []
+        for step in plan_volumes(sources, bound, self._node):
+            steps.append(step)
+            if not len(steps) % VOLUMES_PER_TURN:
+                await give_way()
+        return steps
 
     async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
         if not volumes_of(pod):
@@ -122,10 +136,8 @@ class NodeVolumes:
             return ready.volumes
         known = ready.volumes if ready is not None else {}
         wanted = pod if ready is None else _renewable(pod)
-        steps = plan_volumes(
-            wanted, objects, await self._bound(wanted, objects), await self._token_of(pod),
-            self._node,
-        )  # fmt: skip
+        bound, token = await self._bound(wanted, objects), await self._token_of(pod)
+        steps = await self._planned(wanted, objects, bound, token)
         now = self._clock.now()
         own = [step for step in steps if not isinstance(step, Plugged)]
         plugged = [step for step in steps if isinstance(step, Plugged)]
@@ -258,10 +270,12 @@ class NodeVolumes:
         return bound
 
     async def _token_of(self, pod: Obj) -> Callable[[Obj], str]:
-        found = {}
+        found: dict[Wanted, str] = {}
         for volume in volumes_of(pod):
             for source in (volume.get("projected") or {}).get("sources") or ():
                 if part := source.get("serviceAccountToken"):
+                    if len(found) % TOKENS_PER_TURN == TOKENS_PER_TURN - 1:
+                        await give_way()
                     try:
                         found[wanted_of(part)] = await self._tokens.get(pod, part)
                     except VolumeFailure as error:

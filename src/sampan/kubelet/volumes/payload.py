@@ -3,13 +3,16 @@
 Job: configMap, secret, downwardAPI and projected → path, content and mode of each file.
 Invariant: no path leads out of the volume: none is absolute, has a `..` or starts with `..`.
 Invariant: what is missing and not optional is a VolumeFailure with upstream's words.
+Invariant: what the volumes of a pod show is bounded in sum: each of a thousand items may be the
+    same megabyte.
 """
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sampan.api.objects import Obj, name_of, spec_of
+from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.environment import (
     ConfigError,
@@ -18,11 +21,13 @@ from sampan.kubelet.container_spec.environment import (
     resource_value,
 )
 from sampan.kubelet.container_spec.security_context import effective
+from sampan.kubelet.contracts.room import Room
 from sampan.kubelet.contracts.spec import find_container, with_roles
 from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, kind_of
 
 DEFAULT_MODE = 0o644
+MOST_BYTES = 64 << 20
 TOKEN_MODE = 0o600  # only its owner, where one is known; a fsGroup adds to it
 _MISSING_KEY = {
     CONFIG_MAP: "configmap references non-existent config key: ",
@@ -42,34 +47,47 @@ Payload = Mapping[str, File]
 API_DATA = ("configMap", "secret", "downwardAPI", "projected")
 
 
-def payload_of(
-    volume: Obj, pod: Obj, objects: Objects, around: Surroundings, token: Token
-) -> Payload:
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the files of a pod's volumes are made from; there is room for them in sum."""
+
+    pod: Obj
+    objects: Objects
+    around: Surroundings
+    token: Token
+    room: Room
+
+
+def payload_room() -> Room:
+    """For all volumes of one pod."""
+    why = f"files of API objects in the volumes of the pod have more than {MOST_BYTES} bytes"
+    return Room(MOST_BYTES, VolumeFailure(why))
+
+
+def payload_of(volume: Obj, sources: Sources) -> Payload:
     kind = kind_of(volume)
     source: Obj = volume[kind] or {}
     mode = source.get("defaultMode")
     mode = DEFAULT_MODE if mode is None else mode
     if kind == "configMap":
-        files = _files_by_key(CONFIG_MAP, source.get("name", ""), source, mode, objects)
+        files = _files_by_key(CONFIG_MAP, source.get("name", ""), source, mode, sources)
     elif kind == "secret":
-        files = _files_by_key(SECRET, source.get("secretName", ""), source, mode, objects)
+        files = _files_by_key(SECRET, source.get("secretName", ""), source, mode, sources)
     elif kind == "downwardAPI":
-        files = _downward(source, mode, pod, around)
+        files = _downward(source, mode, sources)
     else:
         assert kind == "projected", kind
-        files = _projected_files(source, mode, pod, objects, around, token)
+        files = _projected_files(source, mode, sources)
     _refuse_escapes(files)
     return files
 
 
-def _projected_files(
-    source: Obj, mode: int, pod: Obj, objects: Objects, around: Surroundings, token: Token
-) -> dict[str, File]:
+def _projected_files(source: Obj, mode: int, sources: Sources) -> dict[str, File]:
     files: dict[str, File] = {}
     faults: list[str] = []
     for item in source.get("sources") or ():
         try:
-            files.update(_projection(item, mode, pod, objects, around, token))
+            files.update(_projection(item, mode, sources))
         except VolumeFailure as fault:
             faults.append(str(fault))
     if faults:
@@ -77,73 +95,93 @@ def _projected_files(
     return files
 
 
-def _projection(
-    source: Obj, mode: int, pod: Obj, objects: Objects, around: Surroundings, token: Token
-) -> dict[str, File]:
+def _projection(source: Obj, mode: int, sources: Sources) -> dict[str, File]:
     if part := source.get("configMap"):
-        return _files_by_key(CONFIG_MAP, part.get("name", ""), part, mode, objects)
+        return _files_by_key(CONFIG_MAP, part.get("name", ""), part, mode, sources)
     if part := source.get("secret"):
-        return _files_by_key(SECRET, part.get("name", ""), part, mode, objects)
+        return _files_by_key(SECRET, part.get("name", ""), part, mode, sources)
     if part := source.get("downwardAPI"):
-        return _downward(part, mode, pod, around)
+        return _downward(part, mode, sources)
     if part := source.get("serviceAccountToken"):
-        owner = only_user(pod)
+        pod = sources.pod
+        owner = _only_user(spec_of(pod))
         guarded = owner is not None or group_of(pod) is not None
-        data = token(part).encode()
+        data = sources.token(part).encode()
         return {part.get("path", ""): File(data, TOKEN_MODE if guarded else mode, owner)}
     unknown = next((key for key in source if source[key] is not None), "nothing")
     raise VolumeFailure(f"projected sources of type {unknown} are not supported by this node yet")
 
 
 def _files_by_key(
-    kind: str, name: str, source: Obj, mode: int, objects: Objects
+    kind: str, name: str, source: Obj, mode: int, sources: Sources
 ) -> dict[str, File]:
     """All keys, or those that `items` names."""
-    found, optional = objects.get((kind, name)), bool(source.get("optional"))
+    found, optional = sources.objects.get((kind, name)), bool(source.get("optional"))
     if found is None:
         if optional:
             return {}
         raise VolumeFailure(f'{kind.lower()} "{name}" not found')
-    data = _data(kind, found)
-    items = source.get("items")
-    if not items:
-        return {key: File(value, mode) for key, value in data.items()}
+    data = _Data(kind, found)
+    items = source.get("items") or [{"key": key, "path": key} for key in data]
     files = {}
     for item in items:
         key = item.get("key", "")
-        if key in data:
+        content = data.get(key)
+        if content is not None:
+            sources.room.take(len(content))
             own = item.get("mode")
-            files[item.get("path", "")] = File(data[key], mode if own is None else own)
+            files[item.get("path", "")] = File(content, mode if own is None else own)
         elif not optional:
             raise VolumeFailure(f"{_MISSING_KEY[kind]}{key}")
     return files
 
 
-def _data(kind: str, found: Obj) -> dict[str, bytes]:
-    plain, encoded = found.get("data") or {}, found.get("binaryData") or {}
-    if kind == SECRET:
-        plain, encoded = {}, plain
-    try:
-        return {key: value.encode() for key, value in plain.items()} | {
-            key: base64.b64decode(value or "") for key, value in encoded.items()
-        }
-    except binascii.Error as error:
-        raise VolumeFailure(f"{kind.lower()} {name_of(found)} is damaged: {error}") from error
+class _Data:
+    """The keys of a config map or a secret; what is asked for is made bytes, once."""
 
+    def __init__(self, kind: str, found: Obj) -> None:
+        self._what = f"{kind.lower()} {name_of(found)}"
+        plain, encoded = found.get("data") or {}, found.get("binaryData") or {}
+        self._plain, self._encoded = ({}, plain) if kind == SECRET else (plain, encoded)
+        self._made: dict[str, bytes] = {}
 
-def _downward(source: Obj, mode: int, pod: Obj, around: Surroundings) -> dict[str, File]:
-    files = {}
-    for item in source.get("items") or ():
-        own = item.get("mode")
+    def __iter__(self) -> Iterator[str]:
+        yield from self._plain
+        yield from self._encoded
+
+    def get(self, key: str) -> bytes | None:
+        if key not in self._made:
+            if key in self._encoded:
+                self._made[key] = self._decoded(key)
+            elif key in self._plain:
+                self._made[key] = self._plain[key].encode()
+        return self._made.get(key)
+
+    def _decoded(self, key: str) -> bytes:
         try:
-            text = _downward_text(item, pod, around)
+            return base64.b64decode(self._encoded[key] or "")
+        except binascii.Error as error:
+            raise VolumeFailure(f"{self._what} is damaged: {error}") from error
+
+
+def _downward(source: Obj, mode: int, sources: Sources) -> dict[str, File]:
+    files = {}
+    fields: dict[str, bytes] = {}  # thousands of items may show the same
+    for item in source.get("items") or ():
+        own, path = item.get("mode"), (item.get("fieldRef") or {}).get("fieldPath", "")
+        try:
+            content = fields.get(path) or _downward_text(item, sources).encode()
         except ConfigError as error:
             raise VolumeFailure(str(error)) from error
-        files[item.get("path", "")] = File(text.encode(), mode if own is None else own)
+        if path:
+            fields[path] = content
+        sources.room.take(len(content))
+        files[item.get("path", "")] = File(content, mode if own is None else own)
     return files
 
 
-def _downward_text(item: Obj, pod: Obj, around: Surroundings) -> str:
+def _downward_text(item: Obj, sources: Sources) -> str:
+    pod, around = sources.pod, sources.around
     if item.get("fieldRef"):
         return field_value(pod, item["fieldRef"].get("fieldPath", ""), around)
     selector = item.get("resourceFieldRef") or {}
@@ -166,8 +204,10 @@ def group_of(pod: Obj) -> int | None:
     return group
 
 
-def only_user(pod: Obj) -> int | None:
+@by_identity(16)
+def _only_user(spec: Obj) -> int | None:
     """As upstream's FsUserFrom: the user of all containers, where they say so and agree."""
+    pod = {"spec": spec}
     users = {effective(pod, container).get("runAsUser") for _, container in with_roles(pod)}
     user: int | None = users.pop() if len(users) == 1 else None
     return user

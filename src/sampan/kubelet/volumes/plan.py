@@ -4,19 +4,20 @@ Job: every volume of the spec → one frozen step, or a VolumeFailure that says 
 Invariant: a type that the node cannot mount is refused by name, never left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
 from sampan.api.quantity import value_of
-from sampan.api.rules.pods import init_containers, is_sidecar
+from sampan.api.rules.pods import is_sidecar
+from sampan.client.by_identity import by_identity, by_identity_and
 from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.contracts.paths import own_path
 from sampan.kubelet.contracts.spec import with_roles
 from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.csi.csi_volume import CsiVolume, of_inline_volume, of_persistent_volume
-from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of
+from sampan.kubelet.volumes.payload import API_DATA, Payload, Sources, group_of, payload_of
 from sampan.kubelet.volumes.references import CLAIM, ephemeral_claim, kind_of, volumes_of
 
 # As upstream's layout: pods/<uid>/volumes/<plugin>/<volume>.
@@ -115,31 +116,27 @@ class Node:
         return own_path(path, self.root_dir)
 
 
-def plan_volumes(
-    pod: Obj, objects: Objects, bound: Mapping[str, Obj], token: Token, node: Node
-) -> list[Step]:
-    """`bound`: volume name → the PersistentVolume behind its claim. Raises VolumeFailure."""
-    steps: list[Step] = []
-    for volume in volumes_of(pod):
+def plan_volumes(sources: Sources, bound: Mapping[str, Obj], node: Node) -> Iterator[Step]:
+    """One after the other: there may be thousands. `bound`: volume name → the PersistentVolume
+    behind its claim. Raises VolumeFailure."""
+    for volume in volumes_of(sources.pod):
         try:
-            steps.append(_step(volume, pod, objects, bound, token, node))
+            yield _step(volume, sources, bound, node)
         except VolumeFailure as fault:
             if kind_of(volume) in ("persistentVolumeClaim", "ephemeral"):
                 raise
             raise set_up_failed(volume, str(fault)) from fault
-    return steps
 
 
 def set_up_failed(volume: Obj, why: str) -> VolumeFailure:
     return VolumeFailure(f'MountVolume.SetUp failed for volume "{volume.get("name")}" : {why}')
 
 
-def _step(
-    volume: Obj, pod: Obj, objects: Objects, bound: Mapping[str, Obj], token: Token, node: Node
-) -> Step:
+def _step(volume: Obj, sources: Sources, bound: Mapping[str, Obj], node: Node) -> Step:
     name, kind = volume.get("name", ""), kind_of(volume)
+    pod, objects = sources.pod, sources.objects
     if kind in API_DATA:
-        payload = payload_of(volume, pod, objects, node.around, token)
+        payload = payload_of(volume, sources)
         # As upstream: what may be secret never touches a disk.
         return Files(
             name, _path(pod, name, kind, node), kind != "configMap", payload, group_of(pod)
@@ -174,37 +171,41 @@ def _empty_dir(name: str, source: Obj, pod: Obj, node: Node) -> Directory:
     if medium not in ("", "Memory"):
         raise VolumeFailure(f"emptyDir of medium {medium} is not supported by this node yet")
     limit = value_of(source["sizeLimit"]).value() if source.get("sizeLimit") else 0
-    bounds = [limit, pod_memory_limit(pod), node.memory_bytes] if medium else [limit]
+    bounds = [limit, memory_limit(spec_of(pod)), node.memory_bytes] if medium else [limit]
     return Directory(
         name,
         _path(pod, name, "emptyDir", node),
         in_memory=bool(medium),
         size_bytes=min((bound for bound in bounds if bound > 0), default=0),
         group=group_of(pod),
-        shared=_is_propagated(pod, name),
+        shared=name in _propagated(spec_of(pod)),
     )
 
 
-def _is_propagated(pod: Obj, name: str) -> bool:
-    spec = spec_of(pod)
+@by_identity(16)
+def _propagated(spec: Obj) -> frozenset[str]:
+    """The volumes of which a container wants mounts to be passed on."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    mounts = [mount for container in containers for mount in container.get("volumeMounts") or ()]
-    return any(
-        mount.get("name") == name and (mount.get("mountPropagation") or "None") != "None"
-        for mount in mounts
+    return frozenset(
+        mount.get("name", "")
+        for container in containers
+        for mount in container.get("volumeMounts") or ()
+        if (mount.get("mountPropagation") or "None") != "None"
     )
 
 
-def pod_memory_limit(pod: Obj) -> int:
+@by_identity(16)
+def memory_limit(spec: Obj) -> int:
     """What all containers together may use; 0 where one of them has no limit."""
-    own = _memory(spec_of(pod).get("resources") or {})
+    own = _memory(spec.get("resources") or {})
     if own:
         return own
-    sidecars = [container for container in init_containers(pod) if is_sidecar(container)]
-    running = [*(spec_of(pod).get("containers") or ()), *sidecars]
+    inits = spec.get("initContainers") or []
+    sidecars = [container for container in inits if is_sidecar(container)]
+    running = [*(spec.get("containers") or ()), *sidecars]
     limits = [_memory(item.get("resources") or {}) for item in running]
-    inits = [_memory(container.get("resources") or {}) for container in init_containers(pod)]
-    return max([sum(limits), *inits]) if limits and all(limits) else 0
+    starting = [_memory(container.get("resources") or {}) for container in inits]
+    return max([sum(limits), *starting]) if limits and all(limits) else 0
 
 
 def _memory(resources: Obj) -> int:
@@ -310,9 +311,14 @@ def _wrong_use(pod: Obj, name: str, *, is_block: bool) -> str:
 
 
 def _is_named(pod: Obj, name: str, kind: str) -> bool:
-    return any(
-        item.get("name") == name
-        for _, container in with_roles(pod)
+    return name in _named(spec_of(pod), kind)
+
+
+@by_identity_and(16)
+def _named(spec: Obj, kind: str) -> frozenset[str]:
+    return frozenset(
+        item.get("name", "")
+        for _, container in with_roles({"spec": spec})
         for item in container.get(kind) or ()
     )
 

@@ -9,14 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sampan.api.objects import Obj, uid_of
+from sampan.core.tasks import give_way
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, Objects, VolumeFailure
-from sampan.kubelet.volumes.payload import API_DATA, payload_of
+from sampan.kubelet.volumes.payload import API_DATA, Sources, payload_of, payload_room
 from sampan.kubelet.volumes.plan import set_up_failed
 from sampan.kubelet.volumes.references import kind_of, volumes_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+
+VOLUMES_PER_TURN = 64  # of the loop
 
 
 class SimulatedVolumes:
@@ -29,16 +32,19 @@ class SimulatedVolumes:
     async def objects(self, pod: Obj) -> Objects:
         return await self._objects.of(pod, self._on_change)
 
-    def check(self, pod: Obj, objects: Objects) -> None:
-        for volume in volumes_of(pod):
+    async def check(self, pod: Obj, objects: Objects) -> None:
+        sources = Sources(pod, objects, self._around, lambda projection: "", payload_room())
+        for number, volume in enumerate(volumes_of(pod), 1):
+            if not number % VOLUMES_PER_TURN:
+                await give_way()
             if kind_of(volume) in API_DATA:
                 try:
-                    payload_of(volume, pod, objects, self._around, lambda projection: "")
+                    payload_of(volume, sources)
                 except VolumeFailure as fault:
                     raise set_up_failed(volume, str(fault)) from fault
 
     async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
-        self.check(pod, objects)
+        await self.check(pod, objects)
         place = f"/simulated/{uid_of(pod)}/volumes"
         return {item["name"]: MountedVolume(f"{place}/{item['name']}") for item in volumes_of(pod)}
 

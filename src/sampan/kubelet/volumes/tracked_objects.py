@@ -5,6 +5,8 @@ Job: one watch for each object that a pod refers to, shared by all pods that do;
 Invariant: an object is watched only while a pod refers to it, and a little longer: the next pod
     often wants the same.
 Invariant: an immutable object is read and not watched.
+Invariant: watches are bounded, of one pod and in all: what a pod refers to beyond that is read, and
+    read again after a while, as by upstream's kubelet without watches.
 Owner: Kubelet, or whoever runs many nodes in one process: they share one.
 """
 
@@ -12,7 +14,9 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import field
+from itertools import islice
 
+from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, namespace_of, uid_of
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.client.contract import Client
@@ -20,7 +24,7 @@ from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.tasks import Tasks, all_of
+from sampan.core.tasks import Tasks, all_of, give_way
 from sampan.kubelet.container_spec.generate import references
 from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, volume_references
@@ -28,6 +32,9 @@ from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, volume_referen
 # As upstream's watch-based manager: who asks waits that long for the first answer.
 SYNC_SECONDS = 1.0
 IDLE_SECONDS = 60.0
+MOST_OF_POD, MOST_WATCHED = 64, 4096
+READ_AGAIN_SECONDS = 60.0  # as upstream's manager that reads
+PER_TURN = 8  # watches that are begun or ended in one turn of the loop
 _RESOURCES = {CONFIG_MAP: CONFIG_MAPS, SECRET: SECRETS}
 
 Key = tuple[str, str, str]  # kind, namespace, name
@@ -40,7 +47,15 @@ class _Tracked:
     watching: asyncio.Task[None]
     users: dict[str, Changed] = field(default_factory=dict)
     frozen: bool = False  # immutable: no longer watched
-    idle: asyncio.TimerHandle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The objects of a pod that refers to too many to watch them."""
+
+    keys: frozenset[Key]
+    found: Objects
+    again: asyncio.TimerHandle
 
 
 class TrackedObjects:
@@ -49,6 +64,9 @@ class TrackedObjects:
         self._tasks = Tasks("objects of pods")
         self._tracked: dict[Key, _Tracked] = {}
         self._held: dict[str, frozenset[Key]] = {}
+        self._read: dict[str, _Read] = {}
+        self._idle: dict[Key, float] = {}  # since when nobody refers to it, the longest first
+        self._sweeping = False
 
     def __len__(self) -> int:
         return len(self._tracked)
@@ -56,35 +74,68 @@ class TrackedObjects:
     async def of(self, pod: Obj, changed: Changed) -> Objects:
         """All that the pod refers to, by (kind, name); from now on `changed` is called with the
         pod's uid when one of them changes, appears or goes. Raises VolumeFailure."""
-        keys = self._hold(pod, changed)
+        uid, keys = uid_of(pod), _keys_of(pod)
+        if len(keys) > MOST_OF_POD or self._too_many(keys):
+            return await self._read_all(uid, keys, changed)
+        self._forget_read(uid)
+        await self._hold(uid, keys, changed)
         fresh = [key for key in keys if not self._tracked[key].informer.is_synced()]
         if fresh:
             await self._synced(fresh)
         return {(kind, name): self._found(kind, space, name) for kind, space, name in keys}
 
+    def _too_many(self, keys: frozenset[Key]) -> bool:
+        more = sum(key not in self._tracked for key in keys)
+        return bool(more) and len(self._tracked) + more > MOST_WATCHED
+
+    async def _read_all(self, uid: str, keys: frozenset[Key], changed: Changed) -> Objects:
+        known = self._read.get(uid)
+        if known is not None and known.keys == keys:
+            return known.found
+        self.release(uid)
+        found = {(kind, name): await self._get(kind, space, name) for kind, space, name in keys}
+
+        def read_again() -> None:
+            self._read.pop(uid, None)
+            changed(uid)
+
+        again = asyncio.get_running_loop().call_later(READ_AGAIN_SECONDS, read_again)
+        self._read[uid] = _Read(keys, found, again)
+        return found
+
+    async def _get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        try:
+            return await self._client.get(_RESOURCES[kind], namespace, name)
+        except NotFound:
+            return None
+        except ApiError as error:
+            raise VolumeFailure(f"failed to fetch {kind.lower()} {name}: {error}") from error
+
     def release(self, uid: str) -> None:
         """The pod is over."""
+        self._forget_read(uid)
         for key in self._held.pop(uid, ()):
             self._leave(uid, key)
 
+    def _forget_read(self, uid: str) -> None:
+        if (known := self._read.pop(uid, None)) is not None:
+            known.again.cancel()
+
     async def stop(self) -> None:
-        for tracked in self._tracked.values():
-            if tracked.idle is not None:
-                tracked.idle.cancel()
+        for known in self._read.values():
+            known.again.cancel()
         await self._tasks.stop()
 
-    def _hold(self, pod: Obj, changed: Changed) -> frozenset[Key]:
-        uid, namespace = uid_of(pod), namespace_of(pod)
-        wanted = (*references(pod), *volume_references(pod))
-        keys = frozenset((item.kind, namespace, item.name) for item in wanted)
+    async def _hold(self, uid: str, keys: frozenset[Key], changed: Changed) -> None:
         held = self._held.get(uid, frozenset())
-        for key in held - keys:
-            self._leave(uid, key)
-        for key in keys - held:
-            self._join(uid, key, changed)
         if keys:
             self._held[uid] = keys
-        return keys
+        for key in held - keys:
+            self._leave(uid, key)
+        for number, key in enumerate(sorted(keys - held), 1):
+            if not number % PER_TURN:
+                await give_way()
+            self._join(uid, key, changed)
 
     def _join(self, uid: str, key: Key, changed: Changed) -> None:
         tracked = self._tracked.get(key)
@@ -94,19 +145,35 @@ class TrackedObjects:
             tracked = self._tracked[key] = self._watch(key)
             tracked.users.update(users)
         tracked.users[uid] = changed
-        if tracked.idle is not None:
-            tracked.idle.cancel()
-            tracked.idle = None
+        self._idle.pop(key, None)
 
     def _leave(self, uid: str, key: Key) -> None:
-        tracked = self._tracked[key]
+        tracked = self._tracked.get(key)
+        if tracked is None:
+            return  # it was cut off before it came to this one
         tracked.users.pop(uid, None)
         if not tracked.users:
-            loop = asyncio.get_running_loop()
-            tracked.idle = loop.call_later(IDLE_SECONDS, self._forget, key)
+            self._idle[key] = self._clock.monotonic()
+            if not self._sweeping:
+                self._sweeping = True
+                self._tasks.start("idle", self._sweep())
 
-    def _forget(self, key: Key) -> None:
-        self._tracked.pop(key).watching.cancel()
+    async def _sweep(self) -> None:
+        """What nobody has referred to for a while is no longer watched."""
+        try:
+            while self._idle:
+                since = next(iter(self._idle.values()))
+                await self._clock.sleep(since + IDLE_SECONDS - self._clock.monotonic())
+                latest = self._clock.monotonic() - IDLE_SECONDS
+                due = [
+                    key for key, since in islice(self._idle.items(), PER_TURN) if since <= latest
+                ]
+                for key in due:
+                    del self._idle[key]
+                    self._tracked.pop(key).watching.cancel()
+                await give_way()
+        finally:
+            self._sweeping = False
 
     def _watch(self, key: Key) -> _Tracked:
         kind, namespace, name = key
@@ -136,11 +203,19 @@ class TrackedObjects:
             async with asyncio.timeout(SYNC_SECONDS):
                 await all_of(informer.synced() for informer in informers)
         except TimeoutError:
-            late = next(key for key in keys if not self._tracked[key].informer.is_synced())
+            # It may have come just now: the next step finds it.
+            late = (key for key in keys if not self._tracked[key].informer.is_synced())
+            kind, *_ = next(late, keys[0])
             raise VolumeFailure(
-                f"failed to sync {late[0].lower()} cache: timed out waiting for the condition"
+                f"failed to sync {kind.lower()} cache: timed out waiting for the condition"
             ) from None
 
     def _found(self, kind: str, namespace: str, name: str) -> Obj | None:
         tracked = self._tracked[kind, namespace, name]
         return tracked.informer.cache.get(f"{namespace}/{name}")
+
+
+def _keys_of(pod: Obj) -> frozenset[Key]:
+    namespace = namespace_of(pod)
+    wanted = (*references(pod), *volume_references(pod))
+    return frozenset((item.kind, namespace, item.name) for item in wanted)

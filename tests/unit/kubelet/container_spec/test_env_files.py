@@ -1,8 +1,10 @@
 """[N10] Files of variables, as an original v1.35 reads them."""
 
+import time
+
 import pytest
 
-from sampan.kubelet.container_spec.env_files import BadEnvFile, env_files_of, value_in
+from sampan.kubelet.container_spec.env_files import BadEnvFile, EnvText, env_files_of
 
 FILE = """
 # a comment, and a blank line
@@ -16,6 +18,10 @@ LINES='one
 three' # end
 EMPTY=''
 """
+
+
+def value_in(text, name):
+    return EnvText("/v/e", text).value_of(name)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,14 @@ def test_what_is_not_of_the_form_is_an_error(text, why):
 
 def test_what_comes_after_the_name_that_is_asked_for_is_not_looked_at():
     assert value_in("A='1'\nnonsense", "A") == "1"
+
+
+def test_a_file_is_parsed_once_for_all_that_is_asked_of_it():
+    names = [f"N{number}" for number in range(20_000)]
+    file = EnvText("/v/e", "\n".join(f"{name}='{name}'" for name in names))
+    began = time.process_time()
+    assert [file.value_of(name) for name in names] == names
+    assert time.process_time() - began < 1
 
 
 def test_each_file_is_named_once():

@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from sampan.kubelet.container_spec.env_files import EnvText
 from sampan.kubelet.container_spec.environment import (
+    MOST_BYTES,
     ConfigError,
     Surroundings,
     environment,
     expand,
     field_value,
+    program_room,
     resource_value,
 )
 
@@ -46,7 +48,7 @@ def env(*entries, sources=(), objects=OBJECTS, services=None):
     around = AROUND
     if services:
         around = Surroundings(service_variables=services)
-    return environment(POD, container, objects, around)
+    return environment(POD, container, objects, around, program_room())
 
 
 @pytest.mark.parametrize(
@@ -75,17 +77,17 @@ def env(*entries, sources=(), objects=OBJECTS, services=None):
 )
 def test_expansion_is_upstream_s(text, expected):
     """[N10]"""
-    assert expand(text, {"A": "1", "B": "2"}) == expected
+    assert expand(text, program_room(), {"A": "1", "B": "2"}.get) == expected
 
 
 @given(st.text(alphabet="ab()", max_size=20))
 def test_text_without_a_dollar_is_left_alone(text):
-    assert expand(text, {"a": "x"}) == text
+    assert expand(text, program_room(), {"a": "x"}.get) == text
 
 
 @given(st.text(max_size=20))
 def test_doubled_dollars_bring_any_text_through_unchanged(text):
-    assert expand(text.replace("$", "$$"), {"A": "1"}) == text
+    assert expand(text.replace("$", "$$"), program_room(), {"A": "1"}.get) == text
 
 
 def test_a_variable_sees_those_before_it_and_not_those_after_it():
@@ -253,14 +255,14 @@ def test_a_variable_may_come_from_a_file_of_a_volume(key, optional, text, expect
     container = {"env": [{"name": "X", "valueFrom": {"fileKeyRef": reference}}]}
     around = Surroundings(files={("v", "e"): EnvText("/v/e", text)})
     if isinstance(expected, dict):
-        assert environment(POD, container, {}, around) == expected
+        assert environment(POD, container, {}, around, program_room()) == expected
     else:
         with pytest.raises(ConfigError) as error:
-            environment(POD, container, {}, around)
+            environment(POD, container, {}, around, program_room())
         assert str(error.value) == expected
     with pytest.raises(ConfigError, match='cannot find the volume "v" referenced by FileKeyRef'):
-        environment(POD, container, {}, Surroundings())
-    assert environment(POD, container, {}, Surroundings(pretends=True)) == {}
+        environment(POD, container, {}, Surroundings(), program_room())
+    assert environment(POD, container, {}, Surroundings(pretends=True), program_room()) == {}
 
 
 def test_resources_of_another_container_can_be_asked_for():
@@ -272,3 +274,50 @@ def test_resources_of_another_container_can_be_asked_for():
         resource_value(pod, {}, {"containerName": "gone", "resource": "limits.cpu"}, AROUND)
     with pytest.raises(ConfigError, match=r"unsupported container resource : limits\.fun"):
         resource_value(pod, {}, {"resource": "limits.fun"}, AROUND)
+
+
+def doubling(count):
+    return [{"name": f"n{k + 1}", "value": f"$(n{k})$(n{k})x"} for k in range(count)]
+
+
+LARGE = {"metadata": {"name": "large"}, "data": {"a": "x" * 1_000_000}}
+SECRET = {"metadata": {"name": "large"}, "data": {"a": base64.b64encode(b"x" * 750_000).decode()}}
+MANY_KEYS = {"secretKeyRef": {"name": "large", "key": "a"}}
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"env": doubling(100)},
+        {"env": [{"name": "A", "value": "x" * 100_000}, {"name": "B", "value": "$(A)" * 100_000}]},
+        {"envFrom": [{"prefix": f"P{k}", "configMapRef": {"name": "large"}} for k in range(5_000)]},
+        {"env": [{"name": f"n{k}", "valueFrom": MANY_KEYS} for k in range(5_000)]},
+    ],
+    ids=["doubling", "repeated", "envFrom", "keys"],
+)
+def test_a_short_pod_does_not_name_an_environment_without_end(container):
+    objects = {("ConfigMap", "large"): LARGE, ("Secret", "large"): SECRET}
+    with pytest.raises(ConfigError, match="environment and arguments of the container have more"):
+        environment(POD, container, objects, AROUND, program_room())
+
+
+def test_arguments_share_the_room_of_the_environment():
+    room = program_room()
+    for _ in range(MOST_BYTES // 200_000):
+        expand("$(A)", room, {"A": "x" * 190_000}.get)
+    with pytest.raises(ConfigError):
+        expand("$(A)" * 10, room, {"A": "x" * 190_000}.get)
+
+
+@pytest.mark.parametrize("text", ["$(" * 300_000, "$(" * 300_000 + "$$", "$" * 600_000])
+def test_what_is_opened_and_never_closed_costs_by_its_length(text):
+    found = expand(text, program_room(), {}.get)
+    assert found == text.replace("$$", "$")
+
+
+def test_labels_in_files_are_quoted_as_go_does():
+    shown = {"a": 'x"\\y', "b": "\n\t\a\x01\x7f", "c": "\u200b\U000e0001", "d": "ü"}
+    pod = {"metadata": {"annotations": shown}}
+    assert field_value(pod, "metadata.annotations", AROUND) == "\n".join((
+        'a="x\\"\\\\y"', 'b="\\n\\t\\a\\x01\\x7f"', 'c="\\u200b\\U000e0001"', 'd="ü"',
+    ))  # fmt: skip

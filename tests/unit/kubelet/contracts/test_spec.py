@@ -1,6 +1,9 @@
+import time
+from dataclasses import replace
+
 from sampan.kubelet.contracts import spec
 from sampan.kubelet.contracts.runtime import ContainerState, Role
-from tests.support.worlds.observed_pods import container, exited_container
+from tests.support.worlds.observed_pods import container, exited_container, observed_pod
 from tests.support.worlds.simulated_node import pod_named
 
 
@@ -51,3 +54,22 @@ def test_the_hash_follows_name_and_image_only():
     one = {"name": "a", "image": "b"}
     assert spec.container_hash(one) == spec.container_hash({**one, "env": []})
     assert spec.container_hash(one) != spec.container_hash({**one, "image": "c"})
+
+
+def test_one_of_thousands_of_containers_is_found_without_looking_at_each():
+    named = [{"name": f"c{number}"} for number in range(3000)]
+    pod = {"spec": {"containers": named, "initContainers": [{"name": "init"}]}}
+    seen = tuple(replace(container(), name=f"c{n}", id=f"i{n}") for n in range(3000))
+    observed = observed_pod(*seen)
+    statuses = [{"name": f"c{number}", "ready": True} for number in range(3000)]
+    began = time.process_time()
+    for number in range(3000):
+        assert spec.find_container(pod, f"c{number}") == (Role.NORMAL, named[number])
+        assert spec.latest(observed, f"c{number}") is seen[number]
+        assert spec.status_named(statuses, f"c{number}") is statuses[number]
+    assert time.process_time() - began < 0.1
+    assert spec.find_container(pod, "init") == (Role.INIT, {"name": "init"})
+    assert spec.find_container(pod, "none") is None
+    assert spec.latest(observed, "none") is None
+    assert spec.status_named(statuses, "none") == {}
+    assert spec.is_long(pod)

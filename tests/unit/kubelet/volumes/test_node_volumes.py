@@ -43,7 +43,7 @@ class World:
 
     async def prepared(self, pod):
         objects = await self.volumes.objects(pod)
-        self.volumes.check(pod, objects)
+        await self.volumes.check(pod, objects)
         return await self.volumes.prepare(pod, objects)
 
 

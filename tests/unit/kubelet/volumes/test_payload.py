@@ -4,7 +4,7 @@ import pytest
 
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
-from sampan.kubelet.volumes.payload import File, only_user, payload_of
+from sampan.kubelet.volumes.payload import File, Sources, payload_of, payload_room
 
 OBJECTS = {
     ("ConfigMap", "c"): {
@@ -22,9 +22,9 @@ POD = {
 
 
 def files(source, pod=POD):
-    return payload_of(
-        {"name": "v", **source}, pod, OBJECTS, Surroundings("node-1"), lambda projection: "token!"
-    )
+    around, room = Surroundings("node-1"), payload_room()
+    sources = Sources(pod, OBJECTS, around, lambda projection: "token!", room)
+    return payload_of({"name": "v", **source}, sources)
 
 
 def test_a_config_map_gives_one_file_for_each_key():
@@ -134,7 +134,6 @@ def test_a_token_is_for_its_user_only_where_one_is_known(context, containers, mo
     }
     token = {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
     assert files(token, pod) == {"t": File(b"token!", mode, owner)}
-    assert only_user(pod) == owner
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x", "..x", "", "a\0b"])
@@ -142,3 +141,41 @@ def test_no_path_leaves_the_volume(path):
     """[N15] bad input: the API refuses these; so does the node"""
     with pytest.raises(VolumeFailure, match="must stay inside of its volume"):
         files({"configMap": {"name": "c", "items": [{"key": "word", "path": path}]}})
+
+
+ONE_MEGABYTE = {"metadata": {"name": "m"}, "data": {"a": "x" * 1_000_000}}
+
+
+def planned(*volumes, annotations=None):
+    metadata = {"name": "web", "namespace": "shop", "uid": "u1", "annotations": annotations or {}}
+    pod = {"metadata": metadata, "spec": {"volumes": volumes}}
+    objects = {("ConfigMap", "m"): ONE_MEGABYTE}
+    room, around = payload_room(), Surroundings("node-1")
+    sources = Sources(pod, objects, around, lambda projection: "", room)
+    return [payload_of(volume, sources) for volume in volumes]
+
+
+def items(count, **more):
+    return [{"path": f"p{number}", **more} for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "volumes",
+    [
+        [{"name": "v", "configMap": {"name": "m", "items": items(10_000, key="a")}}],
+        [{"name": f"v{number}", "configMap": {"name": "m"}} for number in range(8_000)],
+        [{"name": "v", "projected": {"sources": [{"configMap": {"name": "m"}}] * 10_000}}],
+        [{"name": "v", "downwardAPI": {
+            "items": items(10_000, fieldRef={"fieldPath": "metadata.annotations"})}}],
+    ],
+    ids=["items", "volumes", "sources", "fields"],
+)  # fmt: skip
+def test_what_volumes_show_is_bounded_in_sum(volumes):
+    with pytest.raises(VolumeFailure, match="have more than 67108864 bytes"):
+        planned(*volumes, annotations={"a": "\n" + "x" * 200_000})
+
+
+def test_thousands_of_items_may_show_the_same():
+    (shown,) = planned({"name": "v", "configMap": {"name": "m", "items": items(60, key="a")}})
+    assert len(shown) == 60
+    assert len({id(file.data) for file in shown.values()}) == 1

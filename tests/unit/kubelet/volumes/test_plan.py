@@ -2,15 +2,15 @@ import pytest
 
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
-from sampan.kubelet.volumes.payload import File
+from sampan.kubelet.volumes.payload import File, Sources, payload_room
 from sampan.kubelet.volumes.plan import (
     Directory,
     Files,
     HostPath,
     LocalPath,
     Node,
+    memory_limit,
     plan_volumes,
-    pod_memory_limit,
 )
 
 NODE = Node("/k", 1024**3, Surroundings("node-1"))
@@ -30,7 +30,9 @@ def make_pod(*volumes, containers=(), **spec):
 
 def planned(*volumes, objects=None, bound=None, **spec):
     pod = make_pod(*volumes, **spec)
-    return plan_volumes(pod, objects or {}, bound or {}, lambda projection: "", NODE)
+    token, room = lambda projection: "", payload_room()
+    sources = Sources(pod, objects or {}, NODE.around, token, room)
+    return list(plan_volumes(sources, bound or {}, NODE))
 
 
 def test_every_type_has_its_place_in_the_pod_s_directory():
@@ -71,9 +73,9 @@ def test_memory_is_bounded_by_the_smallest_of_its_limits(limit, memory, size):
 
 def test_a_pod_is_limited_only_if_all_of_its_containers_are():
     limited = {"resources": {"limits": {"memory": "10Mi"}}}
-    assert pod_memory_limit(make_pod(containers=[limited, limited])) == 20 << 20
-    assert pod_memory_limit(make_pod(containers=[limited, {}])) == 0
-    assert pod_memory_limit(make_pod(containers=[{}], **limited)) == 10 << 20
+    assert memory_limit(make_pod(containers=[limited, limited])["spec"]) == 20 << 20
+    assert memory_limit(make_pod(containers=[limited, {}])["spec"]) == 0
+    assert memory_limit(make_pod(containers=[{}], **limited)["spec"]) == 10 << 20
 
 
 def test_a_directory_whose_mounts_travel_is_shared():

@@ -5,7 +5,12 @@ import pytest
 
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
-from sampan.kubelet.volumes.tracked_objects import IDLE_SECONDS, TrackedObjects
+from sampan.kubelet.volumes import tracked_objects
+from sampan.kubelet.volumes.tracked_objects import (
+    IDLE_SECONDS,
+    READ_AGAIN_SECONDS,
+    TrackedObjects,
+)
 from tests.support import virtual_time
 from tests.support.virtual_time import LoopClock
 from tests.support.worlds.small_api import SmallApi
@@ -133,5 +138,50 @@ def test_a_silent_api_is_not_waited_for_forever():
         api.come_back()
         await asyncio.sleep(5)
         assert (await tracked.of(make_pod(), lambda uid: None))[WORD] is None
+
+    told(story)
+
+
+def make_large_pod(count, uid="u1"):
+    volumes = [{"name": f"v{n}", "secret": {"secretName": f"s{n}"}} for n in range(count)]
+    meta = {"name": "web", "namespace": "shop", "uid": uid}
+    return {"metadata": meta, "spec": {"volumes": volumes, "containers": []}}
+
+
+def test_a_pod_that_refers_to_thousands_has_them_read_and_not_watched():
+    async def story(tracked, api):
+        heard = []
+        pod = make_large_pod(500)
+        await api.create(SECRETS, {"metadata": {"name": "s7"}}, "shop")
+        found = await tracked.of(pod, heard.append)
+        assert len(found) == 500
+        assert found["Secret", "s7"] is not None
+        assert found["Secret", "s8"] is None
+        assert len(tracked) == 0
+        await api.create(SECRETS, {"metadata": {"name": "s8"}}, "shop")
+        assert (await tracked.of(pod, heard.append))["Secret", "s8"] is None
+        await asyncio.sleep(READ_AGAIN_SECONDS + 1)
+        assert heard == ["u1"]
+        assert (await tracked.of(pod, heard.append))["Secret", "s8"] is not None
+        tracked.release("u1")
+        await asyncio.sleep(READ_AGAIN_SECONDS * 2)
+        assert heard == ["u1"]
+
+    told(story)
+
+
+def test_watches_are_bounded_in_all(monkeypatch):
+    monkeypatch.setattr(tracked_objects, "MOST_WATCHED", 100)
+
+    async def story(tracked, api):
+        for number in range(10):
+            pod = make_large_pod(20 * number + 20, f"u{number}")
+            del pod["spec"]["volumes"][: 20 * number]
+            await tracked.of(pod, lambda uid: None)
+        assert len(tracked) == 100
+        for number in range(10):
+            tracked.release(f"u{number}")
+        await asyncio.sleep(IDLE_SECONDS + 1)
+        assert len(tracked) == 0
 
     told(story)
