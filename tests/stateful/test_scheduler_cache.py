@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.api.rules.host_ports import HostPort
-from sampan.api.rules.node_selectors import Requirement
+from sampan.api.rules.node_selectors import Requirement, Requirements
 from sampan.api.rules.tolerations import Taint
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.model.arrays import ABSENT
 from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.pod_terms import Carried, Kind, PodSelector, PodTerm
@@ -24,8 +25,12 @@ USAGES = st.builds(
     st.integers(1, 3),
     st.sampled_from([(), (HostPort("TCP", 80, "0.0.0.0"),), (HostPort("TCP", 80, "10.0.0.1"),)]),
 )
-BY_LABEL = PodSelector(frozenset({"default"}), None, (Requirement("app", "In", ("a",)),))
-BY_TEAM = PodSelector(frozenset(), (Requirement("team", "Exists", ()),), ())
+BY_LABEL = PodSelector(
+    frozenset({"default"}), None, Requirements([Requirement("app", "In", ("a",))])
+)
+BY_TEAM = PodSelector(
+    frozenset(), Requirements([Requirement("team", "Exists", ())]), Requirements()
+)
 KINDS = [Kind((BY_LABEL,)), Kind((BY_LABEL,), with_terminating=False), Kind((BY_TEAM,))]
 CARRIED = [
     Carried(PodTerm(BY_LABEL, "zone"), True, False, 0),
@@ -129,19 +134,22 @@ def shown(cache, asked):
     """Everything a rule can see, per node."""
     nodes = cache.snapshot()
     found = {}
+    had = {name for row in nodes.rows for name in row.allocatable}
     for at, row in enumerate(nodes.rows):
         assert nodes.at[row.name] == at
         labels = {
-            key: nodes.label_text(int(nodes.label(key)[at]))
+            key: row.labels[key]
             for key in ("zone", "disk")
-            if nodes.label(key)[at] >= 0
+            if nodes.label(key)[at] == nodes.label_value(row.labels.get(key, "")) != ABSENT
         }
         found[row.name] = {
             "row": row,
             "allocatable": {
                 name: int(one[at]) for name, one in nodes.allocatable.items() if one[at]
             },
-            "requested": {name: int(one[at]) for name, one in nodes.requested.items() if one[at]},
+            "requested": {
+                name: int(nodes.requested[name][at]) for name in had if nodes.requested[name][at]
+            },
             "scored": (int(nodes.scored_cpu[at]), int(nodes.scored_memory[at])),
             "pods": (int(nodes.pods[at]), int(nodes.allowed_pods[at])),
             "unschedulable": bool(nodes.unschedulable[at]),
@@ -150,7 +158,7 @@ def shown(cache, asked):
             "counts": [int(nodes.pod_count(kind)[at]) for kind in KINDS if kind in asked],
             "carried": {
                 term: int(nodes.carriers(term)[at])
-                for term in nodes.carried
+                for term in {*nodes.carried("default"), *nodes.carried("other")}
                 if nodes.carriers(term)[at]
             },
             "image": int(nodes.image_bytes("web:latest")[at]),

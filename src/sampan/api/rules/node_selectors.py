@@ -3,9 +3,10 @@
 Job: read terms, match them with one node. Pure.
 Invariant: terms are alternatives; the requirements of one term must all hold; an empty term, and an
     empty list of terms, match nothing.
+Invariant: many requirements cost by the labels that they are matched with, not by their number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj
 from sampan.core.digits import all_digits
@@ -13,6 +14,7 @@ from sampan.core.digits import whole_number as digits_of
 from sampan.core.fast_dataclass import dataclass
 
 NAME_FIELD = "metadata.name"
+MANY = 8  # requirements of one selector, or values of one of them
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -23,21 +25,84 @@ class Requirement:
     values: tuple[str, ...]
 
 
+class Requirements(tuple[Requirement, ...]):
+    """All must hold. What is asked of one key is put together once, where they are many."""
+
+    _hash: int | None = None
+    _merged: "_Merged | None" = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = super().__hash__()
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def hold(self, labels: Mapping[str, str]) -> bool:
+        if len(self) <= MANY and all(len(item.values) <= MANY for item in self):
+            return all(holds(item, labels.get(item.key)) for item in self)
+        if self._merged is None:
+            self._merged = _Merged(self)
+        return self._merged.hold(labels)
+
+
+class _Merged:
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self._one_of: dict[str, frozenset[str]] = {}
+        self._none_of: dict[str, frozenset[str]] = {}
+        self._there: set[str] = set()
+        self._absent: set[str] = set()
+        self._others: list[Requirement] = []
+        for item in requirements:
+            values = frozenset(item.values)
+            match item.operator:
+                case "In":
+                    self._one_of[item.key] = self._one_of.get(item.key, values) & values
+                case "NotIn":
+                    self._none_of[item.key] = self._none_of.get(item.key, values) | values
+                case "Exists":
+                    self._there.add(item.key)
+                case "DoesNotExist":
+                    self._absent.add(item.key)
+                case _:
+                    self._there.add(item.key)
+                    self._others.append(item)
+        self._there -= self._one_of.keys()
+        self._needed = len(self._one_of) + len(self._there)
+
+    def hold(self, labels: Mapping[str, str]) -> bool:
+        if self._needed > len(labels):
+            return False
+        if not all(labels.get(key) in values for key, values in self._one_of.items()):
+            return False
+        if not self._there <= labels.keys():
+            return False
+        for key, value in labels.items():
+            if key in self._absent or value in self._none_of.get(key, ()):
+                return False
+        return all(holds(item, labels.get(item.key)) for item in self._others)
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
-    labels: tuple[Requirement, ...]
-    fields: tuple[Requirement, ...]
+    labels: Requirements
+    fields: Requirements
 
 
 def term_of(written: Obj) -> Term:
     return Term(
-        _requirements(written.get("matchExpressions")), _requirements(written.get("matchFields"))
+        requirements_of(written.get("matchExpressions")),
+        requirements_of(written.get("matchFields")),
     )
 
 
-def label_requirements(pairs: Mapping[str, str]) -> tuple[Requirement, ...]:
+def label_requirements(pairs: Mapping[str, str]) -> Requirements:
     """A map of labels, such as a pod's nodeSelector, as requirements."""
-    return tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items()))
+    return Requirements(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items()))
 
 
 def required_terms(pod: Obj) -> tuple[Term, ...] | None:
@@ -65,9 +130,7 @@ def any_matches(terms: Sequence[Term], name: str, labels: Mapping[str, str]) -> 
 def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
     if not term.labels and not term.fields:
         return False
-    return all(holds(label, labels.get(label.key)) for label in term.labels) and all(
-        holds(field, name if field.key == NAME_FIELD else None) for field in term.fields
-    )
+    return term.labels.hold(labels) and term.fields.hold({NAME_FIELD: name})
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:
@@ -104,8 +167,8 @@ def whole_number(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _requirements(written: Sequence[Obj] | None) -> tuple[Requirement, ...]:
-    return tuple(
+def requirements_of(written: Sequence[Obj] | None) -> Requirements:
+    return Requirements(
         Requirement(item["key"], item["operator"], tuple(item.get("values") or ()))
         for item in written or ()
     )

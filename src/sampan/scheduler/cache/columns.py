@@ -6,17 +6,19 @@ Invariant: rows are dense: removing a node moves the last one into its place.
 Owner: CacheState; readers get a Snapshot.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
+from sampan.api.rules.node_selectors import whole_number
 from sampan.api.rules.tolerations import Taint
 from sampan.core.bounded import Bounded
 from sampan.scheduler.cache.pod_columns import PodColumns
 from sampan.scheduler.cache.pod_table import PodTable
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
-from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray
+from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray, LabelNumbers
 from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.volumes import Volumes
@@ -30,6 +32,7 @@ _FIRST_CAPACITY = 16
 class Columns:
     def __init__(self, assigned_pods: Callable[[], Iterable[tuple[str, AssignedPod]]]) -> None:
         """`assigned_pods`: every pod with its node's name, for counts that are asked for late."""
+        self._assigned_pods = assigned_pods
         self.generation = 0  # grows with every change
         self.structure = 0  # grows when nodes or namespaces change, not when pods come and go
         self.touched = Touched()
@@ -51,6 +54,9 @@ class Columns:
         self._taint_sets = _TaintSets()
         self._ports: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
         self._labels = _Labels()
+        self._label_uses: Counter[str] = Counter()  # nodes by the keys of their labels
+        self._numbers: Bounded[str, tuple[int, LabelNumbers]] = Bounded(MOST_LAZY)
+        self._without_label: IntArray = np.full(self._capacity, ABSENT, np.int64)
         self._label_columns = LazyColumns(self._labels.cell)
         self._image_columns = LazyColumns(lambda row, name: row.images.get(name, 0))
         self._feature_columns = LazyColumns(lambda row, name: name in row.features)
@@ -66,9 +72,11 @@ class Columns:
         at = self._at.get(row.name)
         if at is not None:
             self._taint_sets.drop(int(self._taint_set[at]))
+            self._count_labels(self._rows[at], -1)
             self._rows[at] = row
             self._write_node(at, row)
             return
+        self._know_resources(row)  # before its own pods count
         at = len(self._rows)
         if at == self._capacity:
             self._grow()
@@ -86,6 +94,7 @@ class Columns:
         for assigned in placed:
             self._take(at, assigned, -1)
         self._taint_sets.drop(int(self._taint_set[at]))
+        self._count_labels(self._rows[at], -1)
         del self._at[name]
         last = len(self._rows) - 1
         if at != last:
@@ -144,12 +153,13 @@ class Columns:
             taint_set=_view(self._taint_set, count),
             taint_sets=self._taint_sets.by_id,
             ports=self._ports,
-            label=lambda key: _view(self._label_columns.column(key, self._rows), count),
+            label=lambda key: _view(self._label_column(key), count),
+            has_label=self._label_uses.__contains__,
             label_value=self._labels.id_of,
-            label_text=self._labels.text_of,
+            label_numbers=self._label_numbers,
             image_bytes=lambda name: _view(self._image_columns.column(name, self._rows), count),
             pod_count=lambda kind: _view(self._pod_columns.count(kind), count),
-            carried=self._pod_columns.carried.keys(),
+            carried=self._pod_columns.carried_towards,
             carriers=lambda term: _view(self._pod_columns.carried[term], count),
             namespaces=self._pod_columns.namespaces,
             volumes=self.volumes,
@@ -175,13 +185,13 @@ class Columns:
         self._snapshot = None
 
     def _write_node(self, at: int, row: NodeInfo) -> None:
-        for name in row.allocatable:
-            self._resource(name)
+        self._know_resources(row)
         for name, column in self._allocatable.items():
             column[at] = row.allocatable.get(name, 0)
         self._allowed_pods[at] = row.allowed_pods
         self._unschedulable[at] = row.unschedulable
         self._taint_set[at] = self._taint_sets.take(row.taints)
+        self._count_labels(row, 1)
         if self._labels.overgrown(len(self._rows)):
             self._labels.clear()
             self._label_columns.clear()
@@ -189,11 +199,33 @@ class Columns:
         self._image_columns.put(at, row)
         self._feature_columns.put(at, row)
 
+    def _count_labels(self, row: NodeInfo, sign: int) -> None:
+        for key in row.labels:
+            self._label_uses[key] += sign
+            if not self._label_uses[key]:
+                del self._label_uses[key]
+
+    def _label_column(self, key: str) -> IntArray:
+        """A pod may name thousands of labels; a column is there for those that a node has."""
+        if key not in self._label_uses:
+            return self._without_label
+        return self._label_columns.column(key, self._rows)
+
+    def _label_numbers(self, key: str) -> LabelNumbers:
+        found = self._numbers.get(key)
+        if found is None or found[0] != self.structure:
+            read = [whole_number(row.labels.get(key, "")) for row in self._rows]
+            numbers = np.array([number or 0 for number in read], np.int64)
+            there = np.array([number is not None for number in read], np.bool_)
+            found = self._numbers[key] = (self.structure, (numbers, there))
+        return found[1]
+
     def _take(self, at: int, assigned: AssignedPod, sign: int) -> None:
         usage = assigned.usage
         for name, amount in usage.requests:
-            self._resource(name)
-            self._requested[name][at] += sign * amount
+            column = self._requested.get(name)
+            if column is not None:  # no node has it: nothing can be short of it
+                column[at] += sign * amount
         self._scored_cpu[at] += sign * usage.scored_cpu
         self._scored_memory[at] += sign * usage.scored_memory
         self._pods[at] += sign
@@ -220,11 +252,19 @@ class Columns:
                 if not nodes:
                     del self._ports[port]
 
-    def _resource(self, name: str) -> None:
-        if name not in self._allocatable:
+    def _know_resources(self, row: NodeInfo) -> None:
+        """A column for each resource that a node has; pods may name any number of others."""
+        new = [name for name in row.allocatable if name not in self._allocatable]
+        if not new:
+            return
+        for name in new:
             self._allocatable[name] = self._zeros()
             self._requested[name] = self._zeros()
-            self._snapshot = None
+        self._snapshot = None
+        for at, assigned in self._known(self._assigned_pods()):
+            for name, amount in assigned.usage.requests:
+                if name in new:
+                    self._requested[name][at] += amount
 
     def _zeros(self) -> IntArray:
         return np.zeros(self._capacity, np.int64)
@@ -250,6 +290,7 @@ class Columns:
             [self._unschedulable, np.zeros(self._capacity // 2, np.bool_)]
         )
         self._taint_set = _grown(self._taint_set, self._capacity)
+        self._without_label = np.full(self._capacity, ABSENT, np.int64)
         self._label_columns.grow(self._capacity)
         self._image_columns.grow(self._capacity)
         self._feature_columns.grow(self._capacity)
@@ -337,9 +378,6 @@ class _Labels:
     def id_of(self, value: str) -> int:
         """A number that no node has, where no node has the value."""
         return self._ids.get(value, ABSENT - 1)
-
-    def text_of(self, value_id: int) -> str:
-        return self._texts[value_id]
 
     def overgrown(self, nodes: int) -> bool:
         return len(self._texts) > 4096 + 16 * nodes

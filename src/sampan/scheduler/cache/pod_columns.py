@@ -7,7 +7,7 @@ Owner: Columns.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sampan.scheduler.model.disks import Disk
 from sampan.scheduler.model.pod_terms import Carried, Kind
 
 MOST_COUNTS = 1024  # selectors that are counted only because a pod once asked
+MOST_WEIGHT = 32  # selectors and requirements of one of these
 
 
 Label = tuple[str, str]
@@ -32,20 +33,32 @@ class PodColumns:
         self._by_label: dict[Label | None, dict[Kind, None]] = {}  # those of _counts
         self.carried: dict[Carried, IntArray] = {}
         self._carriers: dict[Carried, int] = {}
+        self._towards: dict[str, dict[Carried, None]] = {}  # by namespace, where they are named
+        self._towards_some: dict[Carried, None] = {}  # those of any namespace, by its labels
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.claim_uses: Counter[str] = Counter()
         self.claims_on: dict[str, Counter[str]] = {}  # by node's name
         self.disks_on: dict[str, Counter[Disk]] = {}  # likewise
 
     def count(self, kind: Kind) -> IntArray:
+        """Kept up to date from now on; not so where each pod that comes would pay much for it."""
         column = self._counts.get(kind)
         if column is None:
-            self._by_label.setdefault(_asked_label(kind), {})[kind] = None
-            column = self._counts[kind] = np.zeros(self._capacity, np.int64)
+            column = np.zeros(self._capacity, np.int64)
+            if _weight(kind) <= MOST_WEIGHT:
+                self._by_label.setdefault(_asked_label(kind), {})[kind] = None
+                self._counts[kind] = column
             for at, assigned in self._assigned_pods():
                 if self._includes(kind, assigned):
                     column[at] += 1
         return column
+
+    def carried_towards(self, namespace: str) -> Collection[Carried]:
+        """The terms that may concern a pod of the namespace."""
+        named = self._towards.get(namespace)
+        if named is None or not self._towards_some:
+            return self._towards_some if named is None else named
+        return [*named, *self._towards_some]
 
     def mount(self, node: str, claims: tuple[str, ...], sign: int) -> None:
         on_node = self.claims_on.setdefault(node, Counter())
@@ -105,10 +118,27 @@ class PodColumns:
         column = self.carried.get(term)
         if column is None:
             column = self.carried[term] = np.zeros(self._capacity, np.int64)
+            self._point(term)
         column[at] += sign
         carriers = self._carriers[term] = self._carriers.get(term, 0) + sign
         if not carriers:
             del self.carried[term], self._carriers[term]
+            self._point(term, gone=True)
+
+    def _point(self, term: Carried, *, gone: bool = False) -> None:
+        """Which namespaces' pods it concerns."""
+        selector = term.term.selector
+        if selector.namespace_selector is not None:
+            terms = {"": self._towards_some}
+        else:
+            terms = {name: self._towards.setdefault(name, {}) for name in selector.namespaces}
+        for name, those in terms.items():
+            if not gone:
+                those[term] = None
+                continue
+            those.pop(term, None)
+            if name and not those:
+                del self._towards[name]
 
     def _includes(self, kind: Kind, assigned: AssignedPod) -> bool:
         if assigned.terminating and not kind.with_terminating:
@@ -118,6 +148,11 @@ class PodColumns:
             self.namespaces.get(assigned.namespace, {}),
             dict(assigned.labels),
         )
+
+
+def _weight(kind: Kind) -> int:
+    """How much there is to compare with each pod."""
+    return sum(1 + len(selector.labels or ()) for selector in kind.selectors)
 
 
 def _asked_label(kind: Kind) -> Label | None:

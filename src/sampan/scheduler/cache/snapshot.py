@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from sampan.api.rules.tolerations import Taint
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
-from sampan.scheduler.model.arrays import BoolArray, IntArray
+from sampan.scheduler.model.arrays import BoolArray, IntArray, LabelNumbers
 from sampan.scheduler.model.disks import Disk
 from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.pod_terms import Carried, Kind
@@ -36,11 +36,12 @@ class Snapshot:
     taint_sets: Mapping[int, frozenset[Taint]]
     ports: HeldPorts
     label: Callable[[str], IntArray]  # key → value ids, ABSENT where the label is not there
+    has_label: Callable[[str], bool]  # whether any node has it
     label_value: Callable[[str], int]  # value → id
-    label_text: Callable[[int], str]  # id → value
+    label_numbers: Callable[[str], LabelNumbers]  # of labels that are whole numbers
     image_bytes: Callable[[str], IntArray]  # 0 where the image is not there
     pod_count: Callable[[Kind], IntArray]  # pods of a kind
-    carried: Collection[Carried]  # every term that some pod carries
+    carried: Callable[[str], Collection[Carried]]  # namespace → terms that may concern its pods
     carriers: Callable[[Carried], IntArray]  # pods that carry a term
     namespaces: Mapping[str, Mapping[str, str]]  # their labels
     volumes: Volumes

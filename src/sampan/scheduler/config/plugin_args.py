@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from sampan.api.configuration import ConfigReader, name_in
 from sampan.api.objects import Obj
-from sampan.api.rules.node_selectors import Term, term_of
+from sampan.api.rules.node_selectors import Requirements, Term, term_of
 from sampan.scheduler.cache.default_spread import SYSTEM_DEFAULTS, Default, Defaults
 from sampan.scheduler.filters.node_affinity import with_added
 from sampan.scheduler.filters.pod_topology_spread import evenness
@@ -163,7 +163,7 @@ def _term(reader: ConfigReader, written: object, where: str) -> Term:
             made = reader.mapping(requirement, f"{where}.{kind}")
             if not made.get("key") or not made.get("operator"):
                 reader.wrong(f"{where}.{kind}", "key and operator are needed")
-                return Term((), ())
+                return Term(Requirements(), Requirements())
     return term_of(one)
 
 

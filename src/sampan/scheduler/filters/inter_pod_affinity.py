@@ -54,42 +54,56 @@ def _near(pod: PodShape, nodes: Snapshot) -> BoolArray:
     """Every term's domain has a pod that matches all terms; or no pod anywhere does, and the pod
     itself would: then it is the first of its kind, and any domain will do."""
     terms = pod.demands.affinity
+    keys = dict.fromkeys(term.topology_key for term in terms)
+    if not all(nodes.has_label(key) for key in keys):
+        return np.zeros(len(nodes), np.bool_)
     count = nodes.pod_count(Kind(tuple(term.selector for term in terms)))
     has_keys: BoolArray = np.ones(len(nodes), np.bool_)
     near: BoolArray = np.ones(len(nodes), np.bool_)
     anywhere = False
-    for term in terms:
-        domains = nodes.label(term.topology_key)
+    for key in keys:
+        domains = nodes.label(key)
         sums = domain_sums(domains, count)
         anywhere = anywhere or bool(sums.any())
         has_keys &= in_domain(domains)
         near &= sums > 0
-    if not anywhere and all(_matches(term, pod, nodes) for term in terms):
-        return has_keys
+    if not anywhere:
+        itself = _Met(pod, nodes)
+        if all(itself.by(term) for term in terms):
+            return has_keys
     return near
 
 
 def _apart(pod: PodShape, nodes: Snapshot) -> BoolArray:
     apart: BoolArray = np.ones(len(nodes), np.bool_)
     for term in pod.demands.anti_affinity:
-        count = nodes.pod_count(Kind((term.selector,)))
-        apart &= domain_sums(nodes.label(term.topology_key), count) == 0
+        if nodes.has_label(term.topology_key) and apart.any():
+            count = nodes.pod_count(Kind((term.selector,)))
+            apart &= domain_sums(nodes.label(term.topology_key), count) == 0
     return apart
 
 
 def _unopposed_nodes(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     allowed: BoolArray | None = None
-    for carried in nodes.carried:
-        if carried.forbids and _matches(carried.term, pod, nodes):
+    those = nodes.carried(pod.namespace)
+    met = _Met(pod, nodes) if those else None
+    for carried in those:
+        if met is not None and carried.forbids and met.by(carried.term):
             domains = nodes.label(carried.term.topology_key)
             free = domain_sums(domains, nodes.carriers(carried)) == 0
             allowed = free if allowed is None else allowed & free
     return allowed
 
 
-def _matches(term: PodTerm, pod: PodShape, nodes: Snapshot) -> bool:
-    namespace_labels = nodes.namespaces.get(pod.namespace, {})
-    return term.selector.matches(pod.namespace, namespace_labels, dict(pod.labels))
+class _Met:
+    """Which terms mean the pod."""
+
+    def __init__(self, pod: PodShape, nodes: Snapshot) -> None:
+        self._namespace, self._labels = pod.namespace, dict(pod.labels)
+        self._namespace_labels = nodes.namespaces.get(pod.namespace, {})
+
+    def by(self, term: PodTerm) -> bool:
+        return term.selector.matches(self._namespace, self._namespace_labels, self._labels)
 
 
 INTER_POD_AFFINITY = Filter("InterPodAffinity", mask, reasons, unresolvable)

@@ -8,7 +8,7 @@ from sampan.api.rules.node_selectors import NAME_FIELD, Term
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable
 from sampan.scheduler.model.arrays import BoolArray
-from sampan.scheduler.model.node_masks import any_term, label_mask
+from sampan.scheduler.model.node_masks import all_hold, any_term
 from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
@@ -20,10 +20,8 @@ NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     if not pod.selector and pod.required is None:
         return None
-    allowed: BoolArray = np.ones(len(nodes), np.bool_)
-    for requirement in pod.selector:
-        allowed &= label_mask(requirement, nodes)
-    if pod.required is not None:
+    allowed = all_hold(pod.selector, nodes)
+    if pod.required is not None and allowed.any():
         allowed &= any_term(pod.required, nodes)
     return allowed
 

@@ -27,7 +27,7 @@ def evenness(defaults: Defaults) -> Filter:
             return None
         labelled = with_every_label(hard, nodes)
         allowed = labelled.copy()
-        for constraint in hard:
+        for constraint in hard if labelled.any() else ():
             allowed &= _within_skew(constraint, pod, nodes, labelled)
         return allowed
 
@@ -41,7 +41,10 @@ def evenness(defaults: Defaults) -> Filter:
         for constraint in hard:
             there = in_domain(nodes.label(constraint.topology_key))
             missing |= undecided & ~there
-            undecided = undecided & there & _within_skew(constraint, pod, nodes, labelled)
+            undecided = undecided & there
+            if not undecided.any():
+                break
+            undecided = undecided & _within_skew(constraint, pod, nodes, labelled)
         return missing
 
     def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
@@ -53,9 +56,12 @@ def evenness(defaults: Defaults) -> Filter:
 
 
 def with_every_label(constraints: list[Spread], nodes: Snapshot) -> BoolArray:
+    keys = dict.fromkeys(constraint.topology_key for constraint in constraints)
+    if not all(nodes.has_label(key) for key in keys):
+        return np.zeros(len(nodes), np.bool_)
     there: BoolArray = np.ones(len(nodes), np.bool_)
-    for constraint in constraints:
-        there &= in_domain(nodes.label(constraint.topology_key))
+    for key in keys:
+        there &= in_domain(nodes.label(key))
     return there
 
 

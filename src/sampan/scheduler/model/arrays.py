@@ -10,6 +10,7 @@ from sampan.scheduler.model.node_info import NodeInfo
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+LabelNumbers = tuple[IntArray, BoolArray]  # values, and where there are any
 
 ABSENT = -1  # in a label column: the node has no such label
 
@@ -27,10 +28,13 @@ class NodeLabels(Protocol):
     def label(self) -> Callable[[str], IntArray]: ...
 
     @property
+    def has_label(self) -> Callable[[str], bool]: ...
+
+    @property
     def label_value(self) -> Callable[[str], int]: ...
 
     @property
-    def label_text(self) -> Callable[[int], str]: ...
+    def label_numbers(self) -> Callable[[str], LabelNumbers]: ...
 
     def __len__(self) -> int: ...
 

@@ -7,26 +7,49 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sampan.api.rules.node_selectors import NAME_FIELD, Requirement, Term, holds
+from sampan.api.rules.node_selectors import NAME_FIELD, Requirement, Term, holds, whole_number
 from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray, NodeLabels
 
 
 def term_mask(term: Term, nodes: NodeLabels) -> BoolArray:
+    """Requirements may be thousands: of labels that no node has, all nodes say the same, and where
+    no node is left nothing more is asked."""
     if not term.labels and not term.fields:
         return np.zeros(len(nodes), np.bool_)
-    matching = np.ones(len(nodes), np.bool_)
-    for requirement in term.labels:
-        matching &= label_mask(requirement, nodes)
-    for requirement in term.fields:
-        matching &= _field_mask(requirement, nodes)
-    return matching
+    return all_hold(term.labels, nodes, (_field_mask(item, nodes) for item in term.fields))
 
 
 def any_term(terms: Iterable[Term], nodes: NodeLabels) -> BoolArray:
     one_of: BoolArray = np.zeros(len(nodes), np.bool_)
     for term in terms:
+        if any(same_for_all(item, nodes) is False for item in term.labels):
+            continue
         one_of |= term_mask(term, nodes)
+        if one_of.all():
+            break
     return one_of
+
+
+def all_hold(
+    requirements: Iterable[Requirement], nodes: NodeLabels, more: Iterable[BoolArray] = ()
+) -> BoolArray:
+    matching: BoolArray = np.ones(len(nodes), np.bool_)
+    for requirement in requirements:
+        verdict = same_for_all(requirement, nodes)
+        if verdict is None:
+            matching &= label_mask(requirement, nodes)
+        elif not verdict:
+            return np.zeros(len(nodes), np.bool_)
+        if verdict is None and not matching.any():
+            return matching
+    for mask in more:
+        matching &= mask
+    return matching
+
+
+def same_for_all(requirement: Requirement, nodes: NodeLabels) -> bool | None:
+    """What every node says, where none has the label; None: it depends on the node."""
+    return None if nodes.has_label(requirement.key) else holds(requirement, None)
 
 
 def label_mask(requirement: Requirement, nodes: NodeLabels) -> BoolArray:
@@ -41,7 +64,7 @@ def label_mask(requirement: Requirement, nodes: NodeLabels) -> BoolArray:
         case "DoesNotExist":
             return np.equal(column, ABSENT)
         case _:
-            return _by_text(column, requirement, nodes)
+            return _by_number(requirement, nodes)
 
 
 def _is_one_of(column: IntArray, requirement: Requirement, nodes: NodeLabels) -> BoolArray:
@@ -51,12 +74,14 @@ def _is_one_of(column: IntArray, requirement: Requirement, nodes: NodeLabels) ->
     return np.isin(column, wanted)
 
 
-def _by_text(column: IntArray, requirement: Requirement, nodes: NodeLabels) -> BoolArray:
-    """Gt and Lt: each different value is compared once."""
-    values, positions = np.unique(column, return_inverse=True)
-    texts = [None if value == ABSENT else nodes.label_text(int(value)) for value in values]
-    held = np.array([holds(requirement, text) for text in texts], np.bool_)
-    return held[positions]
+def _by_number(requirement: Requirement, nodes: NodeLabels) -> BoolArray:
+    """Gt and Lt; what is no whole number is neither."""
+    limit = whole_number(requirement.values[0]) if len(requirement.values) == 1 else None
+    if limit is None or requirement.operator not in ("Gt", "Lt"):
+        return np.zeros(len(nodes), np.bool_)
+    numbers, there = nodes.label_numbers(requirement.key)
+    compare = np.greater if requirement.operator == "Gt" else np.less
+    return there & compare(numbers, limit)
 
 
 def _field_mask(requirement: Requirement, nodes: NodeLabels) -> BoolArray:

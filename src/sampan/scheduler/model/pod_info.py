@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj, key_of, labels_of, namespace_of, uid_of
 from sampan.api.rules.node_selectors import (
-    Requirement,
+    Requirements,
     Term,
     label_requirements,
     required_terms,
@@ -37,7 +37,7 @@ class PodShape:
 
     usage: Usage
     node_name: str
-    selector: tuple[Requirement, ...]
+    selector: Requirements
     required: tuple[Term, ...] | None  # None = no requirement at all
     preferred: tuple[tuple[int, Term], ...]
     tolerations: tuple[Toleration, ...]

@@ -7,10 +7,15 @@ Invariant: no selector (null) matches nothing; an empty one matches everything.
 from collections.abc import Mapping
 
 from sampan.api.objects import Obj, labels_of, namespace_of
-from sampan.api.rules.node_selectors import Requirement, holds
+from sampan.api.rules.node_selectors import (
+    Requirement,
+    Requirements,
+    label_requirements,
+    requirements_of,
+)
 from sampan.core.fast_dataclass import dataclass
 
-Selector = tuple[Requirement, ...] | None
+Selector = Requirements | None
 Labels = Mapping[str, str]
 
 
@@ -23,9 +28,9 @@ class PodSelector:
     labels: Selector
 
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
-        return selects(self.labels, labels) and (
+        return (
             namespace in self.namespaces or selects(self.namespace_selector, namespace_labels)
-        )
+        ) and selects(self.labels, labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ NO_DEMANDS = PodDemands()
 
 
 def selects(selector: Selector, labels: Labels) -> bool:
-    return selector is not None and all(holds(item, labels.get(item.key)) for item in selector)
+    return selector is not None and selector.hold(labels)
 
 
 def demands_of(pod: Obj) -> PodDemands:
@@ -112,15 +117,11 @@ def selector_of(written: Obj | None) -> Selector:
     """A LabelSelector as requirements."""
     if written is None:
         return None
-    pairs = sorted((written.get("matchLabels") or {}).items())
-    return (
-        *(Requirement(key, "In", (value,)) for key, value in pairs),
-        *(
-            Requirement(
-                expression["key"], expression["operator"], tuple(expression.get("values") or ())
-            )
-            for expression in written.get("matchExpressions") or ()
-        ),
+    return Requirements(
+        (
+            *label_requirements(written.get("matchLabels") or {}),
+            *requirements_of(written.get("matchExpressions")),
+        )
     )
 
 
@@ -157,7 +158,10 @@ def _with_keys(selector: Selector, written: Obj, pod: Obj) -> Selector:
         for key in written.get(field) or ()
         if key in own
     ]
-    return (*selector, *(item for item in extra if item not in selector))
+    if not extra:
+        return selector
+    known = set(selector)
+    return Requirements((*selector, *(item for item in extra if item not in known)))
 
 
 def _spread(written: Obj, pod: Obj) -> Spread:

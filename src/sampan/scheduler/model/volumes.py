@@ -18,7 +18,7 @@ from sampan.api.objects import (
     namespace_of,
     uid_of,
 )
-from sampan.api.rules.node_selectors import Requirement, Term, term_of
+from sampan.api.rules.node_selectors import Requirement, Requirements, Term, term_of
 from sampan.api.rules.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -272,11 +272,11 @@ def class_of(written: Obj) -> StorageClass:
         written.get("provisioner") not in (None, "", NO_PROVISIONER),
         tuple(
             Term(
-                tuple(
+                Requirements(
                     Requirement(expression["key"], "In", tuple(expression.get("values") or ()))
                     for expression in topology.get("matchLabelExpressions") or ()
                 ),
-                (),
+                Requirements(),
             )
             for topology in written.get("allowedTopologies") or ()
         ),

@@ -6,7 +6,7 @@ Owner: the scheduler's loop; rules read it.
 """
 
 from sampan.api.objects import Obj, controller_of
-from sampan.api.rules.node_selectors import label_requirements
+from sampan.api.rules.node_selectors import Requirements, label_requirements
 from sampan.core.bounded import FlushedMemo
 from sampan.scheduler.model.pod_terms import Selector, selector_of
 
@@ -68,7 +68,7 @@ class Workloads:
                 merged |= selector
         kind, name = owner
         own = self._controllers.get((kind, f"{namespace}/{name}")) or ()
-        return (*label_requirements(merged), *own) or None
+        return Requirements((*label_requirements(merged), *own)) or None
 
 
 def owner_of(pod: Obj) -> Owner:

@@ -19,14 +19,16 @@ def nearness(hard_weight: int = 1, *, ignores_others_wishes: bool = False) -> Sc
     would come to it; pods without wishes of their own may be spared the wishes of others."""
 
     def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
-        if not pod.demands.preferred and (ignores_others_wishes or not nodes.carried):
+        carried_terms = nodes.carried(pod.namespace)
+        if not pod.demands.preferred and (ignores_others_wishes or not carried_terms):
             return None
         raw = np.zeros(len(nodes), np.int64)
         for weight, term in pod.demands.preferred:
-            count = nodes.pod_count(Kind((term.selector,)))
-            raw += weight * domain_sums(nodes.label(term.topology_key), count)
+            if nodes.has_label(term.topology_key):
+                count = nodes.pod_count(Kind((term.selector,)))
+                raw += weight * domain_sums(nodes.label(term.topology_key), count)
         namespace_labels, labels = nodes.namespaces.get(pod.namespace, {}), dict(pod.labels)
-        for carried in nodes.carried:
+        for carried in carried_terms:
             term, weight = carried.term, hard_weight if carried.attracts else carried.weight
             if weight and term.selector.matches(pod.namespace, namespace_labels, labels):
                 near = domain_sums(nodes.label(term.topology_key), nodes.carriers(carried))

@@ -6,9 +6,11 @@ Invariant: a change that is named was tried: with it, and it alone, so many node
 """
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
+from sampan.api.rules.node_selectors import Requirements
 from sampan.api.rules.tolerations import NO_EXECUTE, NO_SCHEDULE, Toleration
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
@@ -18,7 +20,7 @@ from sampan.scheduler.model.pod_terms import NO_DEMANDS
 from sampan.scheduler.model.requests import CPU
 from sampan.scheduler.profile import Profile
 
-MOST_CHANGES = 8
+MOST_CHANGES, MOST_TRIED = 8, 16  # the latter of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def amount_text(name: str, amount: int) -> str:
 def _smaller(pod: PodShape, nodes: Snapshot, profile: Profile) -> list[tuple[str, PodShape]]:
     """One request lowered to what the roomiest node has left, where nothing else is in the way."""
     found = []
-    for name, wanted in pod.usage.requests:
+    for name, wanted in pod.usage.requests[:MOST_TRIED]:
         without = _requesting(pod, name, None)
         feasible, _ = filter_nodes(without, nodes, profile)
         allocatable = nodes.allocatable.get(name)
@@ -73,7 +75,7 @@ def _smaller(pod: PodShape, nodes: Snapshot, profile: Profile) -> list[tuple[str
 
 def _more_tolerant(pod: PodShape, nodes: Snapshot) -> list[tuple[str, PodShape]]:
     found = {}
-    for taints in nodes.taint_sets.values():
+    for taints in islice(nodes.taint_sets.values(), MOST_TRIED):
         keeping = [
             taint
             for taint in taints
@@ -90,8 +92,8 @@ def _more_tolerant(pod: PodShape, nodes: Snapshot) -> list[tuple[str, PodShape]]
 
 def _less_choosy(pod: PodShape) -> list[tuple[str, PodShape]]:
     found: list[tuple[str, PodShape]] = []
-    for at, item in enumerate(pod.selector):
-        rest = (*pod.selector[:at], *pod.selector[at + 1 :])
+    for at, item in enumerate(pod.selector[:MOST_TRIED]):
+        rest = Requirements((*pod.selector[:at], *pod.selector[at + 1 :]))
         text = f"drop {item.key}={','.join(item.values)} from nodeSelector"
         found.append((text, replace(pod, selector=rest)))
     if pod.required is not None:

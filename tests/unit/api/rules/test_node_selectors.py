@@ -1,7 +1,12 @@
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sampan.api.rules.node_selectors import (
     Requirement,
+    Requirements,
     any_matches,
     holds,
     matches,
@@ -77,3 +82,30 @@ def test_a_pod_may_run_by_selector_and_required_affinity():
     assert may_run(affinity=affinity, cores="10")
     assert not may_run(affinity=affinity, cores="10", nodeSelector={"disk": "hdd"})
     assert not may_run(affinity={"nodeAffinity": {required: {"nodeSelectorTerms": []}}})
+
+
+VALUES = st.sampled_from(["1", "2", "x", ""])
+OPERATORS = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"])
+REQUIREMENTS = st.builds(
+    lambda key, operator, values: Requirement(key, operator, tuple(values)),
+    st.sampled_from("abcd"), OPERATORS, st.lists(VALUES, max_size=12),
+)  # fmt: skip
+
+
+@given(st.lists(REQUIREMENTS, max_size=20), st.dictionaries(st.sampled_from("abcd"), VALUES))
+def test_many_requirements_hold_where_each_of_them_does(those, labels):
+    each = all(holds(item, labels.get(item.key)) for item in those)
+    assert Requirements(those).hold(labels) is each
+
+
+def test_many_requirements_cost_by_the_labels():
+    many = Requirements(Requirement(f"k{n}", "NotIn", ("v",)) for n in range(20_000))
+    wide = Requirements([Requirement("k", "NotIn", tuple(f"v{n}" for n in range(100_000)))])
+    assert many.hold({"k": "v"})  # merged once
+    assert wide.hold({"k": "v"})
+    began = time.process_time()
+    for number in range(2_000):
+        assert many.hold({"a": "b", "c": str(number)})
+        assert not wide.hold({"k": f"v{number}"})
+        hash(many)
+    assert time.process_time() - began < 0.1

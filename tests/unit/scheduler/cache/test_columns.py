@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,12 +34,14 @@ def test_a_snapshot_is_taken_anew_when_nodes_change_and_shows_pods_at_once():
     assert len(columns.snapshot()) == 2
 
 
-def test_a_resource_that_only_a_pod_names_is_in_the_next_snapshot():
+def test_resources_that_only_pods_name_take_no_room():
     columns = Columns(tuple)
     columns.put_node(node("a"), ())
-    columns.snapshot()
-    columns.add("a", AssignedPod(Usage((("example.com/new", 5),), 5, 0)))
-    assert columns.snapshot().requested["example.com/new"].tolist() == [5]
+    before = columns.snapshot()
+    many = tuple((f"example.com/{number}", 1) for number in range(1000))
+    columns.add("a", AssignedPod(Usage(many, 5, 0)))
+    assert columns.snapshot() is before
+    assert list(before.requested) == ["cpu"]
 
 
 def test_what_was_touched_is_known_for_a_while():
@@ -71,7 +75,7 @@ def test_columns_grow_and_shrink_with_the_nodes():
     for at, row in enumerate(nodes.rows):
         assert nodes.at[row.name] == at
         assert nodes.allocatable["cpu"][at] == int(row.name[1:])
-        assert nodes.label_text(int(nodes.label("zone")[at])) == row.labels["zone"]
+        assert nodes.label("zone")[at] == nodes.label_value(row.labels["zone"])
 
 
 def test_a_label_column_follows_its_nodes():
@@ -88,10 +92,23 @@ def test_a_label_column_follows_its_nodes():
 
 def test_the_columns_that_pods_ask_for_are_bounded():
     columns = Columns(tuple)
-    columns.put_node(node("a"), ())
+    columns.put_node(node("a", {f"key-{number}": "v" for number in range(MOST_LAZY * 2)}), ())
+    columns.put_node(node("b"), ())
     for number in range(MOST_LAZY * 2):
-        assert columns.snapshot().label(f"key-{number}").tolist() == [ABSENT]
+        assert columns.snapshot().label(f"key-{number}").tolist()[1] == ABSENT
     assert len(list(columns._label_columns.arrays())) == MOST_LAZY
+
+
+def test_of_labels_that_no_node_has_nothing_is_kept():
+    columns = Columns(tuple)
+    columns.put_node(node("a", {"zone": "z"}), ())
+    for number in range(100):
+        assert columns.snapshot().label(f"key-{number}").tolist() == [ABSENT]
+        assert not columns.snapshot().has_label(f"key-{number}")
+    assert list(columns._label_columns.arrays()) == []
+    assert columns.snapshot().has_label("zone")
+    columns.remove_node("a", ())
+    assert not columns.snapshot().has_label("zone")
 
 
 def test_label_values_of_nodes_long_gone_are_forgotten():
@@ -102,14 +119,17 @@ def test_label_values_of_nodes_long_gone_are_forgotten():
         if number:
             columns.remove_node(f"n{number - 1}", ())
     nodes = columns.snapshot()
-    assert nodes.label_text(int(nodes.label("host")[0])) == "n9999"
+    assert nodes.label("host")[0] == nodes.label_value("n9999")
     assert len(columns._labels._texts) < 5000
 
 
-def test_a_resource_that_only_a_pod_knows_is_a_column_too():
-    columns = Columns(tuple)
-    columns.put_node(node("a"), [AssignedPod(Usage((("example.com/gpu", 2),), 0, 0))])
+def test_a_resource_that_only_a_pod_knows_is_no_column_before_a_node_has_it():
+    there = AssignedPod(Usage((("example.com/gpu", 2),), 0, 0))
+    columns = Columns(lambda: [("a", there)])
+    columns.put_node(node("a"), [there])
+    assert "example.com/gpu" not in columns.snapshot().requested
+    columns.put_node(replace(node("a"), allocatable={"example.com/gpu": 4}), ())
     nodes = columns.snapshot()
     assert nodes.requested["example.com/gpu"].tolist() == [2]
-    assert nodes.allocatable["example.com/gpu"].tolist() == [0]
+    assert nodes.allocatable["example.com/gpu"].tolist() == [4]
     assert nodes.pods.dtype == np.int64

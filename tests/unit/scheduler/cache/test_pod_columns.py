@@ -1,6 +1,6 @@
 from typing import ClassVar
 
-from sampan.api.rules.node_selectors import Requirement
+from sampan.api.rules.node_selectors import Requirement, Requirements
 from sampan.scheduler.cache import pod_columns
 from sampan.scheduler.cache.pod_columns import PodColumns
 from sampan.scheduler.model.assigned_pod import assigned_pod_of
@@ -18,7 +18,7 @@ class Compared(Kind):
 
 
 def kind(app):
-    asked = (Requirement("app", "In", (app,)),) if app else ()
+    asked = Requirements([Requirement("app", "In", (app,))] if app else [])
     return Compared((PodSelector(frozenset({"default"}), None, asked),))
 
 
