@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from sampan.client import kubeconfig
@@ -84,15 +85,23 @@ def _first(*pids: int) -> Iterator[None]:
     """On the machine's processors. (Not by real-time scheduling, which the kernel takes away for a
     twentieth of each second from who is always busy.)"""
     threads = [int(each) for pid in pids for each in os.listdir(f"/proc/{pid}/task")]
-    may = os.geteuid() == 0
-    for thread in threads if may else ():
-        os.setpriority(os.PRIO_PROCESS, thread, -20)
+    _set_niceness(-20, threads, pids)
     try:
         yield
     finally:
-        for thread in threads if may else ():
-            with contextlib.suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, thread, 0)
+        _set_niceness(0, threads, pids)
+
+
+def _set_niceness(nice: int, threads: Sequence[int], pids: Sequence[int]) -> None:
+    if os.geteuid() != 0:
+        return
+    for thread in threads:
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, thread, nice)
+    for pid in pids:
+        # Where sessions are weighed as groups, a nice process is nice among its own only.
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
 
 def main() -> None:
