@@ -7,7 +7,6 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -22,8 +21,6 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of, give_way
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import generate
-from sampan.kubelet.container_spec.env_files import EnvFile, EnvText, env_files_of
-from sampan.kubelet.container_spec.environment import program_room
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.context import LANE, NodeContext
@@ -337,7 +334,7 @@ class Performer:
                 pod_ips=site.pod_ips,
                 node=self._node,
                 mounts=site.mounts,
-                files=await self._env_files(container, site.mounts),
+                files=await self._inputs.env_files(container, site.mounts),
                 service_variables=site.inputs.services,
                 features=self._features(),
                 runtime_handler=handler,
@@ -357,20 +354,6 @@ class Performer:
             replace(spec, annotations=notes, mounts=resolved, security=security),
             sandbox,
         )
-
-    async def _env_files(
-        self, container: Obj, mounts: Mapping[str, MountedVolume]
-    ) -> dict[EnvFile, EnvText]:
-        """Raises ConfigError."""
-        found, room = {}, program_room()
-        for volume, path in env_files_of(container):
-            if place := mounts.get(volume):
-                text = await self._volumes.read(place, path)
-                room.take(len(text or ""))
-                file = found[volume, path] = EnvText(f"{place.host_path}/{path}", text)
-                if text:
-                    await asyncio.to_thread(file.values)
-        return found
 
     def _sandbox_spec(self, pod: Obj, attempt: int, handler: str) -> SandboxSpec:
         """Raises ConfigError."""

@@ -28,6 +28,8 @@ from sampan.api.objects import Obj, namespace_of, spec_of, uid_of
 from sampan.api.resources import SECRETS
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import ahead
+from sampan.kubelet.container_spec.env_files import EnvFile, EnvText, env_files_of
+from sampan.kubelet.container_spec.environment import program_room
 from sampan.kubelet.container_spec.service_environment import service_variables
 from sampan.kubelet.context import LANE, NodeContext
 from sampan.kubelet.contracts.runtime import Image, RuntimeFeatures
@@ -134,6 +136,20 @@ class InputReader:
         """Raises VolumeFailure."""
         prepared = self._volumes.prepare(pod, inputs.objects)
         inputs.volumes = await self._traced(pod, "volumes", prepared)
+
+    async def env_files(
+        self, container: Obj, mounts: Mapping[str, MountedVolume]
+    ) -> dict[EnvFile, EnvText]:
+        """Raises ConfigError."""
+        found, room = {}, program_room()
+        for volume, path in env_files_of(container):
+            if place := mounts.get(volume):
+                text = await self._volumes.read(place, path)
+                room.take(len(text or ""))
+                file = found[volume, path] = EnvText(f"{place.host_path}/{path}", text)
+                if text:
+                    await asyncio.to_thread(file.values)
+        return found
 
     async def _traced(self, pod: Obj, step: str, work: Awaitable[T]) -> T:
         return await self._traces.timed(uid_of(pod), LANE, step, work)
