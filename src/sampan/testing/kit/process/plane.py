@@ -78,10 +78,12 @@ def ensure_pki(root: Path) -> None:
 
 
 def watched_outside(store: Store) -> Outside:
-    """Of the running loop."""
+    """Of the running loop: where its time can be held, it waits for them; elsewhere they are only
+    seen."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, SteppedLoop)
-    return outside_of(loop, lambda: store.revision, _is_of_the_kit)
+    if isinstance(loop, SteppedLoop):
+        return outside_of(loop, lambda: store.revision, _is_of_the_kit)
+    return Outside(lambda: store.revision, loop.time, is_own=_is_of_the_kit)
 
 
 def _is_of_the_kit(request: Request) -> bool:
