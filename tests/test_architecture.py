@@ -84,6 +84,7 @@ LAYERS = {
         "resource_managers.cpu_options resource_managers.manager_settings settings context "
         "node.machine resource_managers.manager_configuration configuration stats status "
         "container_spec probes volumes.ownership volumes.tokens plugin_manager csi volumes "
+        "stats.volume_figures stats.summary "
         "resource_managers device_manager dra resource_managers.pod_resources eviction runtime "
         "containerd streams native pods sources node_plugins node simulated server node_parts "
         "kubelet"

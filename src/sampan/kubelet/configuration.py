@@ -91,6 +91,17 @@ def _enforcement(written: Any) -> tuple[str, ...]:
     return asked
 
 
+def _swap_behavior(written: Any) -> bool:
+    """Is it LimitedSwap?"""
+    behavior = (written or {}).get("swapBehavior") or ""
+    if behavior not in ("", "LimitedSwap", "NoSwap"):
+        raise ValueError(
+            f'invalid configuration: memorySwap.swapBehavior "{behavior}" must be one of: "", '
+            '"LimitedSwap" or "NoSwap"'
+        )
+    return bool(behavior == "LimitedSwap")
+
+
 def _sysctls(written: Any) -> tuple[str, ...]:
     """As upstream: only what belongs to a pod's own namespaces can be allowed."""
     for item in written:
@@ -162,6 +173,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "clusterDNS": ("cluster_dns", tuple),
     "containerLogMaxFiles": ("container_log_max_files", _whole),
     "containerLogMaxSize": ("container_log_max_bytes", _bytes),
+    "failSwapOn": ("fail_swap_on", bool),
+    "memorySwap": ("limited_swap", _swap_behavior),
     "maxParallelImagePulls": ("parallel_image_pulls", _positive),
     "maxPods": ("max_pods", _whole),
     "enforceNodeAllocatable": ("enforce_allocatable", _enforcement),

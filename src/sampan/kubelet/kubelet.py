@@ -52,6 +52,7 @@ from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
 from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
+from sampan.kubelet.stats.volume_figures import VolumeStatsReader, no_csi_stats
 from sampan.kubelet.status.recorder import ROUTINE, PodEvents
 from sampan.kubelet.status.status_manager import StatusManager
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
@@ -292,8 +293,14 @@ class Kubelet:
             runtime=self._context.runtime,
             machine=self._below.machine,
             directories=(settings.root_dir, settings.log_dir, images),
-            clock=self._clock,
+            volumes=self._volume_stats,
         )
+
+    @cached_property
+    def _volume_stats(self) -> VolumeStatsReader:
+        plugins, context = self._below.plugins, self._context
+        csi = plugins.csi.stats if plugins is not None else no_csi_stats
+        return VolumeStatsReader(context.client, self._settings.root_dir, csi, self._clock)
 
     @cached_property
     def _eviction_manager(self) -> EvictionManager:
@@ -496,6 +503,10 @@ class Kubelet:
 
         layers = await self._summary.layers()
         return cadvisor.render(self._below.machine, self._stats.usages(), layers, self._clock.now())
+
+    async def volume_metrics(self) -> str:
+        """What /metrics shows beside the rest."""
+        return await self._volume_stats.metrics(self._all_pods()) if self._below.is_real else ""
 
     def probe_metrics(self) -> str:
         return self._probes.render()

@@ -13,9 +13,10 @@ from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.cgroups.limits import Limits, shares_of
+from sampan.kubelet.cgroups.limits import Limits, page_size, shares_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.container_spec.generate import Dns, NodeFacts
+from sampan.kubelet.container_spec.linux_resources import Swap
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.volumes_hook import Volumes
 from sampan.kubelet.images.access import ImageAccess
@@ -25,6 +26,7 @@ from sampan.kubelet.node_plugins import NodePlugins
 from sampan.kubelet.pods.start_inputs import Services
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Check
+from sampan.kubelet.resource_managers.managers import CannotManage
 from sampan.kubelet.settings import Capacity, KubeletSettings
 from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.manifests import FILE, HTTP
@@ -72,12 +74,22 @@ def machine_side(context: NodeContext, objects: TrackedObjects, retry: Retry) ->
 def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
     settings = context.settings
     machine = _real_machine(settings)
-    facts = facts_of(settings, machine)
+    if settings.fail_swap_on and machine.swap_bytes:
+        raise CannotManage(
+            "running with swap on is not supported, please disable swap or set --fail-swap-on flag "
+            "to false"
+        )
+    cgroups = _cgroups_of(settings, machine)
+    facts = replace(
+        facts_of(settings, machine),
+        page_sizes=_page_sizes(machine, cgroups),
+        swap=_swap_of(settings, machine, cgroups),
+    )
     plugins = None if settings.standalone else NodePlugins(context, machine)
     return MachineSide(
         machine,
         facts,
-        _cgroups_of(settings, machine),
+        cgroups,
         NodeVolumes(
             client=context.client,
             objects=objects,
@@ -180,6 +192,20 @@ def _cgroups_of(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
     return cgroups
 
 
+def _page_sizes(machine: Machine, cgroups: Cgroups | None) -> tuple[str, ...]:
+    """Of huge pages, where the kernel counts who has them."""
+    if cgroups is None or not cgroups.counts_pages():
+        return ()
+    return tuple(page_size(f"hugepages-{size}") for size in machine.hugepages)
+
+
+def _swap_of(settings: KubeletSettings, machine: Machine, cgroups: Cgroups | None) -> Swap | None:
+    """As upstream: with version 2 of cgroups, and where the kernel counts swap."""
+    if cgroups is None or not cgroups.counts_swap():
+        return None
+    return Swap(machine.swap_bytes, settings.limited_swap)
+
+
 def _room_of_pods(settings: KubeletSettings, machine: Machine) -> Limits:
     """What all pods together may use: as upstream, evictions begin before that is reached."""
     asked = settings.reserved
@@ -187,6 +213,9 @@ def _room_of_pods(settings: KubeletSettings, machine: Machine) -> Limits:
         cpu_shares=shares_of(machine.capacity.cpu_milli - asked.cpu_milli),
         memory_bytes=machine.capacity.memory_bytes - asked.memory_bytes,
         pids=0,
+        hugepages={
+            page_size(f"hugepages-{size}"): total for size, total in machine.hugepages.items()
+        },
     )
 
 

@@ -71,6 +71,8 @@ class KubeletSettings:
     capacity: Capacity | None = None  # read from the machine where None
     reserved: Reserved = field(default_factory=Reserved)
     managers: ManagerSettings = NO_MANAGERS  # of processors, memory and their alignment
+    limited_swap: bool = False  # memorySwap.swapBehavior is LimitedSwap; else containers get none
+    fail_swap_on: bool = False  # on a machine with swap the node does not start
     max_pods: int = 110
     allowed_unsafe_sysctls: tuple[str, ...] = ()  # names, or `net.core.*`
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup

@@ -103,6 +103,14 @@ def test_what_is_reserved_adds_up_and_what_is_enforced_is_named():
     assert "less than 1" in refused(maxParallelImagePulls=0)[0]
 
 
+def test_swap_is_for_nobody_unless_it_is_limited():
+    """[H6]"""
+    assert not read(memorySwap={}, failSwapOn=False).limited_swap
+    found = read(memorySwap={"swapBehavior": "LimitedSwap"}, failSwapOn=True)
+    assert (found.limited_swap, found.fail_swap_on) == (True, True)
+    assert "must be one of" in refused(memorySwap={"swapBehavior": "UnlimitedSwap"})[0]
+
+
 def test_the_periods_of_a_graceful_shutdown():
     """[N17]"""
     two = read(shutdownGracePeriod="30s", shutdownGracePeriodCriticalPods="10s").shutdown

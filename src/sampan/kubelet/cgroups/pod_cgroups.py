@@ -115,7 +115,8 @@ class Cgroups:
         runtime_name: str = "containerd",
         room: Limits | None = None,
     ) -> None:
-        """`root` is a path inside of every hierarchy: `/name`. `room`: of all pods together."""
+        """`root` is a path inside of every hierarchy: `/name`. `room`: of all pods together, with
+        every size of huge pages."""
         assert root.startswith("/"), root
         assert driver in DRIVERS, driver
         self.root, self._driver, self._runtime_name = root, driver, runtime_name
@@ -133,11 +134,22 @@ class Cgroups:
             whole = FOLDERS[quality] == ""
             self._make(self._shared(quality), self._room if whole else Limits())
 
+    def counts_swap(self) -> bool:
+        """Can containers be kept from it?"""
+        unified = self._hierarchies.unified
+        return (
+            unified is not None
+            and (Path(f"{unified}{self._shared('Guaranteed')}") / "memory.swap.max").exists()
+        )
+
     def ensure(self, pod: Obj, *, has_quota: bool = True) -> str:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""
         path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
         if not has_quota:
             limits = replace(limits, cpu_quota=0)
+        # As upstream: who asks for none gets none.
+        pages = {**dict.fromkeys(self._room.hugepages, 0), **limits.hugepages}
+        limits = replace(limits, hugepages=pages)
         self._made[uid_of(pod)] = path
         self._make(path, limits)
         if qos_class(pod) == "Burstable":
@@ -173,6 +185,14 @@ class Cgroups:
             for id_ in containers
         }
         return MemoryUsage(_amount_in(place / used, absent=0.0), _amount_in(place / limit), each)
+
+    def counts_pages(self) -> bool:
+        """Huge ones; where the kernel does not, nothing is limited, as upstream has it."""
+        unified = self._hierarchies.unified
+        if unified is None:
+            return "hugetlb" in self._hierarchies.by_controller
+        controllers = unified / self.root.removeprefix("/") / "cgroup.controllers"
+        return controllers.exists() and "hugetlb" in controllers.read_text().split()
 
     def remove(self, uid: str) -> None:
         """Nothing of the pod is left in any hierarchy. Raises CgroupFailure while it is in use."""
@@ -288,6 +308,8 @@ class Cgroups:
             raise refused
 
     def _make(self, path: str, limits: Limits) -> None:
+        if limits.hugepages and not self.counts_pages():
+            limits = replace(limits, hugepages={})
         if self._driver == SYSTEMD:
             self._make_slice(path, limits)
             return

@@ -19,10 +19,9 @@ from sampan.api.objects import (
     spec_of,
     uid_of,
 )
-from sampan.api.quantity import value_of
 from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.cgroups.limits import page_size, pod_cgroup
+from sampan.kubelet.cgroups.limits import pod_cgroup
 from sampan.kubelet.cgroups.names import CGROUPFS, folder
 from sampan.kubelet.container_spec.env_files import EnvFile, EnvText
 from sampan.kubelet.container_spec.environment import (
@@ -33,8 +32,8 @@ from sampan.kubelet.container_spec.environment import (
     expand,
     program_room,
 )
+from sampan.kubelet.container_spec.linux_resources import NodeResources, Swap, linux_resources
 from sampan.kubelet.container_spec.name_resolution import Dns, dns, hosts_file, kernel_hostname
-from sampan.kubelet.container_spec.oom_score import oom_score
 from sampan.kubelet.container_spec.security_context import (
     SeccompProfiles,
     check_user_namespaces,
@@ -52,7 +51,6 @@ from sampan.kubelet.contracts.runtime import (
     HostFile,
     IdRange,
     Image,
-    LinuxResources,
     Mount,
     PortMapping,
     RuntimeFeatures,
@@ -78,10 +76,6 @@ __all__ = [
     "sandbox_spec",
 ]
 
-# As upstream: the smallest values that the kernel takes, and the usual period.
-_CPU_PERIOD = 100_000
-_CPU_QUOTA_MIN, _NO_QUOTA = 1_000, -1
-_CPU_SHARES_MIN, _CPU_SHARES_MAX = 2, 262_144
 _ETC_HOSTS = "/etc/hosts"
 _NO_FEATURES = RuntimeFeatures()
 
@@ -104,7 +98,13 @@ class NodeFacts:
     default_seccomp: str = "Unconfined"
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
     cgroup_driver: str = CGROUPFS
+    page_sizes: tuple[str, ...] = ()  # of huge pages, as the kernel spells them: 2MB
+    swap: Swap | None = None  # None: nobody can be kept from it here
     pretends: bool = False  # nothing of it is real: a simulated node
+
+    @property
+    def resources(self) -> NodeResources:
+        return NodeResources(self.memory_bytes, self.page_sizes, self.swap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         stdin=bool(container.get("stdin")),
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
-        resources=linux_resources(pod, container, node.memory_bytes, given.grants),
+        resources=linux_resources(pod, container, node.resources, given.grants),
         security=container_security(
             pod,
             container,
@@ -382,37 +382,3 @@ def container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, s
     if container.get("ports"):
         annotations["io.kubernetes.container.ports"] = json.dumps(container["ports"])
     return annotations
-
-
-def linux_resources(
-    pod: Obj, container: Obj, memory_bytes: int, grants: Grants = NO_GRANTS
-) -> LinuxResources:
-    resources = container.get("resources") or {}
-    # As upstream: a container without a limit of its own has the pod's.
-    whole = (spec_of(pod).get("resources") or {}).get("limits") or {}
-    requests, limits = resources.get("requests") or {}, {**whole, **(resources.get("limits") or {})}
-    cpu = requests.get("cpu", limits.get("cpu"))
-    limit = value_of(limits["cpu"]).milli() if limits.get("cpu") else 0
-    return LinuxResources(
-        hugepages={
-            page_size(name): value_of(amount).value()
-            for name, amount in (resources.get("limits") or {}).items()
-            if name.startswith("hugepages-")
-        },
-        cpu_shares=cpu_shares(value_of(cpu).milli() if cpu else 0),
-        # As upstream: nobody else runs on its processors, so that nothing has to be held back.
-        cpu_quota=_NO_QUOTA if grants.exclusive_cpus else cpu_quota(limit),
-        cpu_period=_CPU_PERIOD if limit else 0,
-        memory_limit_bytes=value_of(limits["memory"]).value() if limits.get("memory") else 0,
-        oom_score_adj=oom_score(pod, container, memory_bytes),
-        cpus=grants.cpus,
-        memory_nodes=grants.memory_nodes,
-    )
-
-
-def cpu_shares(milli: int) -> int:
-    return max(_CPU_SHARES_MIN, min(milli * 1024 // 1000, _CPU_SHARES_MAX))
-
-
-def cpu_quota(milli: int) -> int:
-    return max(_CPU_QUOTA_MIN, milli * _CPU_PERIOD // 1000) if milli else 0

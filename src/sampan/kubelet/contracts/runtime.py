@@ -85,6 +85,7 @@ class LinuxResources:
     hugepages: Mapping[str, int] = field(default_factory=dict)  # "2MB" → bytes
     cpus: str = ""  # the processors it may use, as 0-3,7; empty: as it is
     memory_nodes: str = ""  # likewise, NUMA nodes
+    swap_bytes: int | None = None  # None: the runtime decides
 
 
 @dataclass(frozen=True, slots=True)

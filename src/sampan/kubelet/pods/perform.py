@@ -132,7 +132,7 @@ class Performer:
         self._puller, self._node, self._features = puller, node, features
         self._inputs = InputReader(context, tools, puller, services, features)
         self._users = UserNamespaces(node.root_dir)
-        self._resizer = Resizer(context.runtime, tools.cgroups, node.memory_bytes)
+        self._resizer = Resizer(context.runtime, tools.cgroups, node.resources)
         self._started, self._failed = Started(context.metrics), _Failed(context.metrics)
         self._traces = context.metrics.traces
 

@@ -14,7 +14,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.cgroups.limits import pod_limits
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
-from sampan.kubelet.container_spec import generate
+from sampan.kubelet.container_spec.linux_resources import NodeResources, linux_resources
 from sampan.kubelet.contracts.resize_state import Applied, Resources, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerStatus, ObservedPod, Runtime, RuntimeFailure
 from sampan.kubelet.contracts.spec import RESIZABLE, find_container, resources_of
@@ -52,9 +52,8 @@ class _Target:
 
 
 class Resizer:
-    def __init__(self, runtime: Runtime, cgroups: CgroupThread | None, memory_bytes: int) -> None:
-        """`memory_bytes`: the node's."""
-        self._runtime, self._cgroups, self._memory_bytes = runtime, cgroups, memory_bytes
+    def __init__(self, runtime: Runtime, cgroups: CgroupThread | None, node: NodeResources) -> None:
+        self._runtime, self._cgroups, self._node = runtime, cgroups, node
 
     async def resize(
         self, pod: Obj, updates: Sequence[Update], observed: ObservedPod, applied: Applied
@@ -81,7 +80,7 @@ class Resizer:
         for target in sorted(concerned, key=lambda target: int(getattr(target.update, name))):
             wanted = target.towards(name)
             given = {**target.spec, "resources": {**(target.spec.get("resources") or {}), **wanted}}
-            limits = generate.linux_resources(pod, given, self._memory_bytes)
+            limits = linux_resources(pod, given, self._node)
             await self._runtime.update_container(target.update.id, limits)
             target.has = changed[target.update.id] = wanted
 

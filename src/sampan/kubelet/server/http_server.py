@@ -47,6 +47,8 @@ class Measured(Protocol):
 
     def probe_metrics(self) -> str: ...
 
+    async def volume_metrics(self) -> str: ...
+
 
 class KubeletServer:
     def __init__(
@@ -109,7 +111,9 @@ class KubeletServer:
             case ["healthz"] | ["healthz", "syncloop"] if reading:
                 return self._health()
             case ["metrics"] if reading:
-                shown = self._metrics.render().encode()
+                agent = self._agent()
+                volumes = await agent.volume_metrics() if agent is not None else ""
+                shown = (self._metrics.render() + volumes).encode()
                 return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
             case ["metrics", ("resource" | "cadvisor" | "probes") as what] if reading:
                 return await self._measured(what)

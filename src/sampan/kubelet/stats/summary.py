@@ -12,13 +12,13 @@ from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, time_text, uid_of
 from sampan.core.bounded import Recent
-from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.runtime import Layer, Runtime, RuntimeFailure
 from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.stats.local_storage import Taken, on_disk
 from sampan.kubelet.stats.node_stats import ContainerUsage, NodeStats, PodUsage
 from sampan.kubelet.stats.usage import Interface, Usage, read_interfaces, read_machine_usage
+from sampan.kubelet.stats.volume_figures import VolumeStatsReader
 
 _MOST_RATES = 10_000
 
@@ -34,11 +34,11 @@ class StatsSummary:
         runtime: Runtime,
         machine: Machine,
         directories: tuple[str, str, str],
-        clock: Clock,
+        volumes: VolumeStatsReader,
     ) -> None:
         """`directories`: of the node agent, of the pods' logs, of the images."""
         self._node_name, self._stats, self._runtime = node_name, stats, runtime
-        self._machine, self._clock = machine, clock
+        self._machine, self._volumes, self._clock = machine, volumes, volumes.clock
         self._root_dir, self._log_dir, self._image_dir = directories
         # What → when, nanoseconds of cpu.
         self._before: Recent[str, tuple[float, int]] = Recent(_MOST_RATES)
@@ -56,7 +56,10 @@ class StatsSummary:
         pods = []
         for usage in usages:
             taken = await asyncio.to_thread(on_disk, usage.pod, self._root_dir, self._log_dir)
-            pods.append(self._pod(usage, layers, taken, now))
+            pod = self._pod(usage, layers, taken, now)
+            space = namespace_of(usage.pod)
+            pod["volume"] = [item.shown(space, now) for item in await self._volumes.of(usage.pod)]
+            pods.append(pod)
         return {"node": self._node(now), "pods": pods}
 
     def _node(self, now: str) -> Obj:
@@ -91,10 +94,6 @@ class StatsSummary:
             "cpu": self._cpu(uid, one.usage, now),
             "memory": _memory(one.usage, now),
             "process_stats": {"process_count": one.usage.processes},
-            "volume": [
-                {"name": name, **_using(disk, part.size, part.files)}
-                for name, part in sorted(volumes.items())
-            ],
             "ephemeral-storage": _using(
                 disk,
                 used + sum(layer.used_bytes for layer in written),

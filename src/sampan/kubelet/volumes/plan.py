@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
-from sampan.api.quantity import value_of
+from sampan.api.quantity import Format, QuantityError, from_value, value_of
 from sampan.api.rules.pods import is_sidecar
 from sampan.client.by_identity import by_identity, by_identity_and
 from sampan.core.fast_dataclass import dataclass, replace
@@ -21,13 +21,17 @@ from sampan.kubelet.volumes.payload import API_DATA, Payload, Sources, group_of,
 from sampan.kubelet.volumes.references import CLAIM, ephemeral_claim, kind_of, volumes_of
 
 # As upstream's layout: pods/<uid>/volumes/<plugin>/<volume>.
-_PLUGINS = {
+PLUGINS = {
     "emptyDir": "kubernetes.io~empty-dir",
     "configMap": "kubernetes.io~configmap",
     "secret": "kubernetes.io~secret",
     "downwardAPI": "kubernetes.io~downward-api",
     "projected": "kubernetes.io~projected",
 }
+
+
+NFS_PLUGIN = "kubernetes.io~nfs"
+HUGE_PAGES, _PAGES = "HugePages", "hugepages-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Directory:
     name: str
     path: str
     in_memory: bool = False
+    page_size: str = ""  # of huge pages, as 2Mi: its memory is made of them
     size_bytes: int = 0  # 0: no bound of its own
     group: int | None = None
     shared: bool = False  # mounts made below it must be seen on the other side
@@ -89,6 +94,17 @@ class BlockDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class Nfs:
+    """A directory that another machine exports."""
+
+    name: str
+    path: str  # where it is mounted
+    source: str  # server:path
+    read_only: bool = False
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plugged:
     """A CSI driver mounts it."""
 
@@ -96,7 +112,7 @@ class Plugged:
     volume: CsiVolume
 
 
-OwnStep = Directory | Files | HostPath | LocalPath | ImageContent | BlockDevice
+OwnStep = Directory | Files | HostPath | LocalPath | ImageContent | BlockDevice | Nfs
 Step = OwnStep | Plugged
 
 
@@ -149,6 +165,8 @@ def _step(volume: Obj, sources: Sources, bound: Mapping[str, Obj], node: Node) -
             return HostPath(name, node.own(source.get("path", "")), source.get("type") or "")
         case "csi":
             return Plugged(name, of_inline_volume(volume, pod))
+        case "nfs":
+            return _nfs(name, volume[kind], pod, node, bool(volume[kind].get("readOnly")), ())
         case "persistentVolumeClaim":
             return _claimed_volume(name, volume[kind], pod, objects, bound, node)
         case "ephemeral":
@@ -163,23 +181,71 @@ def _step(volume: Obj, sources: Sources, bound: Mapping[str, Obj], node: Node) -
 
 
 def _path(pod: Obj, name: str, kind: str, node: Node) -> str:
-    return f"{node.pods_dir}/{uid_of(pod)}/volumes/{_PLUGINS[kind]}/{name}"
+    return f"{node.pods_dir}/{uid_of(pod)}/volumes/{PLUGINS[kind]}/{name}"
 
 
 def _empty_dir(name: str, source: Obj, pod: Obj, node: Node) -> Directory:
     medium = source.get("medium") or ""
-    if medium not in ("", "Memory"):
-        raise VolumeFailure(f"emptyDir of medium {medium} is not supported by this node yet")
     limit = value_of(source["sizeLimit"]).value() if source.get("sizeLimit") else 0
-    bounds = [limit, memory_limit(spec_of(pod)), node.memory_bytes] if medium else [limit]
+    page_size = ""
+    if medium == HUGE_PAGES or medium.startswith(f"{HUGE_PAGES}-"):
+        page_size = _page_size(medium, pod)
+    elif medium not in ("", "Memory"):
+        raise VolumeFailure(f'unknown storage medium "{medium}"')
+    bounds = (
+        [limit, memory_limit(spec_of(pod)), node.memory_bytes] if medium == "Memory" else [limit]
+    )
     return Directory(
         name,
         _path(pod, name, "emptyDir", node),
-        in_memory=bool(medium),
+        in_memory=medium == "Memory",
+        page_size=page_size,
         size_bytes=min((bound for bound in bounds if bound > 0), default=0),
         group=group_of(pod),
         shared=name in _propagated(spec_of(pod)),
     )
+
+
+def _page_size(medium: str, pod: Obj) -> str:
+    """As upstream: of the pages that the pod asks for. Raises VolumeFailure."""
+    try:
+        asked = _asked_pages(spec_of(pod))
+        if medium != HUGE_PAGES:
+            asked &= {value_of(medium.removeprefix(f"{HUGE_PAGES}-")).value()}
+    except QuantityError as error:
+        raise VolumeFailure(str(error)) from error
+    if medium == HUGE_PAGES and len(asked) > 1:
+        raise VolumeFailure(
+            f"medium: {medium} can't be used if container requests multiple huge page sizes"
+        )
+    for size in asked:
+        return str(from_value(size, Format.BINARY_SI))
+    raise VolumeFailure(
+        f"medium {medium}: hugePages storage requested, but there is no resource request for huge "
+        "pages"
+    )
+
+
+@by_identity(16)
+def _asked_pages(spec: Obj) -> frozenset[int]:
+    """Sizes of the huge pages that somebody in the pod requests. Raises QuantityError."""
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    every = [spec.get("resources") or {}, *(item.get("resources") or {} for item in containers)]
+    return frozenset(
+        value_of(name.removeprefix(_PAGES)).value()
+        for resources in every
+        for name in resources.get("requests") or ()
+        if name.startswith(_PAGES)
+    )
+
+
+def _nfs(
+    name: str, source: Obj, pod: Obj, node: Node, read_only: bool, options: tuple[str, ...]
+) -> Nfs:
+    server = source.get("server", "")
+    where = f"[{server}]" if ":" in server and not server.startswith("[") else server
+    place = f"{node.pods_dir}/{uid_of(pod)}/volumes/{NFS_PLUGIN}/{name}"
+    return Nfs(name, place, f"{where}:{source.get('path', '')}", read_only, options)
 
 
 @by_identity(16)
@@ -286,6 +352,12 @@ def _of_volume(name: str, source: Obj, pod: Obj, volume: Obj, node: Node) -> Ste
     if spec.get("csi"):
         return Plugged(name, of_persistent_volume(volume, read_only=read_only))
     read_only = read_only or spec.get("accessModes") == ["ReadOnlyMany"]
+    if spec.get("nfs") and not is_block:
+        options = tuple(spec.get("mountOptions") or ())
+        read_only = read_only or bool(spec["nfs"].get("readOnly"))
+        return replace(
+            _nfs(volume["metadata"]["name"], spec["nfs"], pod, node, read_only, options), name=name
+        )
     if spec.get("local") and is_block:
         return BlockDevice(name, spec["local"].get("path", ""), read_only)
     if spec.get("hostPath") and not is_block:

@@ -17,6 +17,7 @@ from sampan.core.files.remove_tree import remove_tree
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
 from sampan.kubelet.volumes.atomic_writer import write_payload
 from sampan.kubelet.volumes.host_path import check_host_path
+from sampan.kubelet.volumes.nfs import mount_nfs
 from sampan.kubelet.volumes.ownership import GROUP_READS, give_root_to_group, give_to_group
 from sampan.kubelet.volumes.plan import (
     BlockDevice,
@@ -25,6 +26,7 @@ from sampan.kubelet.volumes.plan import (
     HostPath,
     ImageContent,
     LocalPath,
+    Nfs,
     OwnStep,
 )
 
@@ -52,6 +54,11 @@ def set_up(step: OwnStep, now: float) -> MountedVolume:
             case BlockDevice(path=path, read_only=read_only):
                 _check_device(path)
                 return MountedVolume("", read_only, device=path)
+            case Nfs(path=path, read_only=read_only):
+                _make(path)
+                options = ("ro", *step.options) if read_only else step.options
+                mount_nfs(step.source, path, options)
+                return MountedVolume(path, read_only)
             case _:
                 assert_never(step)
     except (OSError, VolumeFailure) as error:
@@ -61,9 +68,13 @@ def set_up(step: OwnStep, now: float) -> MountedVolume:
 
 
 def _directory(step: Directory) -> None:
-    if not os.path.isdir(step.path) or (step.in_memory and not os.path.ismount(step.path)):
+    mounted = step.in_memory or bool(step.page_size)
+    if not os.path.isdir(step.path) or (mounted and not os.path.ismount(step.path)):
         _make(step.path)
-        if step.in_memory:
+        if step.page_size:
+            mounts.mount("nodev", step.path, "hugetlbfs", 0, f"pagesize={step.page_size}")
+            os.chmod(step.path, _VOLUME_MODE)
+        elif step.in_memory:
             mounts.mount_tmpfs(step.path, step.size_bytes)
         else:
             os.chmod(step.path, _VOLUME_MODE)

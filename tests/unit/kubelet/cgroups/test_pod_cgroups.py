@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from sampan.kubelet.cgroups.limits import Limits
-from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups, find_hierarchies
+from sampan.kubelet.cgroups.pod_cgroups import Cgroups, find_hierarchies
 
 POD = {
     "metadata": {"uid": "u1"},
@@ -77,13 +77,22 @@ def test_orphans_go_and_known_pods_stay(v1):
     assert cgroups.uids() == {"u2"}
 
 
-def test_what_the_kernel_lacks_is_told(v1):
-    cgroups = Cgroups("/x", find_hierarchies(v1))
+def test_huge_pages_are_limited_where_the_kernel_counts_them(v1):
+    """[H6]"""
+    room = Limits(hugepages={"2MB": 8 << 20, "1GB": 0})
+    cgroups = Cgroups("/x", find_hierarchies(v1), room=room)
     limits = {"hugepages-2Mi": "2Mi", "memory": "1Gi"}
     containers = [{"name": "a", "resources": {"limits": limits}}]
     huge = {"metadata": {"uid": "u3"}, "spec": {"containers": containers}}
-    with pytest.raises(CgroupFailure, match="no cgroup controller hugetlb"):
-        cgroups.ensure(huge)
+    path = cgroups.ensure(huge)
+    assert not (v1 / "hugetlb").exists()
+    (v1 / "hugetlb").mkdir()
+    (v1 / "hugetlb/cgroup.procs").write_text("")
+    cgroups = Cgroups("/x", find_hierarchies(v1), room=room)
+    cgroups.ensure(huge)
+    found = {size: (v1 / f"hugetlb{path}/hugetlb.{size}.limit_in_bytes").read_text()
+             for size in ("2MB", "1GB")}  # fmt: skip
+    assert found == {"2MB": str(2 << 20), "1GB": "0"}
 
 
 def test_all_pods_together_have_the_room_that_the_node_gives_them(v1):

@@ -1,8 +1,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sampan.kubelet.container_spec.environment import ConfigError
 from sampan.kubelet.container_spec.generate import (
@@ -10,9 +8,6 @@ from sampan.kubelet.container_spec.generate import (
     NodeFacts,
     Reference,
     container_spec,
-    cpu_quota,
-    cpu_shares,
-    linux_resources,
     references,
     sandbox_spec,
 )
@@ -270,29 +265,8 @@ def test_no_request_is_the_smallest_share_and_no_limit_no_quota():
     assert (resources.cpu_shares, resources.cpu_quota, resources.memory_limit_bytes) == (2, 0, 0)
 
 
-@given(st.integers(0, 10**7))
-def test_shares_and_quota_stay_in_the_kernel_s_bounds(milli):
-    assert 2 <= cpu_shares(milli) <= 262_144
-    assert cpu_quota(milli) == 0 if milli == 0 else cpu_quota(milli) >= 1000
-
-
 def test_the_same_pod_gives_the_same_spec():
     assert contained(make_pod()) == contained(make_pod())
-
-
-def test_a_container_without_a_limit_has_the_pods():
-    """[N10] pod-level resources"""
-    pod = make_pod({"resources": {"limits": {"cpu": "200m"}}},
-                   resources={"limits": {"cpu": "1", "memory": "1Gi"}})  # fmt: skip
-    found = linux_resources(pod, pod["spec"]["containers"][0], 8 << 30)
-    assert found.cpu_quota == 20_000
-    assert found.memory_limit_bytes == 1 << 30
-
-
-def test_huge_pages_are_limited_by_their_size():
-    pod = make_pod({"resources": {"limits": {"hugepages-2Mi": "4Mi", "hugepages-1Gi": "1Gi"}}})
-    found = linux_resources(pod, pod["spec"]["containers"][0], 8 << 30)
-    assert found.hugepages == {"2MB": 4 << 20, "1GB": 1 << 30}
 
 
 def test_block_volumes_are_devices_of_the_container():

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from sampan.kubelet.cgroups.pod_cgroups import MemoryUsage
+from sampan.kubelet.container_spec.linux_resources import NodeResources
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.pods.planning.actions import Update
 from sampan.kubelet.pods.resizing import Resizer
@@ -49,7 +50,7 @@ def resized(node, *updates, has):
         ],
     )
     seen = observed_pod(container("a"), container("b"))
-    return asyncio.run(Resizer(node, node, 1 << 30).resize(pod, updates, seen, has))
+    return asyncio.run(Resizer(node, node, NodeResources(1 << 30)).resize(pod, updates, seen, has))
 
 
 OPPOSITE = (Update("a-0", "a", memory=-1, cpu=1), Update("b-0", "b", memory=1, cpu=-1))

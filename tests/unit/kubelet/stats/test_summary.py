@@ -7,10 +7,14 @@ from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.settings import Capacity
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
+from sampan.kubelet.stats.volume_figures import VolumeStatsReader, no_csi_stats
 from tests.support.manual_clock import ManualClock
 from tests.support.worlds.observed_pods import UID, container, observed_pod
 
-POD = {"metadata": {"name": "web", "namespace": "default", "uid": UID}}
+POD = {
+    "metadata": {"name": "web", "namespace": "default", "uid": UID},
+    "spec": {"volumes": [{"name": "cache", "emptyDir": {}}]},
+}
 
 
 class Layers:
@@ -30,7 +34,7 @@ def summary_of(tmp_path, runtime, clock):
     return StatsSummary(
         node_name="n1", stats=stats, runtime=runtime, machine=Machine(Capacity(2000, 1 << 30)),
         directories=(str(tmp_path / "kubelet"), str(tmp_path / "logs"), str(tmp_path)),
-        clock=clock,
+        volumes=VolumeStatsReader(None, str(tmp_path / "kubelet"), no_csi_stats, clock),
     )  # fmt: skip
 
 

@@ -90,9 +90,14 @@ def test_a_directory_whose_mounts_travel_is_shared():
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ({"nfs": {}}, "volumes of type nfs are not supported by this node yet"),
         ({"iscsi": {}}, "volumes of type iscsi are not supported by this node yet"),
-        ({"emptyDir": {"medium": "HugePages"}}, "medium HugePages is not supported"),
+        ({"fc": {}}, "volumes of type fc are not supported by this node yet"),
+        ({"emptyDir": {"medium": "Tea"}}, 'unknown storage medium "Tea"'),
+        (
+            {"emptyDir": {"medium": "HugePages"}},
+            "medium HugePages: hugePages storage requested, but there is no resource request for",
+        ),
+        ({"emptyDir": {"medium": "HugePages-tea"}}, "quantities must match"),
         ({"configMap": {"name": "c"}}, 'configmap "c" not found'),
     ],
 )
@@ -104,10 +109,40 @@ def test_what_cannot_be_mounted_is_named(source, why):
     assert why in str(caught.value)
 
 
+def asking(**pages):
+    requests = {f"hugepages-{size}": "4Mi" for size in pages}
+    return [{"name": "c", "resources": {"requests": requests}}]
+
+
+def test_memory_of_huge_pages():
+    """[H6]"""
+    volume = {"name": "e", "emptyDir": {"medium": "HugePages"}}
+    (step,) = planned(volume, containers=asking(**{"2Mi": 1}))
+    assert (step.page_size, step.in_memory) == ("2Mi", False)
+    with pytest.raises(VolumeFailure, match="if container requests multiple huge page sizes"):
+        planned(volume, containers=asking(**{"2Mi": 1, "1Gi": 1}))
+    volume["emptyDir"]["medium"] = "HugePages-1Gi"
+    (step,) = planned(volume, containers=asking(**{"2Mi": 1, "1Gi": 1}))
+    assert step.page_size == "1Gi"
+    with pytest.raises(VolumeFailure, match="medium HugePages-1Gi: hugePages storage requested"):
+        planned(volume, containers=asking(**{"2Mi": 1}))
+
+
+def test_what_another_machine_exports():
+    """[H6]"""
+    source = {"server": "fd00::1", "path": "/srv", "readOnly": True}
+    (step,) = planned({"name": "n", "nfs": source})
+    assert (step.source, step.read_only) == ("[fd00::1]:/srv", True)
+    assert step.path.endswith("/volumes/kubernetes.io~nfs/n")
+    (step,) = claimed({"nfs": {"server": "s", "path": "/x"}, "mountOptions": ["vers=4.2"]})
+    assert (step.source, step.options, step.read_only) == ("s:/x", ("vers=4.2",), False)
+    assert step.path.endswith("/volumes/kubernetes.io~nfs/pv1")
+
+
 def claimed(spec, claim=CLAIM, **pod):
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data", "readOnly": False}}
     objects = {("PersistentVolumeClaim", "data"): claim}
-    persistent = {"spec": {"claimRef": {"uid": "claim-uid"}, **spec}}
+    persistent = {"metadata": {"name": "pv1"}, "spec": {"claimRef": {"uid": "claim-uid"}, **spec}}
     return planned(volume, objects=objects, bound={"v": persistent}, **pod)
 
 

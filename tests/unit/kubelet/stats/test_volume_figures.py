@@ -1,0 +1,100 @@
+"""Figures of volumes: of directories, file systems and drivers."""
+
+import asyncio
+
+from sampan.api.errors import NotFound
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS
+from sampan.core.metrics import Metrics
+from sampan.kubelet.csi.driver_calls import Usage, VolumeStats
+from sampan.kubelet.stats import volume_figures
+from sampan.kubelet.stats.volume_figures import VolumeStatsReader
+from tests.support.manual_clock import ManualClock
+
+POD = {
+    "metadata": {"uid": "u", "name": "p", "namespace": "shop"},
+    "spec": {
+        "volumes": [
+            {"name": "cache", "emptyDir": {}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "one"}},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+            {"name": "inline", "csi": {"driver": "d"}},
+            {"name": "host", "hostPath": {"path": "/"}},
+            {"name": "lost", "persistentVolumeClaim": {"claimName": "none"}},
+        ]
+    },
+}
+
+
+class Api:
+    def __init__(self, local):
+        self.reads = 0
+        self.volumes = {
+            "pv-one": {"metadata": {"name": "pv-one"}, "spec": {"csi": {"driver": "d"}}},
+            "pv-two": {"metadata": {"name": "pv-two"}, "spec": {"local": {"path": local}}},
+        }
+
+    async def get(self, resource, namespace, name):
+        self.reads += 1
+        if resource is PERSISTENT_VOLUME_CLAIMS:
+            names = {"one": "pv-one", "p-scratch": "pv-two"}
+            if name not in names:
+                raise NotFound("not there")
+            return {"metadata": {"name": name}, "spec": {"volumeName": names[name]}}
+        return self.volumes[name]
+
+
+class Driver:
+    def __init__(self):
+        self.asked = 0
+
+    async def stats(self, uid):
+        self.asked += 1
+        found = VolumeStats(Usage(60, 100, 40), Usage(6, 10, 4))
+        return {"pv-one": found, "inline": found}
+
+
+def test_every_volume_is_measured_where_it_is(tmp_path):
+    """[H1, N19]"""
+    place = tmp_path / "pods/u/volumes/kubernetes.io~empty-dir/cache"
+    place.mkdir(parents=True)
+    (place / "file").write_bytes(b"x" * 5000)
+    api, driver, clock = Api(str(tmp_path)), Driver(), ManualClock()
+    reader = VolumeStatsReader(api, str(tmp_path), driver.stats, clock)
+    found = {item.name: item for item in asyncio.run(reader.of(POD))}
+    assert set(found) == {"cache", "data", "scratch", "inline"}
+    assert found["cache"].used == 8192
+    assert found["data"].shown("shop", "now") == {
+        "time": "now", "availableBytes": 60, "capacityBytes": 100, "usedBytes": 40,
+        "inodesFree": 6, "inodes": 10, "inodesUsed": 4, "name": "data",
+        "pvcRef": {"name": "one", "namespace": "shop"},
+    }  # fmt: skip
+    assert found["scratch"].claim == "p-scratch"
+    assert found["scratch"].capacity > 0
+    assert "pvcRef" not in found["inline"].shown("shop", "now")
+
+    text = asyncio.run(reader.metrics([POD]))
+    labels = 'namespace="shop",persistentvolumeclaim="one"'
+    assert f"kubelet_volume_stats_available_bytes{{{labels}}} 60" in text
+    assert f"kubelet_volume_stats_inodes_used{{{labels}}} 4" in text
+    assert "inline" not in text
+    assert (driver.asked, api.reads) == (1, 5)  # what was asked a moment ago is known
+    asyncio.run(clock.advance(volume_figures.FRESH_SECONDS))
+    asyncio.run(reader.metrics([POD]))
+    assert (driver.asked, api.reads) == (2, 6)
+
+
+def test_pods_without_claims_cost_metrics_nothing(tmp_path):
+    pod = {"metadata": {"uid": "v", "name": "q"}, "spec": {"volumes": [POD["spec"]["volumes"][0]]}}
+    reader = VolumeStatsReader(None, str(tmp_path), None, ManualClock())
+    assert asyncio.run(reader.metrics([pod])) == ""
+
+
+def test_a_driver_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(volume_figures, "PATIENCE_SECONDS", 0.02)
+
+    async def hangs(uid):
+        await asyncio.sleep(10)
+
+    reader = VolumeStatsReader(Api(str(tmp_path)), str(tmp_path), hangs, ManualClock())
+    assert asyncio.run(reader.of(POD)) == []
+    assert Metrics().render().strip() == ""
