@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from sampan.controllers.access.account_tokens import Sign, account_tokens_controller
+from sampan.controllers.access.bootstrap_signer import bootstrap_signer_controller
 from sampan.controllers.access.clusterrole_aggregation import clusterrole_aggregation_controller
 from sampan.controllers.access.csr_approving import csr_approving_controller
 from sampan.controllers.access.csr_cleaner import csr_cleaner_controller
@@ -14,6 +15,7 @@ from sampan.controllers.access.csr_signing import Ca, csr_signing_controller
 from sampan.controllers.access.legacy_token_cleaner import legacy_token_cleaner_controller
 from sampan.controllers.access.root_ca import root_ca_controller
 from sampan.controllers.access.serviceaccount import serviceaccount_controller
+from sampan.controllers.access.token_cleaner import token_cleaner_controller
 from sampan.controllers.autoscaling.horizontal_pod_autoscaler import (
     horizontal_pod_autoscaler_controller,
 )
@@ -120,6 +122,8 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         csr_approving_controller(),
         csr_cleaner_controller(),
         legacy_token_cleaner_controller(),
+        bootstrap_signer_controller(),
+        token_cleaner_controller(),
         *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
         *(
             [account_tokens_controller(settings.sign_account_token, settings.root_ca)]

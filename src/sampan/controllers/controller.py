@@ -63,6 +63,7 @@ class Controller:
     # Kinds that it works without where the server refuses or lacks them. It waits for all others.
     optional: Collection[Resource] = ()
     aliases: tuple[str, ...] = ()
+    is_named_only: bool = False  # `*` does not mean it
     workers: int = 5
 
 
@@ -73,8 +74,9 @@ class UnknownController(ValueError):
 def selected_controllers(
     controllers: Iterable[Controller], names: Iterable[str], unoffered: Iterable[str] = ()
 ) -> list[Controller]:
-    """As upstream: `*` is all, `foo` one of them, `-foo` not that one, `-*` none but those that are
-    named. `unoffered`: names that are known, though they cannot be had here."""
+    """As upstream: `*` is all that are on by default, `foo` one of them, `-foo` not that one, `-*`
+    none but those that are named. `unoffered`: names that are known, though they cannot be had
+    here."""
     offered, wanted = list(controllers), list(names)
     known = {name for item in offered for name in (item.name, *item.aliases)} | set(unoffered)
     for name in wanted:
@@ -90,7 +92,7 @@ def _is_wanted(controller: Controller, wanted: list[str]) -> bool:
             return True
         if name.removeprefix("-") in own:
             return False
-    return "*" in wanted and "-*" not in wanted
+    return "*" in wanted and "-*" not in wanted and not controller.is_named_only
 
 
 def own_key(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

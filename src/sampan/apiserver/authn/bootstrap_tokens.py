@@ -4,17 +4,20 @@ Job: a token like abcdef.0123456789abcdef → the user that its secret allows. P
 """
 
 import hmac
-from base64 import b64decode
-from binascii import Error as NotBase64
 
-from sampan.api.objects import Obj, meta_of, seconds_of
+from sampan.api.objects import meta_of
+from sampan.api.rules.tokens.bootstrap_tokens import (
+    NAMESPACE,
+    PREFIX,
+    TYPE,
+    seconds_left,
+    token_data,
+)
 from sampan.apiserver.authn.jwt import BadToken
 from sampan.apiserver.authn.tokens import Lookup
 from sampan.apiserver.authn.user import User
 from sampan.core.patterns import lazy_pattern
 
-NAMESPACE = "kube-system"
-TYPE = "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers"
 _TOKEN = lazy_pattern(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _EXTRA_GROUP = lazy_pattern(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
@@ -26,15 +29,15 @@ def bootstrap_user(token: str, lookup: Lookup, now: float) -> User | None:
     if matched is None:
         return None
     token_id, given = matched.groups()
-    secret = lookup("secrets", NAMESPACE, f"bootstrap-token-{token_id}")
+    secret = lookup("secrets", NAMESPACE, f"{PREFIX}{token_id}")
     if secret is None:
         return None
     if secret.get("type") != TYPE or meta_of(secret).get("deletionTimestamp"):
         raise BadToken("the bootstrap token's secret is not of its type, or being deleted")
-    data = _plain(secret)
+    data = token_data(secret)
     if not hmac.compare_digest(data.get("token-secret", "").encode(), given.encode()):
         raise BadToken("the bootstrap token has another secret")
-    if data.get("token-id") != token_id or _is_over(data.get("expiration", ""), now):
+    if data.get("token-id") != token_id or seconds_left(data, now) == 0:
         raise BadToken("the bootstrap token has expired")
     if data.get("usage-bootstrap-authentication") != "true":
         raise BadToken("the bootstrap token is not for authentication")
@@ -47,22 +50,3 @@ def _groups(text: str) -> tuple[str, ...]:
         if not _EXTRA_GROUP.fullmatch(item):
             raise BadToken(f"bootstrap group {item!r} is invalid")
     return (GROUP, *sorted(set(extra)))
-
-
-def _is_over(expiration: str, now: float) -> bool:
-    if not expiration:
-        return False
-    try:
-        return seconds_of(expiration) <= now
-    except ValueError:
-        return True
-
-
-def _plain(secret: Obj) -> dict[str, str]:
-    plain = {}
-    for key, value in (secret.get("data") or {}).items():
-        try:
-            plain[key] = b64decode(value).decode()
-        except (NotBase64, UnicodeDecodeError):
-            continue
-    return plain

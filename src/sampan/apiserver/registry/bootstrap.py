@@ -16,8 +16,8 @@ from sampan.api.resources import (
     SERVICES,
     Resource,
 )
-from sampan.api.rules.account_token import NODE_ACCOUNTS, NODE_ACCOUNTS_NAMESPACE
 from sampan.api.rules.service_families import family_of
+from sampan.api.rules.tokens.account_token import NODE_ACCOUNTS, NODE_ACCOUNTS_NAMESPACE
 from sampan.apiserver.registry import namespaces
 from sampan.apiserver.registry.services.service_claims import SERVICE_CIDRS
 from sampan.apiserver.settings import ApiServerSettings

@@ -7,7 +7,7 @@ from sampan.api.calls import Answer, Call
 from sampan.api.errors import BadRequest, conflict, invalid, invalid_value, not_found
 from sampan.api.objects import Obj, time_text, uid_of
 from sampan.api.resources import NODES, PODS, SECRETS
-from sampan.api.rules.account_token import TOKEN_SECONDS
+from sampan.api.rules.tokens.account_token import TOKEN_SECONDS
 from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import User

@@ -3,7 +3,7 @@
 Job: the accounts, and the tokens of them that a kubelet may ask for: bound to its Node.
 """
 
-from sampan.api.rules.account_token import NETWORK_ACCOUNT, NODE_ACCOUNTS_NAMESPACE
+from sampan.api.rules.tokens.account_token import NETWORK_ACCOUNT, NODE_ACCOUNTS_NAMESPACE
 from sampan.client.account_identity import Account
 
 NETWORK_USER = f"system:serviceaccount:{NODE_ACCOUNTS_NAMESPACE}:{NETWORK_ACCOUNT}"

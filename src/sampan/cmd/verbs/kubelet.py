@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sampan.api.objects import Obj
-from sampan.api.rules.account_token import NETWORK_ACCOUNT, VOLUMES_ACCOUNT
+from sampan.api.rules.tokens.account_token import NETWORK_ACCOUNT, VOLUMES_ACCOUNT
 from sampan.client import kubeconfig
 from sampan.client.account_identity import AccountIdentity
 from sampan.client.contract import Client

@@ -16,7 +16,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
-from sampan.api.rules.account_token import token_projection
+from sampan.api.rules.tokens.account_token import token_projection
 from sampan.api.validation.fields import (
     validate_choice,
     validate_file_path,

@@ -17,13 +17,13 @@ from sampan.api.resources import (
     by_plural,
 )
 from sampan.api.rules import pods
-from sampan.api.rules.account_token import (
+from sampan.api.rules.pods import MIRROR_ANNOTATION
+from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
+from sampan.api.rules.tokens.account_token import (
     NODE_ACCOUNTS,
     NODE_ACCOUNTS_NAMESPACE,
     VOLUMES_ACCOUNT,
 )
-from sampan.api.rules.pods import MIRROR_ANNOTATION
-from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.authz.chain import Attributes as Asked

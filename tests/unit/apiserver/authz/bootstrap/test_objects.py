@@ -8,7 +8,7 @@ import pytest
 
 from sampan.api.defaults import apply_defaults
 from sampan.api.objects import copy_of, key_of, name_of
-from sampan.api.rules import account_token
+from sampan.api.rules.tokens import account_token
 from sampan.api.validation import validate_create
 from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, PREFIX, rbac_objects, reconcile
 from sampan.apiserver.flow.objects import flow_objects

@@ -11,8 +11,8 @@ from zlib import crc32
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, annotations_of, uid_of
 from sampan.api.resources import SERVICE_ACCOUNTS
-from sampan.api.rules.account_token import token_projection
 from sampan.api.rules.pods import MIRROR_ANNOTATION
+from sampan.api.rules.tokens.account_token import token_projection
 from sampan.apiserver.admission.chain import Attributes, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.names import ALPHABET, SUFFIX_LENGTH, suffix
