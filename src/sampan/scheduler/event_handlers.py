@@ -172,7 +172,7 @@ class EventHandlers:
             self._pod_waits(new)
 
     def _pod_gone(self, uid: str) -> None:
-        self._bindings.confirmed(uid)
+        self._bindings.gone(uid)
         self._pending.withdraw(uid)
         self._pending.happened(self._cache.remove_pod(uid))
 

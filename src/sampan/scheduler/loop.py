@@ -26,7 +26,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.side_thread import SideThread
 from sampan.core.tasks import Tasks
 from sampan.scheduler.binding.api_call_limiter import Calls
-from sampan.scheduler.binding.bind import UNSCHEDULABLE
+from sampan.scheduler.binding.bind import FAILED, UNSCHEDULABLE
 from sampan.scheduler.binding.bind_devices import elsewhere
 from sampan.scheduler.binding.binding_cycle import Bindings
 from sampan.scheduler.binding.cycle_parts import CycleParts
@@ -48,7 +48,7 @@ from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Ex
 from sampan.scheduler.decision.rule_costs import RuleCosts
 from sampan.scheduler.event_handlers import EventHandlers
 from sampan.scheduler.extenders.extender_chain import Extenders
-from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
+from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES, is_failure
 from sampan.scheduler.metrics import ERROR, LANE, UNSCHEDULED, Measures
 from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.preemption.preemption import Preemption
@@ -198,7 +198,10 @@ class Scheduler:
                 self._remember(row, decision)
                 self._bindings.place(pod, waiting, node, started)
             case Refused():
-                await self._refuse(pod, waiting, decision, started)
+                if failure := _claim_failure(decision):
+                    self._not_decided(pod, row, failure, started)
+                else:
+                    await self._refuse(pod, waiting, decision, started)
 
     def _waits_for_claims(self, row: PodInfo, now: float) -> bool:
         """As upstream's PreEnqueue: a pod whose claims are not there is not tried, and nothing is
@@ -254,7 +257,7 @@ class Scheduler:
         self._measures.attempted(ERROR, now - started, row.scheduler)
         log.warning("no decision", pod=row.key, error=why)
         self._reports.failed(pod, why)
-        self._reports.not_scheduled(pod, "SchedulerError", why)
+        self._reports.not_scheduled(pod, FAILED, why)
 
     async def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
         row = waiting.pod
@@ -312,3 +315,12 @@ class Scheduler:
             those = changes(row.shape, self._cache.snapshot(), self._profiles[row.scheduler])
             made["changes"] = [{"change": item.text, "nodes": item.nodes} for item in those]
         return made
+
+
+def _claim_failure(refused: Refused) -> str:
+    for refusal in refused.refusals:
+        if refusal.rule == DYNAMIC_RESOURCES.name:
+            for reason, _ in refusal.reasons:
+                if is_failure(reason):
+                    return f'running "{refusal.rule}" filter plugin: {reason}'
+    return ""

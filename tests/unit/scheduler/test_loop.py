@@ -252,7 +252,10 @@ def test_a_binding_that_fails_gives_its_room_back_and_is_tried_again():
             await world.clock.sleep(5)
         assert world.node_of() == "n"
         assert world.attempts("error") == 1
-        assert ("FailedScheduling", "running Bind plugin DefaultBinder: not now") in world.events()
+        assert (
+            "FailedScheduling",
+            'running Bind plugin "DefaultBinder": not now',
+        ) in world.events()
 
     story(test)
 

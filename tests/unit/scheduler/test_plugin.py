@@ -78,7 +78,11 @@ def test_a_gang_that_is_too_large_leaves_room_for_others(tmp_path):
         told = [
             one["message"] for one in api.objects(EVENTS) if one["reason"] == "FailedScheduling"
         ]
-        assert any("Permit plugin Gang: rejected due to timeout" in one for one in told)
+        assert any(
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Gang."
+            in one
+            for one in told
+        )
 
     story(test, (gang_of_the_docs(tmp_path), {"waitSeconds": 10}))
 

@@ -103,6 +103,7 @@ def bind(pod: Obj, binding: Obj, now: float) -> Obj:
     if given:
         changed["labels"] = {**labels_of(pod), **given}
     status = {**(pod.get("status") or {})}
+    status.pop("nominatedNodeName", None)  # else it would be counted on two nodes
     status["conditions"] = _scheduled(
         status.get("conditions") or [], int(meta.get("generation") or 0), now
     )

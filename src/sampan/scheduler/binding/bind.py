@@ -8,7 +8,7 @@ from sampan.api.resources import PODS
 from sampan.api.rules.conditions import condition_of
 from sampan.client.contract import Client
 
-UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
+UNSCHEDULABLE, GATED, FAILED = "Unschedulable", "SchedulingGated", "SchedulerError"
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -51,8 +51,12 @@ def not_scheduled(
     return {"metadata": {"uid": uid_of(pod)}, "status": status}
 
 
-def not_nominated(pod: Obj) -> Obj:
-    return {"metadata": {"uid": uid_of(pod)}, "status": {"nominatedNodeName": None}}
+def nominated(pod: Obj, node: str) -> Obj | None:
+    """The patch that names the node that the pod is about to be bound to (empty: none any more);
+    None where the pod already says so. Pure."""
+    if ((pod.get("status") or {}).get("nominatedNodeName") or "") == node:
+        return None
+    return {"metadata": {"uid": uid_of(pod)}, "status": {"nominatedNodeName": node or None}}
 
 
 async def write_status(client: Client, pod: Obj, patch: Obj) -> None:

@@ -6,6 +6,7 @@ Owner: the scheduler's loop.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.api.rules.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
@@ -41,7 +42,7 @@ class VolumeBinder:
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
-        """A claim or a volume changed: who waits looks again."""
+        """A claim or a volume changed, or a pod is gone: who waits looks again."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -84,10 +85,13 @@ class VolumeBinder:
                 PERSISTENT_VOLUME_CLAIMS, namespace, name, marks, patch_type="merge"
             )
 
-    async def bound(self, made: Promise) -> None:
-        """Returns when every claim is bound; raises VolumesNotBound when that cannot happen."""
+    async def bound(self, made: Promise, pod: str, is_there: Callable[[], bool]) -> None:
+        """Returns when every claim is bound; raises VolumesNotBound when that cannot happen.
+        `is_there`: whether the pod, of that name, still is."""
         marked: set[str] = set()
         while True:
+            if not is_there():
+                raise VolumesNotBound(f'pod does not exist any more: pod "{pod}" not found')
             waiting = [
                 claim for claim in made.claims if not self._is_bound(claim, made.node, marked)
             ]
@@ -98,9 +102,14 @@ class VolumeBinder:
     def _is_bound(self, claim: Claim, node: str, marked: set[str]) -> bool:
         now = self._volumes.claims.get(claim.key)
         if now is None or now.uid != claim.uid:
-            raise VolumesNotBound(f"the claim {claim.key} is gone")
+            why = f'persistentvolumeclaim "{_name(claim)}" not found'
+            raise VolumesNotBound(f"failed to check binding: {why}")
         if now.selected_node == node:
             marked.add(claim.key)
         elif claim.key in marked and not self._volumes.is_bound(now):
-            raise VolumesNotBound(f"selectedNode annotation reset for PVC {claim.key}")
+            raise VolumesNotBound(f'selectedNode annotation reset for PVC "{_name(claim)}"')
         return self._volumes.is_bound(now)
+
+
+def _name(claim: Claim) -> str:
+    return claim.key.partition("/")[2]

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from sampan.api.errors import ApiError, Conflict, NotFound
-from sampan.api.objects import Obj, key_of, uid_of
+from sampan.api.objects import Obj, key_of, name_of, uid_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS
-from sampan.scheduler.binding.bind import UNSCHEDULABLE, bind
+from sampan.scheduler.binding.bind import FAILED, UNSCHEDULABLE, bind
 from sampan.scheduler.binding.bind_devices import DeviceBinder, DevicePromise, DevicesNotBound
 from sampan.scheduler.binding.bind_volumes import Promise, VolumeBinder, VolumesNotBound
 from sampan.scheduler.binding.cycle_parts import CycleParts
@@ -87,6 +87,11 @@ class Bindings:
         """The API has said where the pod is, or that it is gone."""
         self._unconfirmed.pop(uid, None)
 
+    def gone(self, uid: str) -> None:
+        """There is no such pod any more; what is waited for on its behalf is not."""
+        self.confirmed(uid)
+        self.volumes.changed()
+
     def next_expiry(self) -> float | None:
         return next(iter(self._unconfirmed.values()), None)
 
@@ -102,24 +107,30 @@ class Bindings:
         pod, node = placing.pod, placing.node
         uid, scheduler = placing.waiting.pod.uid, placing.waiting.pod.scheduler
         plugins, traces = self._plugins[scheduler], self._measures.traces
-        began = traces.now()
+        began, step = traces.now(), ""
+        if must_wait or placing.volumes.claims or placing.devices is not None:
+            await self._reports.expected(pod, node)
         try:
             if must_wait:
                 async with self._calls.not_counted():
                     await self._permits.answered(uid)
                 traces.span(uid, LANE, "permit", began)
             if placing.volumes.claims:
-                await self._bind_volumes(placing.volumes, scheduler)
+                step = 'PreBind plugin "VolumeBinding"'
+                await self._bind_volumes(placing)
                 traces.span(uid, LANE, "bind volumes", began)
             async with asyncio.timeout(CALL_SECONDS):
                 if placing.devices is not None:
+                    step = 'PreBind plugin "DynamicResources"'
                     await self.devices.write(placing.devices, pod)
                 for plugin in plugins:
+                    step = f'PreBind plugin "{plugin.name}"'
                     await plugin.pre_bind(pod, node)
+                step = 'Bind plugin "DefaultBinder"'
                 await self._bound_by_somebody(plugins, pod, node)
         except (ApiError, OSError, VolumesNotBound, DevicesNotBound, NotPermitted) as error:
             self._undo(pod, node, placing.volumes, placing.devices)
-            self._not_bound(pod, node, error, placing.started)
+            self._not_bound(pod, node, error, placing.started, step)
             if placing.devices is not None and placing.devices.written:
                 await self._release(placing.devices, pod)
             return
@@ -162,12 +173,20 @@ class Bindings:
         if not await self._outside.bound(pod, node):
             await bind(self._client, pod, node)
 
-    async def _bind_volumes(self, promise: Promise, scheduler: str) -> None:
+    async def _bind_volumes(self, placing: Placing) -> None:
+        pod, row = placing.pod, placing.waiting.pod
         async with asyncio.timeout(CALL_SECONDS):
-            await self.volumes.write(promise)
-        longest = self._profiles[scheduler].volume_seconds
-        async with self._calls.not_counted(), asyncio.timeout(longest):
-            await self.volumes.bound(promise)
+            await self.volumes.write(placing.volumes)
+        longest = self._profiles[row.scheduler].volume_seconds
+        try:
+            async with self._calls.not_counted(), asyncio.timeout(longest):
+                await self.volumes.bound(
+                    placing.volumes, name_of(pod), lambda: row.uid in self._pending.objects
+                )
+        except VolumesNotBound as error:
+            raise VolumesNotBound(f"binding volumes: {error}") from error
+        except TimeoutError as error:
+            raise VolumesNotBound("binding volumes: context deadline exceeded") from error
 
     def _undo(self, pod: Obj, node: str, volumes: Promise, devices: DevicePromise | None) -> None:
         self.volumes.take_back(volumes)
@@ -177,7 +196,9 @@ class Bindings:
         for plugin in reversed(self._plugins[scheduler_of(pod)]):
             plugin.unreserve(pod, node)
 
-    def _not_bound(self, pod: Obj, node: str, error: Exception, started: float) -> None:
+    def _not_bound(
+        self, pod: Obj, node: str, error: Exception, started: float, step: str = ""
+    ) -> None:
         uid = uid_of(pod)
         now = self._clock.monotonic()
         # As upstream: first the room is given back, then the pod may try again.
@@ -195,17 +216,8 @@ class Bindings:
             log.debug("pod was not bound", pod=key_of(pod), node=node, error=error)
             return
         log.warning("pod was not bound", pod=key_of(pod), node=node, error=error)
-        why = f"running {_step_of(error)}: {error}"
+        why = f"0/1 nodes are available: 1 {error}." if denied else f"running {step}: {error}"
         self._reports.failed(pod, why)
-        if denied:
-            self._reports.not_scheduled(pod, UNSCHEDULABLE, why)
-
-
-def _step_of(error: Exception) -> str:
-    if isinstance(error, NotPermitted):
-        return f"Permit plugin {error.plugin}"
-    if isinstance(error, VolumesNotBound):
-        return "PreBind plugin VolumeBinding"
-    if isinstance(error, DevicesNotBound):
-        return "PreBind plugin DynamicResources"
-    return "Bind plugin DefaultBinder"
+        # By now the API may name this node in the pod's status, whatever this object says.
+        named = {**pod, "status": {**(pod.get("status") or {}), "nominatedNodeName": node}}
+        self._reports.not_scheduled(named, UNSCHEDULABLE if denied else FAILED, why, "")

@@ -14,7 +14,7 @@ from sampan.client.events import EventRecorder, reference
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS, Calls
-from sampan.scheduler.binding.bind import not_nominated, not_scheduled, write_status
+from sampan.scheduler.binding.bind import nominated, not_scheduled, write_status
 
 log = get_logger(__name__)
 
@@ -30,14 +30,22 @@ class Reports:
         where = f"Successfully assigned {key_of(pod)} to {node}"
         self.events.record(reference(pod), "Normal", "Scheduled", where)
 
-    def not_scheduled(self, pod: Obj, reason: str, why: str, nominated: str | None = None) -> None:
-        """`nominated`: as bind.not_scheduled takes it."""
-        patch = not_scheduled(pod, reason, why, self._clock.now(), nominated)
+    def not_scheduled(self, pod: Obj, reason: str, why: str, node: str | None = None) -> None:
+        """`node`: nominated, as bind.not_scheduled takes it."""
+        patch = not_scheduled(pod, reason, why, self._clock.now(), node)
         if patch is not None:
             self._calls.start("status", self._write(pod, patch))
 
     def not_nominated(self, pod: Obj) -> None:
-        self._calls.start("status", self._write(pod, not_nominated(pod)))
+        patch = nominated(pod, "")
+        if patch is not None:
+            self._calls.start("status", self._write(pod, patch))
+
+    async def expected(self, pod: Obj, node: str) -> None:
+        """Whoever else counts nodes (autoscalers) is told before what may take long begins."""
+        patch = nominated(pod, node)
+        if patch is not None:
+            await self._write(pod, patch)
 
     async def _write(self, pod: Obj, patch: Obj) -> None:
         try:

@@ -19,6 +19,9 @@ MOST_DEVICES = 256  # that one pod may ask for
 Matches = Callable[[Device, str], bool]  # whether a CEL selector takes a device
 
 
+TIMED_OUT = "timed out trying to allocate devices"  # there are too many combinations of them
+
+
 class CannotAllocate(Exception):
     """Something is wrong with a claim or a class, whatever the node."""
 
@@ -41,10 +44,17 @@ class Search:
     ) -> None:
         self._claims, self._classes, self._in_use = claims, classes, in_use
         self._matches = matches
-        least = sum(
-            min(max(item.count, 1) for item in those) for c in claims for those in c.requests
-        )
-        if least > MOST_DEVICES:
+        asked = {
+            claim.key: sum(min(max(item.count, 1) for item in those) for those in claim.requests)
+            for claim in claims
+        }
+        for key, least in asked.items():
+            if least > MOST_RESULTS:
+                raise CannotAllocate(
+                    f"claim {key}: number of requested devices {least} exceeds the claim limit "
+                    f"of {MOST_RESULTS}"
+                )
+        if sum(asked.values()) > MOST_DEVICES:
             raise CannotAllocate(f"more than {MOST_DEVICES} devices are asked for")
 
     def allocated(self, pools: Sequence[Pool]) -> list[list[Picked]] | None:
@@ -169,7 +179,7 @@ class _Attempt:
     def _take(self, at: int, claim: DeviceClaim, request: Request, device: Device) -> bool:
         self._steps += 1
         if self._steps > MOST_STEPS:
-            raise CannotAllocate(f"claim {claim.key}: too many combinations of devices")
+            raise CannotAllocate(TIMED_OUT)
         mine, others = self.picked[at], self._taken.get(device.id, ())
         # As upstream: who only administers shares with other claims, not within its own.
         if others and (not request.admin or at in others):

@@ -1,6 +1,7 @@
 """DynamicResources: the devices that a pod claims must be within reach, and free."""
 
 from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.devices.allocate import TIMED_OUT
 from sampan.scheduler.devices.device_allocation import NOT_ALL, NOT_HERE
 from sampan.scheduler.filters.rule import Filter, never_resolvable
 from sampan.scheduler.model.arrays import BoolArray
@@ -31,6 +32,12 @@ def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int
     said[NOT_ALL] = int(left.sum())
     said[NOT_HERE] = int((refused & found.allocated & ~found.available).sum())
     return {text: count for text, count in said.items() if count}
+
+
+def is_failure(reason: str) -> bool:
+    """Something is wrong with a claim or a class: as upstream, that is no answer of a node, the
+    attempt has failed."""
+    return reason not in (NOT_ALL, NOT_HERE, TIMED_OUT)
 
 
 DYNAMIC_RESOURCES = Filter(

@@ -33,7 +33,9 @@ class Pending:
     def put(self, row: PodInfo, pod: Obj) -> None:
         before = self.objects.get(row.uid)
         self.objects[row.uid] = pod
-        if row.nominated:
+        if self._cache.node_of(row.uid) is not None:
+            pass  # it is on its way there: its room is taken already
+        elif row.nominated:
             self.nominations.put(once_assigned(row), row.nominated)
         elif before is not None and nominated_of(before):
             self.nominations.remove(row.uid)  # somebody took it back

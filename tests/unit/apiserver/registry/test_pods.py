@@ -79,3 +79,10 @@ def test_a_status_keeps_its_class():
     new = {"metadata": {}, "status": {"phase": "Running"}}
     prepare_status(new, old)
     assert new["status"] == {"phase": "Running", "qosClass": "BestEffort"}
+
+
+def test_a_pod_that_is_bound_is_nominated_for_no_node():
+    waiting = {**pod({}), "status": {"phase": "Pending", "nominatedNodeName": "a"}}
+    bound = bind(waiting, {"target": {"name": "b"}}, 0.0)
+    assert bound["status"]["phase"] == "Pending"
+    assert "nominatedNodeName" not in bound["status"]

@@ -1,4 +1,4 @@
-from sampan.scheduler.binding.bind import UNSCHEDULABLE, not_scheduled
+from sampan.scheduler.binding.bind import UNSCHEDULABLE, nominated, not_scheduled
 
 POD = {"metadata": {"name": "p", "uid": "u", "generation": 2}, "status": {}}
 
@@ -35,3 +35,14 @@ def test_a_new_reason_keeps_the_time_at_which_it_began():
     condition = changed["status"]["conditions"][0]
     assert condition["message"] == "another"
     assert condition["lastTransitionTime"] == "1970-01-01T00:00:00Z"
+
+
+def test_the_node_that_a_pod_is_about_to_go_to_is_said_once():
+    assert nominated(POD, "n1") == {
+        "metadata": {"uid": "u"},
+        "status": {"nominatedNodeName": "n1"},
+    }
+    there = {**POD, "status": {"nominatedNodeName": "n1"}}
+    assert nominated(there, "n1") is None
+    assert nominated(there, "")["status"] == {"nominatedNodeName": None}
+    assert nominated(POD, "") is None
