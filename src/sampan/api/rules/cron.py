@@ -3,11 +3,12 @@
 Job: parse a schedule, in the words of the original's parser where it is none; the moments at which
     it strikes, in a time zone. Pure.
 Invariant: what is accepted can be run; no text raises anything but ScheduleError.
-Invariant: a moment that a change of clocks skips does not strike; one that it repeats strikes once,
-    unless the schedule strikes every hour.
+Invariant: where clocks change it strikes when the original's library does: the walk goes from one
+    field to the next as that one's, hours and minutes in real time, days by the clock.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ _NAMED = {
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _EVERY = "@every "
-HORIZON_DAYS = 366 * 5  # a schedule that does not strike in five years never does
+HORIZON_YEARS = 5  # a schedule that does not strike in so many never does
 
 
 class ScheduleError(ValueError):
@@ -93,16 +94,96 @@ def next_after(schedule: Schedule, moment: float, zone: "ZoneInfo") -> float | N
     """The first strike after `moment`; None where there is none."""
     if schedule.every_seconds:
         return float(int(moment) + schedule.every_seconds)
-    first = datetime.fromtimestamp(moment, zone).date()
-    for offset in range(HORIZON_DAYS):
-        day = first + timedelta(days=offset)
-        if _strikes_on(schedule, day):
-            for hour in sorted(schedule.hour.values):
-                strikes = _strikes(schedule, day, hour, zone, moment)
-                found = min((strike for strike in strikes if strike > moment), default=None)
-                if found is not None:
-                    return found
+    try:
+        return _walked(schedule, _Walk(zone, math.floor(moment) + 1))
+    except (ValueError, OverflowError):
+        return None  # the calendar ends with the year 9999
+
+
+def _walked(schedule: Schedule, walk: "_Walk") -> float | None:
+    last_year = walk.local.year + HORIZON_YEARS
+    while walk.local.year <= last_year:
+        if (
+            walk.to_month(schedule.month.values)
+            and walk.to_day(schedule)
+            and walk.to_hour(schedule.hour.values)
+            and walk.to_minute(schedule.minute.values)
+            and walk.to_second()
+        ):
+            return float(walk.at)
     return None
+
+
+class _Walk:
+    """From a moment on, field by field; each step says whether it stayed within the next higher
+    field: if not, that one has to be looked at again."""
+
+    def __init__(self, zone: "ZoneInfo", at: int) -> None:
+        self._zone, self._is_reset = zone, False
+        self._go(at)
+
+    def to_month(self, wanted: frozenset[int]) -> bool:
+        while self.local.month not in wanted:
+            self._reset(self.local.replace(day=1, hour=0, minute=0, second=0))
+            year, month = divmod(12 * self.local.year + self.local.month, 12)
+            self._go(self._at_clock(self.local.replace(year=year, month=month + 1)))
+            if self.local.month == 1:
+                return False
+        return True
+
+    def to_day(self, schedule: Schedule) -> bool:
+        while not _strikes_on(schedule, self.local):
+            self._reset(self.local.replace(hour=0, minute=0, second=0))
+            self._go(self._at_clock(self.local + timedelta(days=1)))
+            if hour := self.local.hour:  # midnight is skipped, or comes twice
+                self._go(self.at + 3600 * (24 - hour if hour > 12 else -hour))
+            if self.local.day == 1:
+                return False
+        return True
+
+    def to_hour(self, wanted: frozenset[int]) -> bool:
+        while self.local.hour not in wanted:
+            self._reset(self.local.replace(minute=0, second=0))
+            self._go(self.at + 3600)
+            if self.local.hour == 0:
+                return False
+        return True
+
+    def to_minute(self, wanted: frozenset[int]) -> bool:
+        while self.local.minute not in wanted:
+            if not self._is_reset:
+                self._is_reset = True
+                self._go(self.at - self.at % 60)
+            self._go(self.at + 60)
+            if self.local.minute == 0:
+                return False
+        return True
+
+    def to_second(self) -> bool:
+        if self.local.second == 0:
+            return True
+        self._is_reset = True
+        self._go(self.at + 60 - self.local.second)
+        return False
+
+    def _reset(self, begin: datetime) -> None:
+        """What is below a field that moves on begins anew, once."""
+        if not self._is_reset:
+            self._is_reset = True
+            self._go(self._at_clock(begin))
+
+    def _at_clock(self, local: datetime) -> int:
+        """When the clock shows it; where it never does, or twice, as Go's time.Date has it."""
+        shown = int(local.replace(tzinfo=UTC).timestamp())
+        near = shown - self._offset_seconds(shown)
+        return shown - self._offset_seconds(near)
+
+    def _offset_seconds(self, at: int) -> int:
+        offset = datetime.fromtimestamp(at, self._zone).utcoffset()
+        return int(offset.total_seconds()) if offset is not None else 0
+
+    def _go(self, at: int) -> None:
+        self.at, self.local = at, datetime.fromtimestamp(at, self._zone)
 
 
 def _every_seconds(text: str) -> int:
@@ -122,38 +203,6 @@ def _strikes_on(schedule: Schedule, day: date) -> bool:
     if schedule.day.is_any or schedule.weekday.is_any:
         return by_day and by_weekday
     return by_day or by_weekday  # cron's old rule: both given means either
-
-
-def _strikes(
-    schedule: Schedule, day: date, hour: int, zone: "ZoneInfo", after: float
-) -> Iterator[float]:
-    """In one hour of the clock, which comes twice where the clocks are put back; none where it is
-    over by `after`: most hours of a day are, when all minutes of it are asked for."""
-    last = datetime(day.year, day.month, day.day, hour, 59, tzinfo=zone, fold=1)
-    if last.timestamp() <= after:
-        return
-    first = last.replace(minute=0, fold=0)
-    if _is_plain(first, last, zone):
-        began = first.timestamp()
-        yield from (began + 60 * minute for minute in schedule.minute.values)
-        return
-    repeats = (0, 1) if len(schedule.hour.values) == 24 else (0,)
-    for minute in schedule.minute.values:
-        for fold in repeats:
-            local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold)
-            back = local.astimezone(UTC).astimezone(zone)
-            if (back.hour, back.minute) == (hour, minute):  # else the clocks skip it
-                yield local.timestamp()
-
-
-def _is_plain(first: datetime, last: datetime, zone: "ZoneInfo") -> bool:
-    """No change of clocks is near that hour."""
-    began, ended = first.timestamp(), last.timestamp()
-    return (
-        ended - began == 59 * 60
-        and datetime.fromtimestamp(began, zone).hour == first.hour
-        and datetime.fromtimestamp(ended, zone).hour == first.hour
-    )
 
 
 def _field(text: str, bounds: _Bounds) -> Field:

@@ -121,7 +121,11 @@ def _due(cron_job: Obj, now: float) -> _Due:
     except ScheduleError as error:
         message = f'unparseable schedule: "{spec.get("schedule")}" : {error}'
         return _Due(events=[Record(about, "Warning", "UnparseableSchedule", message)])
-    latest, missed = _missed_schedules(schedule, _earliest(cron_job, now), now, zone)
+    try:
+        latest, missed = _missed_schedules(schedule, _earliest(cron_job, now), now, zone)
+    except ScheduleError as error:
+        message = f"invalid schedule: {spec.get('schedule')} : {error}"
+        return _Due(events=[Record(about, "Warning", "InvalidSchedule", message)])
     events: list[Action] = []
     if missed > MANY_MISSED:
         message = (
@@ -139,7 +143,7 @@ def _earliest(cron_job: Obj, now: float) -> float:
     since = status.get("lastScheduleTime") or meta_of(cron_job).get("creationTimestamp")
     earliest = seconds_of(since) if since else now
     deadline = cron_job["spec"].get("startingDeadlineSeconds")
-    return earliest if deadline is None else max(earliest, now - float(deadline))
+    return earliest if deadline is None else max(earliest, now - max(0.0, float(deadline)))
 
 
 def _missed_schedules(
@@ -147,12 +151,14 @@ def _missed_schedules(
 ) -> tuple[float | None, int]:
     """The latest stroke after `earliest` up to `now`, and about how many there were. As upstream:
     the first two say how far apart they are, and of the others only those of two such spans before
-    now are looked for."""
+    now are looked for. Raises ScheduleError where there are no two."""
     first = next_after(schedule, earliest, zone)
-    if first is None or now < first:
+    if first is not None and now < first:
         return None, 0
-    second = next_after(schedule, first, zone)
-    if second is None or now < second:
+    second = None if first is None else next_after(schedule, first, zone)
+    if first is None or second is None:
+        raise ScheduleError("time difference between two schedules is less than 1 second")
+    if now < second:
         return first, 1
     apart = round(second - first)
     count = int(now - first) // apart + 1
