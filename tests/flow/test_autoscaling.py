@@ -38,7 +38,7 @@ async def set_up(plane, replicas, **spec):
     }
     await plane.client.create(DEPLOYMENTS, deployment)
     await plane.client.create(HORIZONTAL_POD_AUTOSCALERS, autoscaler)
-    await plane.settled()
+    await plane.settled(seconds=16)
 
 
 async def conditions(plane):
@@ -107,7 +107,7 @@ async def test_two_autoscalers_of_the_same_pods_are_told_and_do_nothing(plane):
         "metadata": {"name": "twin", "namespace": "default"},
     }
     await plane.client.create(HORIZONTAL_POD_AUTOSCALERS, second)
-    await plane.settled(seconds=20)
+    await plane.settled(seconds=32)
     assert (await conditions(plane))["ScalingActive"] == "AmbiguousSelector"
     keys = "[default/twin default/web]"
     message = f"pods by selector app=web are controlled by multiple HPAs: {keys}"
@@ -172,7 +172,7 @@ async def test_a_custom_kind_is_scaled_by_its_scale_subresource(plane):
         "spec": {"scaleTargetRef": target, "minReplicas": 3, "maxReplicas": 5},
     }
     await plane.client.create(HORIZONTAL_POD_AUTOSCALERS, autoscaler)
-    await plane.settled()
+    await plane.settled(seconds=16)
     assert (await plane.client.get(FLEETS, "default", "north"))["spec"] == {"ships": 3}
     assert (await conditions(plane))["AbleToScale"] == "SucceededRescale"
 
@@ -183,7 +183,7 @@ async def test_a_target_that_is_not_there_is_told(plane):
     missing = {"spec": {"scaleTargetRef": {"name": "nobody"}}}
     client = plane.client
     await client.patch(HORIZONTAL_POD_AUTOSCALERS, "default", "web", missing, patch_type="merge")
-    await plane.settled()
+    await plane.settled(seconds=16)
     assert (await conditions(plane))["AbleToScale"] == "FailedGetScale"
 
 

@@ -13,11 +13,15 @@ class NoScale(Exception):
     """Why there is none, in upstream's words."""
 
 
+class Unserved(NoScale):
+    """Nobody serves the kind."""
+
+
 async def scaled_resource(view: View, api_version: str, kind: str) -> Resource:
     """Raises NoScale for a kind that nobody serves, or whose number nobody can ask for."""
     found = by_kind(api_version or "v1", kind) or await _served(view, api_version, kind)
     if found is None:
-        raise NoScale(f'no matches for kind "{kind}" in version "{api_version or "v1"}"')
+        raise Unserved(f'no matches for kind "{kind}" in version "{api_version or "v1"}"')
     if found.subresource("scale") is None:
         raise NoScale(f"{found.group_resource} does not implement the scale subresource")
     return found

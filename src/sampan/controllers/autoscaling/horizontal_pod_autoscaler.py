@@ -37,8 +37,8 @@ from sampan.controllers.autoscaling.scaling_behavior import (
     with_first_recommendation,
     with_recommendation,
 )
-from sampan.controllers.controller import Caches, Controller, View
-from sampan.controllers.scale_targets import NoScale, scaled_resource
+from sampan.controllers.controller import Caches, Controller, Later, View
+from sampan.controllers.scale_targets import NoScale, Unserved, scaled_resource
 from sampan.core.fast_dataclass import dataclass
 
 SYNC_SECONDS = 15.0
@@ -214,8 +214,9 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
         _condition("ScalingActive", "True", "ValidMetricFound", words),
         _condition("ScalingLimited", limited, pace.limited, _WORDS[pace.limited]),
     )
-    grows = pace.replicas > current
-    why = f"{computed.name} above target" if grows else "All metrics below target"
+    # As upstream: what the metrics want, before it is paced; nothing where they want no change.
+    above, below = f"{computed.name} above target", "All metrics below target"
+    why = above if wanted > current else below if wanted < current else ""
     return Decision(pace.replicas, why, conditions, computed.statuses, events, memory)
 
 
@@ -358,6 +359,10 @@ async def _situation(view: View, autoscaler: Obj, memory: Memory) -> Situation |
         pods = selected(view.cache(PODS), LABELS, namespace, parse_label_selector(text))
     except ApiError as error:
         return _no_scale(autoscaler, error.message, view)
+    except Unserved:
+        group = reference.get("apiVersion", "").rpartition("/")[0]
+        why = f'no matches for kind "{reference["kind"]}" in group "{group}"'
+        return _no_scale(autoscaler, why, view)
     except (NoScale, SelectorError) as error:
         return _no_scale(autoscaler, str(error), view)
     readings = await readings_of(view, autoscaler, text)
@@ -375,9 +380,10 @@ def _no_scale(autoscaler: Obj, why: str, view: View) -> Plan:
     return Plan([event, *_status_patch(autoscaler, status)], None, SYNC_SECONDS)
 
 
-def _spec_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    """Its status is our own word."""
-    if old is not None and new is not None:
-        return () if old.get("spec") == new.get("spec") else (key_of(new),)
-    obj = new if new is not None else old
-    return () if obj is None else (key_of(obj),)
+def _spec_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | Later]:
+    """As upstream: the first look is one period after it came, and a change waits for the next.
+    Its status is our own word."""
+    if new is None:
+        return () if old is None else (key_of(old),)
+    same = old is not None and old.get("spec") == new.get("spec")
+    return () if same else (Later(key_of(new), SYNC_SECONDS),)
