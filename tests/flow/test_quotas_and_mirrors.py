@@ -145,6 +145,20 @@ async def test_an_ephemeral_volume_has_a_claim_that_goes_with_its_pod(plane):
 
 
 @with_all
+async def test_an_ephemeral_volume_gets_its_claim_when_another_s_is_out_of_the_way(plane):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    other = {"metadata": {"name": "p-scratch", "namespace": "default"}, "spec": spec}
+    await plane.client.create(PERSISTENT_VOLUME_CLAIMS, other)
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    await plane.client.create(PODS, pod("p", volumes=[volume]))
+    await plane.settled()
+    await plane.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", "p-scratch")
+    await plane.settled(seconds=2)
+    made = await plane.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "p-scratch")
+    assert made["metadata"]["ownerReferences"][0]["name"] == "p"
+
+
+@with_all
 async def test_policies_and_service_ranges_have_a_status(plane):
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -369,7 +369,7 @@ async def test_a_claim_says_which_pods_wait_with_it(plane):
         "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": [user]},
     }
     await plane.client.create(PODS, pod)
-    await plane.settled()
+    await plane.settled(seconds=16)
     events = (await plane.client.list(EVENTS, "default")).items
     assert [one["message"] for one in events if one["reason"] == "WaitForPodScheduled"] == [
         "waiting for pod user to be scheduled"

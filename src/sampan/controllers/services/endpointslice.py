@@ -81,10 +81,8 @@ class Topology:
 def plan(service: Obj, pods: Sequence[Obj], slices: Sequence[Obj], topology: Topology) -> Plan:
     """`slices`: those that we manage for this service."""
     living = [slice_ for slice_ in slices if not is_deleted(slice_)]
-    if is_deleted(service):
-        return NOTHING
-    if not has_endpoints(service):
-        return Plan([deletion(ENDPOINT_SLICES, item) for item in living])
+    if is_deleted(service) or not has_endpoints(service):
+        return NOTHING  # as upstream: what it had before stays, and is its owner's now
     actions: list[Action] = []
     for family in families_of(service):
         wanted = endpoints_of(service, pods, family, topology.zones)

@@ -23,6 +23,7 @@ from sampan.api.rules.aspects import CAME, looks_at
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import NOTHING, Action, Create, Plan, Record
 from sampan.controllers.controller import Caches, Controller, View
+from sampan.controllers.storage.volume_protection import claim_keys
 from sampan.controllers.workloads.pod_control import controller_reference
 
 
@@ -31,8 +32,9 @@ def ephemeral_volume_controller() -> Controller:
         name="ephemeral-volume-controller",
         component="ephemeral_volume",
         aliases=("ephemeral-volume",),
-        wakes={PODS: _new_pod, PERSISTENT_VOLUME_CLAIMS: _pod_of_claim},
+        wakes={PODS: _new_pod, PERSISTENT_VOLUME_CLAIMS: _pods_of_claim},
         planned=_plan_key,
+        indices={PODS: {"claims": claim_keys}},
     )
 
 
@@ -50,11 +52,10 @@ def plan(pod: Obj, claims: Mapping[str, Obj]) -> Plan:
             actions.append(_claim_creation(pod, volume, name))
         elif not _is_of(claim, pod):
             words = (
-                f"PVC {namespace_of(pod)}/{name} was not created for pod "
-                f"{key_of(pod)} (pod is not owner)"
+                f"ephemeral volume {volume['name']}: PVC {namespace_of(pod)}/{name} was not "
+                f"created for pod {key_of(pod)} (pod is not owner)"
             )
-            event = Record(reference_to(pod), "Warning", "EphemeralVolumeCreationFailed", words)
-            actions.append(event)
+            actions.append(Record(reference_to(pod), "Warning", "FailedBinding", words))
     return Plan(actions)
 
 
@@ -94,14 +95,11 @@ def _new_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]
     return (key_of(new),) if old is None and new is not None and _has_ephemeral(new) else ()
 
 
-def _pod_of_claim(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    """One that was deleted too early is made anew."""
+def _pods_of_claim(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """One that was deleted too early is made anew, as is one that was in the way."""
     if old is None or new is not None:
         return ()
-    owners = meta_of(old).get("ownerReferences") or ()
-    return [
-        f"{namespace_of(old)}/{owner['name']}" for owner in owners if owner.get("kind") == "Pod"
-    ]
+    return [key_of(pod) for pod in caches(PODS).by("claims", key_of(old)) if _has_ephemeral(pod)]
 
 
 async def _plan_key(view: View, key: str) -> Plan:

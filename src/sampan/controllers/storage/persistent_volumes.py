@@ -54,7 +54,7 @@ from sampan.controllers.actions import (
     merge_patch,
     status_patch,
 )
-from sampan.controllers.controller import Caches, Controller, View
+from sampan.controllers.controller import Caches, Controller, Later, View
 from sampan.controllers.storage.volume_matching import (
     INDICES,
     NEEDS,
@@ -71,6 +71,7 @@ from sampan.core.fast_dataclass import dataclass
 
 # Some events say that something is still missing: said again before the last one expires.
 REMIND_SECONDS = 1800.0
+RESYNC_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,10 @@ class Storage:
     volumes: Mapping[str, Obj]
     classes: Mapping[str, Obj]
     users: Sequence[str] = ()  # names of the pods that wait with the claim
+
+
+# Sources of which upstream's controllers know a plugin.
+_UNDELETABLE = ("hostPath", "nfs", "fc", "iscsi")
 
 
 def persistent_volume_binder() -> Controller:
@@ -288,6 +293,10 @@ def _settle(volume: Obj, claim: Obj) -> list[Action]:
     # As upstream: only on becoming bound. Later the two may differ while a volume grows.
     if before.get("phase") != "Bound":
         status["capacity"] = volume["spec"].get("capacity") or {}
+    # From then on whoever modifies volumes has it.
+    attributes = volume["spec"].get("volumeAttributesClassName")
+    if before.get("phase") == "Pending" and attributes:
+        status["currentVolumeAttributesClassName"] = attributes
     got = status_patch(PERSISTENT_VOLUME_CLAIMS, claim, status)
     return [*actions, got] if got is not None else actions
 
@@ -325,15 +334,22 @@ def _release(volume: Obj) -> Plan:
         return NOTHING  # whoever made it takes it away, or the driver that it is for
     message = "No recycler plugin found for the volume!"
     if policy == "Delete":
-        message = (
-            f'error getting deleter volume plugin for volume "{name_of(volume)}": '
-            "no deletable volume plugin matched"
-        )
+        message = _why_not_deleted(volume)
     reason = f"VolumeFailed{policy}"
     failed = {**status, "phase": "Failed", "message": message}
     patch = status_patch(PERSISTENT_VOLUMES, volume, failed)
     event = Record(reference_to(volume), "Warning", reason, message)
     return Plan([event] if patch is None else [patch, event])
+
+
+def _why_not_deleted(volume: Obj) -> str:
+    """In upstream's words for who has such a plugin, and none who can delete."""
+    path = (volume["spec"].get("hostPath") or {}).get("path", "/tmp/")
+    if not path.startswith("/tmp/"):  # ours deletes nowhere; upstream's deletes here
+        return f"host_path deleter only supports /tmp/.+ but received provided {path}"
+    known = any(volume["spec"].get(source) is not None for source in _UNDELETABLE)
+    why = "no deletable volume plugin matched" if known else "no volume plugin matched"
+    return f'error getting deleter volume plugin for volume "{name_of(volume)}": {why}'
 
 
 def _is_foreign(volume: Obj) -> bool:
@@ -446,13 +462,14 @@ def _class_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
 
 
 @looks_at(CAME)
-def _first_user_came(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim]:
+def _first_user_came(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Later]:
+    """As with upstream's resync: which pod is waited for is told where that takes long."""
     if old is not None or new is None:
         return
     for key in claim_keys(new):
         claim = caches(PERSISTENT_VOLUME_CLAIMS).get(key)
         if claim is not None and BIND_COMPLETED not in annotations_of(claim):
-            yield Claim(key)
+            yield Later(Claim(key), RESYNC_SECONDS)
 
 
 def _class_of_unbound(claim: Obj) -> Iterable[str]:

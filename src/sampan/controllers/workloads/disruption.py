@@ -114,7 +114,7 @@ def plan(situation: Situation, now: float) -> Plan:
     budget, about = situation.budget, reference_to(situation.budget)
     counted = _expected_pods(situation)
     events: list[Action] = []
-    if not situation.pods and (budget.get("status") or {}).get("expectedPods") != 0:
+    if not situation.pods:
         events.append(Record(about, "Normal", "NoPods", "No matching pods found"))
     if isinstance(counted, str):
         return _failure(budget, counted, now)

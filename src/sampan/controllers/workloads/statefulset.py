@@ -21,7 +21,7 @@ from sampan.api.resources import (
     Resource,
 )
 from sampan.api.rules import pods as pod_facts
-from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
+from sampan.api.rules.aspects import ANYTHING, OFFERED, WENT, looks_at
 from sampan.api.rules.selectors import from_object
 from sampan.client.indexer import by_controller_uid
 from sampan.client.label_index import ORPHANS, by_labels_of_orphan, selected
@@ -263,7 +263,8 @@ class _Rollout:
                 actions.append(_references_patch(there, wanted))
         if not has_identity(pod):
             actions.append(_identity_patch(pod, identity_labels(self.owner, ordinal)))
-        if actions:
+        # As upstream: the claims of a pod that waits for them are seen to without a word.
+        if actions and not (has_identity(pod) and pod_facts.phase(pod) == "Pending"):
             actions.append(updated_pod(self.owner, pod))
         return Step(actions, events=said)
 
@@ -422,13 +423,16 @@ async def _plan_key(view: View, key: str) -> Plan:
     return plan(situation, view.now)
 
 
-@looks_at(ANYTHING, controller=STATEFUL_SETS.kind, orphans=OFFERED)
+@looks_at(ANYTHING, controller=STATEFUL_SETS.kind, orphans=OFFERED | WENT)
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     keys = controllers_of(STATEFUL_SETS.kind, old, new)
     sets = caches(STATEFUL_SETS)
-    if new is not None and not keys and len(sets) and is_offered(old, new):
-        # Named like one of ours: it may be adopted.
-        key = f"{namespace_of(new)}/{name_of(new).rpartition('-')[0]}"
+    pod = new if new is not None else old
+    if pod is None or keys or not len(sets):
+        return keys
+    if new is None or is_offered(old, new):
+        # Named like one of ours: it may be adopted, or was in the way.
+        key = f"{namespace_of(pod)}/{name_of(pod).rpartition('-')[0]}"
         if key in sets:
             keys.add(key)
     return keys

@@ -24,7 +24,7 @@ ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no bad words
 def template_hash(template: Obj, collision_count: int | None) -> str:
     data = orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
     if collision_count is not None:
-        data += collision_count.to_bytes(8, "little")
+        data += collision_count.to_bytes(8, "little", signed=True)
     return speakable(str(fnv32a(data)))
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.objects import copy_of, time_text
-from sampan.controllers.actions import Create, Update
+from sampan.controllers.actions import NOTHING, Create, Update
 from sampan.controllers.services.endpointslice import Topology, plan
 from tests.support.generators.workload_objects import NOW, made_objects, removed_names
 
@@ -123,10 +123,10 @@ def test_both_families_have_their_own_slices():
     }
 
 
-def test_a_service_without_a_selector_leaves_no_slices_of_ours():
+def test_slices_of_a_service_that_lost_its_selector_are_its_owners():
     slices = carried_out(plan(service(), [pod(1)], (), NOWHERE))
-    found = plan(service(selector=None), [pod(1)], slices, NOWHERE)
-    assert removed_names(found) == [one["metadata"]["name"] for one in slices]
+    assert plan(service(selector=None), [pod(1)], slices, NOWHERE) == NOTHING
+    assert plan(service(type="ExternalName"), [pod(1)], slices, NOWHERE) == NOTHING
 
 
 def test_a_service_that_goes_is_the_garbage_collectors():

@@ -31,8 +31,10 @@ def test_a_claim_is_made_from_the_template_and_belongs_to_the_pod():
 def test_a_claim_of_somebody_else_is_not_taken():
     [event] = plan(pod(), {"p-scratch": {"metadata": {}}}).actions
     assert isinstance(event, Record)
+    assert event.reason == "FailedBinding"
     assert event.message == (
-        "PVC default/p-scratch was not created for pod default/p (pod is not owner)"
+        "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p "
+        "(pod is not owner)"
     )
 
 
