@@ -53,6 +53,12 @@ class Attributes:
     hold: Hold = field(default_factory=Hold)  # what plugins took for this write
     marks: Marks = NO_MARKS  # plugins that wait for somebody are always seen in the trace
 
+    @property
+    def called(self) -> str:
+        """The name in words to the caller: one that will be generated has only its beginning."""
+        meta = (self.obj or {}).get("metadata") or {}
+        return str(self.name or meta.get("name") or meta.get("generateName") or "Unknown")
+
     def is_main(self, resource: Resource) -> bool:
         """This resource itself, in whatever version, not one of its subresources."""
         return (
@@ -82,7 +88,7 @@ def attributes_of(
 
 def rejection(attributes: Attributes, why: str) -> Forbidden:
     resource = attributes.resource
-    return forbidden(resource.plural, resource.group, attributes.name, why)
+    return forbidden(resource.plural, resource.group, attributes.called, why)
 
 
 Step = Callable[[Attributes], Awaitable[None] | None]

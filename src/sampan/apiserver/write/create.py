@@ -55,7 +55,7 @@ async def _create(scope: RequestScope, user: User, call: Call, warnings: list[st
         else:
             obj = decode_with_spec(scope.schema, call, known.text, warnings)
         _check_definition(call, obj)
-        _name(scope, call, obj)
+        check_namespace(call, obj.setdefault("metadata", {}))
         if known is None:
             apply_defaults(resource, obj)
         scope.ownership.created(user, call, obj, now, None if known is None else known.fields)
@@ -68,6 +68,7 @@ async def _create(scope: RequestScope, user: User, call: Call, warnings: list[st
     await scope.admission.mutate(attributes)
     call.marks.at("mutating admission")
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
+    _name(scope, obj["metadata"])
     prepare_created(obj, new_uid(scope.rng), scope.clock.now(), strategy.has_generation)
     await scope.beside(weight_of(call), partial(_check, scope, call, obj, warnings))
     warnings += strategy.warn(obj, None)
@@ -121,9 +122,8 @@ def _check_definition(call: Call, obj: Obj) -> None:
         raise forbidden(call.resource.plural, call.resource.group, name_of(obj), why)
 
 
-def _name(scope: RequestScope, call: Call, obj: Obj) -> None:
-    meta = obj.setdefault("metadata", {})
-    check_namespace(call, meta)
+def _name(scope: RequestScope, meta: Obj) -> None:
+    """As upstream: whoever mutates an object sees no generated name, and may give it one."""
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = names.generate_name(meta["generateName"], scope.rng)
 

@@ -42,7 +42,7 @@ def _check_alive(attributes: Attributes, namespace: Obj | None) -> None:
     error = forbidden(
         resource.plural,
         resource.group,
-        attributes.name,
+        attributes.called,
         f"unable to create new content in namespace {name} because it is being terminated",
     )
     cause = {

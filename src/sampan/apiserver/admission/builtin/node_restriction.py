@@ -50,6 +50,10 @@ _NODE_NAME = "authentication.kubernetes.io/node-name"
 AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 _csi_nodes = by_plural("storage.k8s.io", "v1", "csinodes")
 _slices = by_plural("resource.k8s.io", "v1", "resourceslices")
+_requests = by_plural("certificates.k8s.io", "v1", "certificatesigningrequests")
+_KUBELET_SIGNERS = (
+    "kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet",
+)  # fmt: skip
 _found = by_plural("storage.k8s.io", "v1", "csidrivers")
 assert _found is not None
 _csi_drivers = _found
@@ -101,11 +105,26 @@ def _check(attributes: Attributes, node: str | None, find: Find) -> None:
                                    "requesting node")  # fmt: skip
     elif resource is _slices:
         _slice(attributes, node)
+    elif resource is _requests and attributes.operation == CREATE:
+        _request(attributes, node)
+
+
+def _request(attributes: Attributes, node: str) -> None:
+    """A node asks for certificates in its own name; the rest is the signers' to check."""
+    # Imported here: most of what nodes write are no certificate requests.
+    from sampan.apiserver.admission.builtin.certificates.subjects import subject_of
+
+    csr = attributes.obj or {}
+    if spec_of(csr).get("signerName") not in _KUBELET_SIGNERS:
+        return
+    subject = subject_of(csr)
+    if subject is None or subject.common_name != f"system:node:{node}":
+        raise _refusal(attributes, f"can only create a node CSR with CN=system:node:{node}")
 
 
 def _refusal(attributes: Attributes, why: str) -> ApiError:
     resource = attributes.resource
-    return forbidden(resource.plural, resource.group, attributes.name, why)
+    return forbidden(resource.plural, resource.group, attributes.called, why)
 
 
 def _node_name(pod: Obj | None) -> str:

@@ -148,7 +148,7 @@ def _pod(
     _tell(attributes, meta_of(pod), spec, wanted, without=("warn",) if wrong else ())
     if wrong:
         raise forbidden(
-            "pods", "", attributes.name or meta_of(pod).get("generateName", ""),
+            "pods", "", attributes.called,
             f'violates PodSecurity "{enforced}": {", ".join(wrong)}',
         )  # fmt: skip
 

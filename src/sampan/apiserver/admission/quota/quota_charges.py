@@ -142,7 +142,7 @@ class Quotas:
             self._doubtful.discard(key)
             return
         raise forbidden(
-            attributes.resource.plural, attributes.resource.group, attributes.name,
+            attributes.resource.plural, attributes.resource.group, attributes.called,
             f"quota {key[1]} is written too often; please try again",
         )  # fmt: skip
 

@@ -48,7 +48,7 @@ def plugin(initializer: PluginInitializer) -> Steps:
             why = list(_pod_trouble(obj, found) if is_pod else _claim_trouble(obj, found))
             if why:
                 text = why[0] if len(why) == 1 else f"[{', '.join(why)}]"
-                raise forbidden(attributes.resource.plural, "", attributes.name, text)
+                raise forbidden(attributes.resource.plural, "", attributes.called, text)
 
     return Steps(mutate, validate, kind)
 

@@ -4,7 +4,7 @@ Job: compute them at creation; refuse unknown classes, numbers given by hand and
 """
 
 from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, meta_of, name_of
+from sampan.api.objects import Obj, name_of
 from sampan.api.resources import PODS, PRIORITY_CLASSES
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
@@ -109,6 +109,4 @@ def _set_from_class(attributes: Attributes, spec: Obj, chosen: Obj | None) -> No
 
 
 def _refusal(attributes: Attributes, why: str) -> ApiError:
-    return forbidden(
-        "pods", "", attributes.name or meta_of(attributes.obj or {}).get("generateName", ""), why
-    )
+    return forbidden("pods", "", attributes.called, why)

@@ -52,7 +52,7 @@ _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined O
 
 
 def _refusal(attributes: Attributes, why: str) -> ApiError:
-    return forbidden("pods", "", attributes.name, why)
+    return forbidden("pods", "", attributes.called, why)
 
 
 def _set_overhead(attributes: Attributes, spec: Obj, wanted: Obj | None) -> None:

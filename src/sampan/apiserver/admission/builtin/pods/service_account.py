@@ -50,7 +50,7 @@ def plugin(initializer: PluginInitializer) -> Steps:
 
 
 def _refusal(attributes: Attributes, why: str) -> ApiError:
-    return forbidden("pods", "", attributes.name, why)
+    return forbidden("pods", "", attributes.called, why)
 
 
 def _check_mirror(attributes: Attributes, spec: Obj) -> None:
