@@ -14,28 +14,36 @@ from sampan.controllers.actions import Create
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import Later, View
 from tests.support import virtual_time
-from tests.support.generators.largest_objects import LONG_AGO, largest_objects
+from tests.support.generators.largest_objects import (
+    LONG_AGO,
+    OTHER_EXTREMES,
+    largest_objects,
+)
 from tests.support.releases import rows_of
 from tests.support.worlds.small_api import SmallApi
 
 LONGEST_SECONDS = 0.010  # of the processor, not of the clock on the wall
 MOST_BYTES = 1_000_000
+SLOWEST_SECONDS = 0.2  # of one try, on a busy machine
 ROUNDS = 3
 TRIES = 3  # of which the quickest counts: others use the machine, too
 CLOCK = virtual_time.LoopClock()
 SETTINGS = ControllerSettings(root_ca="PEM", clock=CLOCK, cluster_cidrs=("10.0.0.0/16",))
 BY_KIND = {(one.api_version, one.kind): one for one in rows_of()}
 OBJECTS = list(largest_objects(Schema.load()))
+EXTREMES = {
+    name: list(largest_objects(Schema.load(), extreme)) for name, extreme in OTHER_EXTREMES.items()
+}
 
 
-def caches_of(controller):
+def caches_of(controller, objects=OBJECTS):
     """With every object, so that whoever looks around finds the largest of the others, too."""
     caches = {}
     for resource in {*controller.wakes, *controller.indices}:
         cache = caches[resource] = Cache(controller.indices.get(resource))
         for name, function in controller.tallies.get(resource, {}).items():
             cache.add_tally(name, function)
-        for obj in OBJECTS:
+        for obj in objects:
             if BY_KIND[obj["apiVersion"], obj["kind"]] == resource:
                 cache.put(obj)
     return caches
@@ -69,6 +77,24 @@ def test_a_plan_is_quick_and_small_whatever_the_numbers(controller):
         assert not too_much
 
     virtual_time.run(main())
+
+
+@pytest.mark.parametrize("controller", all_controllers(SETTINGS), ids=lambda one: one.name)
+def test_a_plan_fails_at_no_other_extreme(controller):
+    """Numbers below zero, percentages beyond a hundred, the first and the last day: of what can be
+    written into a status by hand, or was stored before it was refused."""
+
+    async def main(objects):
+        caches = caches_of(controller, objects)
+        view = View(caches.__getitem__, SmallApi(CLOCK), 1_700_000_000.0, random.Random(1))
+        for _, (_, key) in product(range(ROUNDS), list(keys_of(controller, caches))):
+            began = time.thread_time()
+            plan = await controller.planned(view, key)
+            assert time.thread_time() - began < SLOWEST_SECONDS
+            make(plan, caches)
+
+    for objects in EXTREMES.values():
+        virtual_time.run(main(objects))
 
 
 async def timed(controller, view, key):

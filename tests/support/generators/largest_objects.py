@@ -10,6 +10,7 @@ from typing import Any
 from sampan.api.objects import Obj, copy_of
 from sampan.api.schema.field_kinds import Type
 from sampan.api.schema.published import Schema
+from sampan.core.fast_dataclass import dataclass
 from tests.support.workload_lives.manifests import (
     budget,
     claim_template,
@@ -26,6 +27,26 @@ from tests.support.workload_lives.manifests import (
 )
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """What stands wherever the schema has a number, a number or percentage, or a time."""
+
+    int32: int
+    int64: int
+    int_or_string: int | str
+    time: str = ""  # empty: none are filled in
+
+
+LARGEST = Extreme(INT32, INT64, INT32)
+OTHER_EXTREMES = {
+    "smallest": Extreme(-INT32 - 1, -INT64 - 1, -INT32 - 1),
+    "percent": Extreme(1, 1, f"{INT32}%"),
+    "negative percent": Extreme(1, 1, "-50%"),
+    "first day": Extreme(INT32, INT64, 1, "0001-01-01T00:00:00Z"),
+    "last day": Extreme(INT32, INT64, 1, "9999-12-31T23:59:59Z"),
+}
 NAMESPACE = "default"
 LONG_AGO = "2020-01-01T00:00:00Z"
 _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
@@ -53,43 +74,47 @@ _DEVICES = {
 }
 
 
-def largest_objects(schema: Schema) -> Iterator[Obj]:
+def largest_objects(schema: Schema, extreme: Extreme = LARGEST) -> Iterator[Obj]:
     for number, written in enumerate(_objects()):
-        kept = filled(schema, written)
+        kept = filled(schema, written, extreme)
         kept["metadata"] |= {"name": f"o{number}", "uid": f"uid-{number}", "resourceVersion": "1"}
-        kept["metadata"]["creationTimestamp"] = LONG_AGO
+        kept["metadata"].pop("deletionTimestamp", None)
+        kept["metadata"]["creationTimestamp"] = extreme.time or LONG_AGO
         kept["metadata"].setdefault("namespace", NAMESPACE)
         yield kept
 
 
-def filled(schema: Schema, obj: Obj) -> Obj:
+def filled(schema: Schema, obj: Obj, extreme: Extreme = LARGEST) -> Obj:
     """Every number that the schema has at a place that the object has."""
     kind = schema.type_of(obj["apiVersion"], obj["kind"])
     assert kind is not None
-    found: Obj = _filled(schema, kind, copy_of(obj))
+    found: Obj = _filled(schema, kind, copy_of(obj), extreme)
     return found
 
 
-def _filled(schema: Schema, kind: Type, value: Any) -> Any:
+def _filled(schema: Schema, kind: Type, value: Any, extreme: Extreme) -> Any:
     if isinstance(value, list) and kind.element is not None:
-        return [_filled(schema, kind.element, item) for item in value]
+        return [_filled(schema, kind.element, item, extreme) for item in value]
     if kind.shape == "map" and kind.element is not None and isinstance(value, Mapping):
-        return {key: _filled(schema, kind.element, item) for key, item in value.items()}
+        return {key: _filled(schema, kind.element, item, extreme) for key, item in value.items()}
     if kind.shape == "object" and isinstance(value, Mapping):
         fields = schema.fields_of(kind.name)
-        kept = {key: _filled(schema, fields[key], item) for key, item in value.items()}
-        numbers = {key: largest for key, one in fields.items() if (largest := _largest(one))}
+        kept = {key: _filled(schema, fields[key], item, extreme) for key, item in value.items()}
+        numbers = {key: most for key, one in fields.items() if (most := _extreme(one, extreme))}
         return kept | numbers
     return value
 
 
-def _largest(kind: Type) -> int:
-    """0: not a number."""
-    if kind.format == "int-or-string":
-        return INT32
+def _extreme(kind: Type, extreme: Extreme) -> int | str:
+    """0 or empty: there is nothing to fill in."""
+    match kind.format:
+        case "int-or-string":
+            return extreme.int_or_string
+        case "date-time" | "micro-time":
+            return extreme.time
     if kind.shape != "integer":
         return 0
-    return INT32 if kind.format == "int32" else INT64
+    return extreme.int32 if kind.format == "int32" else extreme.int64
 
 
 def _objects() -> Iterator[Obj]:
