@@ -1,6 +1,7 @@
 """The processes of this machine that are connected to this one, and whether they are at work.
 
-Job: connections → processes, as the kernel tells; how much of a processor they use or wait for.
+Job: connections → processes, as the kernel tells; how much of a processor they use or wait for, and
+    whether they have read what they were sent.
 Invariant: what cannot be found out (another machine, another user) is taken for idle.
 Owner: who waits for them; it costs nothing while nobody does.
 """
@@ -22,6 +23,7 @@ class PeerProcesses:
     def __init__(self, monotonic: Callable[[], float], proc: Path = Path("/proc")) -> None:
         self._now, self._proc = monotonic, proc
         self._owners: dict[str, int] = {}  # inode → process
+        self._unread: set[str] = set()  # inodes of connections with bytes that nobody took
         self._searched_at = float("-inf")
         self._used: dict[int, int] = {}  # nanoseconds, at the last look
         self._looked_at = float("-inf")
@@ -29,14 +31,16 @@ class PeerProcesses:
         self._restless: frozenset[int] = frozenset()
 
     def busy(self) -> frozenset[int]:
-        """Those who work now, or wait for a processor. The first look at one says that it does."""
+        """Those who work now, wait for a processor, or have something to read. The first look at
+        one says that it does."""
         now = self._now()
         if now - self._looked_at >= LEAST_SECONDS:
             used = {pid: self._nanoseconds(pid) for pid in self._connected(now)}
             share = BUSY_SHARE * 1e9 * (now - self._looked_at)
             working = (pid for pid in used if used[pid] - self._used.get(pid, 0) > share)
             new = (pid for pid in used if pid not in self._used)
-            self._busy = frozenset((*working, *new))
+            has_to = (pid for pid in used if self._has_to_read(pid) or self._is_runnable(pid))
+            self._busy = frozenset((*working, *new, *has_to))
             self._restless &= self._busy
             self._used, self._looked_at = used, now
         return self._busy - self._restless
@@ -69,7 +73,9 @@ class PeerProcesses:
             for words in rows
             if words[3] == _LISTEN and f"socket:[{words[9]}]" in own
         )
-        return {words[9] for words in rows if words[2].endswith(ports) and words[3] == _ESTABLISHED}
+        rows = [words for words in rows if words[2].endswith(ports) and words[3] == _ESTABLISHED]
+        self._unread = {words[9] for words in rows if words[4].rpartition(":")[2].strip("0")}
+        return {words[9] for words in rows}
 
     def _search(self, inodes: set[str]) -> None:
         wanted = {f"socket:[{inode}]": inode for inode in inodes}
@@ -106,6 +112,18 @@ class PeerProcesses:
         except (OSError, ValueError):
             return used
         return used
+
+    def _has_to_read(self, pid: int) -> bool:
+        return any(self._owners.get(inode) == pid for inode in self._unread)
+
+    def _is_runnable(self, pid: int) -> bool:
+        """The kernel counts a wait for a processor when it is over; this one goes on."""
+        try:
+            tasks = os.listdir(f"{self._proc}/{pid}/task")
+        except OSError:
+            return False
+        stats = (_text(self._proc / f"{pid}/task/{task}/stat") for task in tasks)
+        return any(stat.rpartition(")")[2].startswith(" R") for stat in stats)
 
 
 def _text(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Who is connected to this process, and whether he works."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -59,24 +60,52 @@ def test_one_that_waits_is_idle_and_one_that_computes_is_busy():
         assert peers.busy() == frozenset(), "nobody waits for it any more"
 
 
-def test_a_table_of_the_kernel_names_the_owners(tmp_path):
-    me = tmp_path / str(__import__("os").getpid())
+TABLE = """\
+  sl  local_address rem_address   st tx_queue rx_queue
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:0 0 0 0 11
+   1: 0100007F:C001 0100007F:1F90 01 00000000:00000000 00:0 0 0 0 22
+   2: 0100007F:C002 0100007F:0050 01 00000000:00000000 00:0 0 0 0 33
+"""
+
+
+def kernel(tmp_path):
+    """Process 900 is connected to a port of this one, and sleeps."""
+    me = tmp_path / str(os.getpid())
     for place, links in {me: ["socket:[11]"], tmp_path / "900": ["socket:[22]"]}.items():
         (place / "fd").mkdir(parents=True)
         (place / "task" / "1").mkdir(parents=True)
         (place / "task" / "1" / "schedstat").write_text("5 6 1\n")
+        (place / "task" / "1" / "stat").write_text("1 (a (odd) R) S 1 1\n")
         for number, link in enumerate(links):
             (place / "fd" / str(number)).symlink_to(link)
     (tmp_path / "net").mkdir()
-    (tmp_path / "net" / "tcp").write_text(
-        "  sl  local_address rem_address   st\n"
-        "   0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 0 0 11\n"
-        "   1: 0100007F:C001 0100007F:1F90 01 0:0 00:0 0 0 0 22\n"
-        "   2: 0100007F:C002 0100007F:0050 01 0:0 00:0 0 0 0 33\n"
-    )
-    moments = iter([1.0, 2.0])
-    peers = PeerProcesses(lambda: next(moments), tmp_path)
+    (tmp_path / "net" / "tcp").write_text(TABLE)
+    moments = iter([1.0, 2.0, 3.0, 4.0])
+    return PeerProcesses(lambda: next(moments), tmp_path)
+
+
+def test_a_table_of_the_kernel_names_the_owners(tmp_path):
+    peers = kernel(tmp_path)
     assert peers.busy() == {900}, "nobody has looked at it before"
+    assert peers.busy() == frozenset()
+
+
+def test_one_that_waits_for_a_processor_is_busy(tmp_path):
+    peers = kernel(tmp_path)
+    assert peers.busy()
+    (tmp_path / "900/task/1/stat").write_text("1 (a) R 1 1\n")
+    assert peers.busy() == {900}, "the kernel has not counted its wait yet"
+    (tmp_path / "900/task/1/stat").write_text("1 (a) S 1 1\n")
+    assert peers.busy() == frozenset()
+
+
+def test_one_that_has_not_read_what_it_was_sent_is_busy(tmp_path):
+    peers = kernel(tmp_path)
+    assert peers.busy()
+    table = TABLE.replace("1F90 01 00000000:00000000", "1F90 01 00000000:000000A0")
+    (tmp_path / "net/tcp").write_text(table)
+    assert peers.busy() == {900}
+    (tmp_path / "net/tcp").write_text(TABLE)
     assert peers.busy() == frozenset()
 
 
