@@ -24,11 +24,19 @@ class PageError(Exception):
     """A page that cannot be followed; the message says what and where."""
 
 
+REFUSALS = ("sampan: ", "error: ", "Error from server")
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     words: str
     output: tuple[str, ...] | None  # None: the page shows none
     line: int
+
+    @property
+    def is_refused(self) -> bool:
+        """The page shows how it fails."""
+        return bool(self.output) and self.output[0].startswith(REFUSALS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def paste(command: Command, terminal: Terminal) -> None:
 
 def complaint_of(command: Command, printed: list[str], code: int = 0) -> str:
     text = "\n".join(printed)
-    if code != 0:
+    if (code != 0) != command.is_refused:
         return f"it ended with {code}:\n{text}"
     if command.output is None or is_shown(command.output, printed):
         return ""
