@@ -62,7 +62,8 @@ def cluster(workspace, archive):
     """One real node for all tests that do not need one of their own."""
     assert os.getuid() == 0, "these tests run real containers: root is needed"
     root = workspace / "shared"
-    cluster = SampanProcess(root, "--runtime", RUNTIME)
+    gates = ("--feature-gates", "ContainerStopSignals=true")
+    cluster = SampanProcess(root, "--runtime", RUNTIME, *gates)
     cluster.up()
     cluster.run("image", "import", str(archive))
     yield cluster

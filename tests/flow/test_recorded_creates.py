@@ -22,14 +22,6 @@ from tests.support.releases import MUTATING_POLICIES
 
 RECORDED = Path(__file__).parent / "recorded" / "api_server_v1.35.8_creates.jsonl"
 CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]
-# Ours on purpose (docs/compatibility.md): upstream drops these fields in silence, because their
-# features are off; here stop signals work, and the node refuses a clusterTrustBundle by name.
-KEPT = (
-    "pod_details.yaml: a signal to stop by",
-    "pod_details.yaml: a signal for a system that nobody named",
-    "pod_details.yaml: a signal that Windows has not",
-    "pod_details.yaml: volumes without what they need",
-)
 TOKEN = "kube-api-access-*"
 TIME = re.compile(r"20\d\d-\d\d-\d\dT.*Z|X509SHA256=[0-9a-f]{64}")  # and fingerprints
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -105,14 +97,7 @@ def compared(case, status, obj, warnings):
     return found, wanted
 
 
-def expected(case):
-    marks = []
-    if case["case"] in KEPT:
-        marks.append(pytest.mark.xfail(reason="kept on purpose", strict=True))
-    return pytest.param(case, id=case["case"], marks=marks)
-
-
-@pytest.mark.parametrize("case", [expected(case) for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
 def test_a_create_is_answered_as_the_original_answered_it(answers, case):
     """[A4]"""
     found, wanted = compared(case, *answers[case["case"]])

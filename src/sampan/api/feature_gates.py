@@ -78,8 +78,6 @@ def gates_of(minor: str, emulated: str = "") -> dict[str, Gate]:
         first = row.get("first", row["history"][0][0])
         is_known = number_of(first) <= program <= number_of(row.get("last", minor))
         stages = [entry for entry in row["history"] if number_of(entry[0]) <= shown]
-        if number_of(row.get("minCompatibility", "1.0")) >= shown:
-            stages = []  # it must live with control planes of the version before
         stage = _stage(*stages[-1]) if stages else None
         found[name] = Gate(name, stage, _needs(row, shown), row["here"], is_known)
     assert all(gate.here in get_args(Here) for gate in found.values())

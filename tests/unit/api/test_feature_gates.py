@@ -60,13 +60,6 @@ def test_a_gate_of_a_later_version_is_unknown_or_pre_alpha():
     )
 
 
-def test_a_stage_that_must_not_live_with_an_older_control_plane_is_none_yet():
-    assert refused("1.37", "DRAFractionalCapacityRange=true") == (
-        "cannot set feature gate DRAFractionalCapacityRange to true, feature is PreAlpha at "
-        "emulated version 1.37, min compatibility version 1.36"
-    )
-
-
 def test_a_stage_as_a_whole_counts_less_than_one_gate_and_names_what_it_cannot_change():
     settled = settle("1.36", parse_gates("AllAlpha=true,EventedPLEG=false,APIServingWithRoutine=1"))
     assert "EventedPLEG" not in settled.on

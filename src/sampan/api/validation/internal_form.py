@@ -13,6 +13,7 @@ from sampan.api.objects import Obj
 # where the key is not the name with a small letter; zeros are JSON words.
 _TYPES = {
     "AppArmorProfile": 'Type="" LocalhostProfile',
+    "CSINodeDriver": 'Name="" NodeID="" TopologyKeys Allocatable:VolumeNodeResources',
     "Capabilities": "Add Drop",
     "DaemonSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateDaemonSet',
     "DeploymentStrategy": 'Type="" RollingUpdate:RollingUpdateDeployment',
@@ -57,6 +58,7 @@ _TYPES = {
     "UserSubject": 'Name=""',
     "WindowsSecurityContextOptions": "GMSACredentialSpecName<gmsaCredentialSpecName "
     "GMSACredentialSpec<gmsaCredentialSpec RunAsUserName HostProcess",
+    "VolumeNodeResources": "Count",
 }
 _ZEROS = {'""': "", "0": 0, "false": False, "[]": [], "": None}
 

@@ -7,6 +7,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator
 
+from sampan.api import features
 from sampan.api.custom import formats
 from sampan.api.custom.structural import parts_of
 from sampan.api.objects import Obj, annotations_of, name_of
@@ -255,6 +256,17 @@ def _definition(new: Obj, _old: Obj | None) -> Iterator[str]:
     yield from (f'unrecognized format "{given}"' for given in found)
 
 
+def _csi_driver(new: Obj, old: Obj | None) -> Iterator[str]:
+    if not features.enabled("CSIServiceAccountTokenSecrets"):
+        return
+    asked, before = _spec(new).get("tokenRequests"), _spec(old or {}).get("tokenRequests")
+    if asked and asked != before and _spec(new).get("serviceAccountTokenInSecrets") is None:
+        yield (
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to "
+            "true to prevent possible logging of tokens in volume attributes"
+        )
+
+
 TABLE: dict[tuple[str, str], Give] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
     ("", "Endpoints"): _endpoints,
@@ -277,5 +289,6 @@ TABLE: dict[tuple[str, str], Give] = {
     ("networking.k8s.io", "Ingress"): _ingress,
     ("networking.k8s.io", "NetworkPolicy"): _network_policy,
     ("node.k8s.io", "RuntimeClass"): _runtime_class,
+    ("storage.k8s.io", "CSIDriver"): _csi_driver,
     ("storage.k8s.io", "StorageClass"): _storage_class,
 }

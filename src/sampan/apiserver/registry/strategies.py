@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
-from sampan.api.defaults import gated_fields
-from sampan.api.objects import Obj, annotations_of, spec_of, time_text
+from sampan.api.gated_fields.dropping import dropping
+from sampan.api.objects import Obj, annotations_of, time_text
 from sampan.api.resources import Resource
 from sampan.apiserver.registry import (
     certificate_signing_requests,
@@ -135,16 +135,6 @@ def _next_template_generation(new: Obj, old: Obj) -> None:
     annotations[_TEMPLATE_GENERATION] = str(number if same else number + 1)
 
 
-# Of coordinated leader election, which is off: as upstream, they are dropped unless in use.
-_ELECTION = ("strategy", "preferredHolder")
-
-
-def _drop_election(new: Obj, old: Obj | None = None) -> None:
-    for key in _ELECTION:
-        if old is None or spec_of(old).get(key) is None:
-            spec_of(new).pop(key, None)
-
-
 def _drop_freed_devices(new: Obj, old: Obj) -> None:
     """What drivers said of devices that the claim no longer has goes with them."""
     status = new.get("status") or {}
@@ -190,25 +180,8 @@ _OWN = {
     "jobs.batch": jobs.STRATEGY,
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,
     "certificatesigningrequests.certificates.k8s.io": certificate_signing_requests.STRATEGY,
-    "leases.coordination.k8s.io": Strategy(
-        prepare_create=_drop_election, prepare_update=_drop_election
-    ),
-    "statefulsets.apps": Strategy(
-        prepare_create=gated_fields.drop_max_unavailable,
-        prepare_update=gated_fields.drop_max_unavailable,
-    ),
-    "resourceclaims.resource.k8s.io": Strategy(
-        prepare_create=gated_fields.drop_claim_tolerations,
-        prepare_update=gated_fields.drop_claim_tolerations,
-        prepare_status=_drop_freed_devices,
-    ),
-    "resourceclaimtemplates.resource.k8s.io": Strategy(
-        prepare_create=gated_fields.drop_template_tolerations,
-        prepare_update=gated_fields.drop_template_tolerations,
-    ),
+    "resourceclaims.resource.k8s.io": Strategy(prepare_status=_drop_freed_devices),
     "resourceslices.resource.k8s.io": Strategy(
-        prepare_create=gated_fields.drop_device_taints,
-        prepare_update=gated_fields.drop_device_taints,
         fields={
             "spec.nodeName": path_getter("spec", "nodeName"),
             "spec.driver": path_getter("spec", "driver"),
@@ -274,6 +247,7 @@ class Strategies:
         strategy = self._own.get(name, Strategy())
         return replace(
             strategy,
+            drop_gated=dropping(name),
             has_generation=strategy.has_generation or name in _GENERATION,
             unconditional_update=name not in _CONDITIONAL_ONLY,
             creates_on_update=name in _CREATED_BY_PUT,

@@ -66,6 +66,8 @@ class TemplateCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
+    # Fields behind feature gates that are off go before all else: (new, old; None: it is created).
+    drop_gated: Callable[[Obj, Obj | None], None] | None = None
     # After defaults, before validation; they change the new object.
     prepare_create: Callable[[Obj], None] = _nothing
     prepare_update: Callable[[Obj, Obj], None] = _nothing_from_old  # (new, old)

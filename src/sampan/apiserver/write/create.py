@@ -97,6 +97,9 @@ def _check(scope: RequestScope, call: Call, obj: Obj, warnings: list[str]) -> No
     if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
         clear_status(scope.schema, resource, obj)
         apply_defaults(resource, obj)
+    checked = convert.as_rules_read(resource, obj)
+    if strategy.drop_gated is not None:
+        strategy.drop_gated(checked, None)
     templates = strategy.templates
     key = None if templates is None else templates.validation_key(obj)
     known = None if templates is None else templates.prepare_valid(key, obj)
@@ -104,7 +107,6 @@ def _check(scope: RequestScope, call: Call, obj: Obj, warnings: list[str]) -> No
         refuse(resource, obj, validate_identity(resource, obj), warnings)
         warnings += known
         return
-    checked = convert.as_rules_read(resource, obj)
     strategy.prepare_create(checked)
     refuse(resource, obj, validate_create(resource, checked, warnings), warnings)
     convert.write_back(resource, obj, checked)

@@ -166,8 +166,11 @@ def _check(scope: RequestScope, call: Call, what: Modification, new: Obj, old: O
     resource = call.resource
     prepare_updated(new, old)
     checked, before = convert.as_rules_read(resource, new), convert.as_rules_read(resource, old)
+    strategy = scope.strategies.of(resource)
+    if strategy.drop_gated is not None:
+        strategy.drop_gated(checked, before)
     what.prepare(checked, before)
-    if not call.subresource and scope.strategies.of(resource).has_generation:
+    if not call.subresource and strategy.has_generation:
         own_status = resource.custom is not None and resource.subresource("status") is None
         bump_generation(checked, before, counts_status=own_status)
     settle(checked, before)

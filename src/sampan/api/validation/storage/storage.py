@@ -4,6 +4,7 @@ Job: what must hold of the kinds of storage.k8s.io.
 Invariant: what a volume was made from does not change behind its back.
 """
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -23,8 +24,9 @@ from sampan.api.validation.fields import (
     validate_required,
     validate_with,
 )
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
-from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
@@ -99,6 +101,21 @@ def validate_csi_node(node: Obj, errors: Errors) -> None:
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
+
+
+def validate_csi_node_update(new: Obj, old: Obj, errors: Errors) -> None:
+    """A driver's entry stays as it is, but for how much room it has."""
+    validate_csi_node(new, errors)
+    before = {item.get("name"): item for item in spec_of(old).get("drivers") or ()}
+    for driver in spec_of(new).get("drivers") or ():
+        had = before.get(driver.get("name"))
+        if had is None:
+            continue
+        if features.enabled("MutableCSINodeAllocatableCount"):
+            driver, had = ({**item, "allocatable": None} for item in (driver, had))
+        if internal_form("CSINodeDriver", driver) != internal_form("CSINodeDriver", had):
+            shown = internal_form("CSINodeDriver", driver)
+            errors.append(invalid_value("spec.drivers", shown, "field is immutable"))
 
 
 def validate_attachment(attachment: Obj, errors: Errors) -> None:
@@ -177,7 +194,7 @@ def validate_attributes_class_update(new: Obj, old: Obj, errors: Errors) -> None
 
 STORAGE_CLASS = Rules(names.dns_subdomain, validate_storage_class, validate_storage_class_update)
 CSI_DRIVER = Rules(names.dns_subdomain, validate_csi_driver_object, validate_csi_driver_update)
-CSI_NODE = Rules(names.dns_subdomain, validate_csi_node, same_rules(validate_csi_node))
+CSI_NODE = Rules(names.dns_subdomain, validate_csi_node, validate_csi_node_update)
 VOLUME_ATTACHMENT = Rules(
     names.dns_subdomain,
     validate_attachment,
