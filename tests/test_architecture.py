@@ -401,6 +401,18 @@ def test_gates_are_asked_for_by_name_and_only_those_that_do_both():
     assert asked == both
 
 
+def test_changes_without_a_gate_are_asked_for_by_name():
+    """data/changes.json has those that code asks for, and no other."""
+    table = json.loads((PACKAGE / "data" / "changes.json").read_text())["changes"]
+    asked = {
+        node.args[0].value
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "features.changed"
+    }
+    assert asked == set(table)
+
+
 def test_functions_are_short():
     long = [name for name, node in functions() if node.end_lineno - node.lineno >= MOST_LINES]
     assert long == []

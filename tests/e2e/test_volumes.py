@@ -380,8 +380,6 @@ def test_what_the_node_cannot_mount_is_said(kubectl):
         "emptyDir": {"medium": "HugePages"},
         "image": {"reference": IMAGE, "pullPolicy": "IfNotPresent"},
     }
-    bundle = {"sources": [{"clusterTrustBundle": {"name": "b", "path": "b"}}]}
-    sources["projected"] = bundle
     node = kubectl.get("nodes")["items"][0]["metadata"]["name"]
     apply(
         kubectl,

@@ -1,6 +1,7 @@
 """Which features of Kubernetes are on in this process, and of which version it is.
 
-Job: answer `enabled(GATE)`; hold the release that whoever starts a process has chosen.
+Job: answer `enabled(GATE)` and `changed(NAME)`; hold the release that whoever starts a process has
+    chosen.
 Invariant: code asks for a gate, never for a version. A gate that is asked for is one that
     data/gates.json says `both` of, and the other way round.
 Owner: cmd/ and the processes of the test kit, which choose before the first object is read;
@@ -13,8 +14,9 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, TypeVar
 
-from sampan.api.feature_gates import Gate, Settled, settle
+from sampan.api.feature_gates import Gate, Settled, number_of, settle
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.packaged_data import packaged_data
 from sampan.version import DEFAULT_MINOR, git_version
 
 Derived = TypeVar("Derived")
@@ -67,6 +69,17 @@ def enabled(gate: str) -> bool:
 def all_enabled() -> frozenset[str]:
     """Every gate that is on, for tables that name gates."""
     return _in_effect.read().on
+
+
+def changed(name: str) -> bool:
+    """Whether something that has no gate is already as data/changes.json says."""
+    return of_release(_changes)[name]
+
+
+def _changes(chosen: Release) -> dict[str, bool]:
+    rows = packaged_data("changes")["changes"]
+    shown = number_of(chosen.shown)
+    return {name: number_of(row["since"]) <= shown for name, row in rows.items()}
 
 
 def release() -> Release:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from sampan.api import features
+
 # What is wrong with a value, in upstream's words; empty where nothing is.
 Complaints = tuple[str, ...]
 NameRule = Callable[[str], Complaints]
@@ -142,6 +144,8 @@ def qualified_name(value: str) -> Complaints:
 
 def label_key(value: str) -> Complaints:
     """The same form, under its own name where there is more than one slash."""
+    if not features.changed("LabelWords"):
+        return qualified_name(value)
     return tuple(
         item.replace("a qualified name must", "a valid label key must", 1)
         for item in qualified_name(value)
@@ -174,7 +178,8 @@ def _qualified_name(value: str) -> Complaints:
 def label_value(value: str) -> Complaints:
     if len(value) <= 63 and _is_label_value(value):
         return ()
-    found = [too_many_bytes(63)] if size_of(value) > 63 else []
+    told = too_many_bytes if features.changed("LabelWords") else too_many_characters
+    found = [told(63)] if size_of(value) > 63 else []
     if not _is_label_value(value):
         found.append(_LABEL_VALUE_COMPLAINT)
     return tuple(found)

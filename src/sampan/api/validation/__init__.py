@@ -14,6 +14,7 @@ from sampan.api.errors import FieldError, type_invalid
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource, by_plural
 from sampan.api.validation.custom_resources.custom_object import object_errors, status_errors
+from sampan.api.validation.declarative import in_order
 from sampan.api.validation.kinds import rules_of_kind
 from sampan.api.validation.metadata import (
     validate_known_finalizers,
@@ -107,4 +108,4 @@ def _gather(run: Callable[[list[FieldError]], None]) -> list[FieldError]:
         run(errors)
     except _MALFORMED as wrong:
         errors.append(type_invalid("", "", f"the object's shape is not that of its kind: {wrong}"))
-    return errors
+    return in_order(errors) if errors else errors

@@ -4,6 +4,7 @@ Job: metadata → causes. The rule for the name is the kind's own and is passed 
 Invariant: identity (name, namespace, uid, times of creation and deletion) never changes.
 """
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     field_forbidden,
@@ -134,8 +135,11 @@ def _validate_shared(meta: Obj, path: str, errors: Errors) -> None:
 
 def _validate_owners(owners: list[Obj], path: str, errors: Errors) -> None:
     controller = ""
-    for owner in owners:
-        _validate_owner(owner, path, errors)
+    for index, owner in enumerate(owners):
+        if features.changed("OwnerReferencePaths"):
+            _validate_owner(owner, f"{path}[{index}]", errors)
+        else:
+            _validate_owner_of_old(owner, path, errors)
         if not owner.get("controller"):
             continue
         name = f"{owner.get('kind') or ''}/{owner.get('name') or ''}"
@@ -152,13 +156,28 @@ def _validate_owners(owners: list[Obj], path: str, errors: Errors) -> None:
 
 def _validate_owner(owner: Obj, path: str, errors: Errors) -> None:
     api_version = owner.get("apiVersion") or ""
+    if api_version and (api_version.count("/") > 1 or api_version.endswith("/")):
+        why = "must be <group>/<version> or <version>"
+        errors.append(invalid_value(f"{path}.apiVersion", api_version, why))
+    for key in ("apiVersion", "kind", "name", "uid"):
+        if not owner.get(key):
+            errors.append(required_value(f"{path}.{key}", "must not be empty"))
+    _validate_may_own(owner, path, errors)
+
+
+def _validate_owner_of_old(owner: Obj, path: str, errors: Errors) -> None:
+    api_version = owner.get("apiVersion") or ""
     version = api_version.rpartition("/")[2]
     if not version:
         errors.append(invalid_value(f"{path}.apiVersion", api_version, "version must not be empty"))
     for key in ("kind", "name", "uid"):
         if not owner.get(key):
             errors.append(invalid_value(f"{path}.{key}", "", "must not be empty"))
-    if api_version == "v1" and owner.get("kind") == "Event":
+    _validate_may_own(owner, path, errors)
+
+
+def _validate_may_own(owner: Obj, path: str, errors: Errors) -> None:
+    if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
         why = "/v1, Kind=Event is disallowed from being an owner"
         errors.append(invalid_value(path, owner, why))
 

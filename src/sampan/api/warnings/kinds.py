@@ -131,6 +131,8 @@ def _service_addresses(spec: Obj, has_cluster_ips: bool) -> Iterator[str]:
             yield from odd_address(address, f"spec.clusterIPs[{index}]")
     for index, address in enumerate(spec.get("externalIPs") or ()):
         yield from odd_address(address, f"spec.externalIPs[{index}]")
+    if has_cluster_ips and spec.get("externalIPs") and features.changed("ExternalIPsWarning"):
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
     if spec.get("loadBalancerIP"):
         yield from odd_address(spec["loadBalancerIP"], "spec.loadBalancerIP")
     for index, network in enumerate(spec.get("loadBalancerSourceRanges") or ()):

@@ -15,6 +15,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.health_checks import Check, HealthChecks, is_health_path, nothing_wrong
 from sampan.core.http.messages import Request, Response
 
+_STORAGE = "poststarthook/storage-readiness"
 # What has to be done once before requests are taken: here all of it is one start.
 _HOOKS = (
     "poststarthook/start-apiserver-admission-initializer",
@@ -29,6 +30,7 @@ _HOOKS = (
     "poststarthook/start-cluster-authentication-info-controller",
     "poststarthook/start-kube-apiserver-identity-lease-controller",
     "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    _STORAGE,
     "poststarthook/start-legacy-token-tracking-controller",
     "poststarthook/start-service-ip-repair-controllers",
     "poststarthook/rbac/bootstrap-roles",
@@ -81,7 +83,8 @@ class Health:
         }
         found = {"ping": nothing_wrong, "log": nothing_wrong, **own}
         for hook in _HOOKS:
-            found[hook] = self._begin
+            if hook != _STORAGE or features.enabled("WatchCacheInitializationPostStartHook"):
+                found[hook] = self._begin
         if ready:
             found["shutdown"] = self._staying
         return found

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
+from sampan.api import features
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.gated_fields.dropping import dropping
@@ -45,6 +46,8 @@ _GENERATION = frozenset({
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
 })  # fmt: skip
+
+_AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 
 # Kinds whose PUT must carry a resourceVersion.
 _CONDITIONAL_ONLY = frozenset({
@@ -208,6 +211,11 @@ def volume_strategy(clock: Clock) -> Strategy:
     return Strategy(prepare_create=_new_volume, prepare_status=prepare_status)
 
 
+def _counts(name: str) -> bool:
+    """Kinds that have a generation by a feature gate."""
+    return name == _AUTOSCALERS and features.enabled("HPAGeneration")
+
+
 class Strategies:
     def __init__(
         self, settings: ApiServerSettings, stateful: Mapping[str, Strategy] = MappingProxyType({})
@@ -248,7 +256,7 @@ class Strategies:
         return replace(
             strategy,
             drop_gated=dropping(name),
-            has_generation=strategy.has_generation or name in _GENERATION,
+            has_generation=strategy.has_generation or name in _GENERATION or _counts(name),
             unconditional_update=name not in _CONDITIONAL_ONLY,
             creates_on_update=name in _CREATED_BY_PUT,
             returns_deleted=strategy.returns_deleted or name in _RETURNS_DELETED,

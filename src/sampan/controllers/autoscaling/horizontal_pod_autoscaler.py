@@ -8,11 +8,20 @@ Invariant: without a valid metric the size stays; with some of them invalid it n
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from sampan.api import features
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, time_text
+from sampan.api.objects import (
+    Obj,
+    key_of,
+    labels_of,
+    meta_of,
+    name_of,
+    namespace_of,
+    time_text,
+)
 from sampan.api.quantity import value_of
 from sampan.api.resources import HORIZONTAL_POD_AUTOSCALERS, PODS, Resource
-from sampan.api.rules.conditions import with_condition
+from sampan.api.rules.conditions import is_true, with_condition
 from sampan.api.rules.selectors import SelectorError, parse_label_selector
 from sampan.client.events import reference as reference_to
 from sampan.client.label_index import LABELS, by_labels, selected
@@ -42,6 +51,7 @@ from sampan.controllers.scale_targets import NoScale, Unserved, scaled_resource
 from sampan.core.fast_dataclass import dataclass
 
 SYNC_SECONDS = 15.0
+SCALED_TO_ZERO = "ScaledToZero"
 
 _WORDS = {
     "ReadyForNewScale": "recommended size matches current size",
@@ -185,14 +195,14 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
         "SucceededGetScale",
         "the HPA controller was able to get the target's current scale",
     )
-    if current == 0 and least != 0:
+    if current == 0 and not _may_leave_zero(situation.autoscaler, least):
         words = "scaling is disabled since the replica count of the target is zero"
         off = _condition("ScalingActive", "False", "ScalingDisabled", words)
         return Decision(current, "", (able, off), memory=situation.memory)
     if current > most:
         why = "Current number of replicas above Spec.MaxReplicas"
         return Decision(most, why, (able,), memory=situation.memory)
-    if current < least:
+    if 0 < current < least:
         why = "Current number of replicas below Spec.MinReplicas"
         return Decision(least, why, (able,), memory=situation.memory)
     computed = compute(situation, current, now)
@@ -217,7 +227,25 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
     # As upstream: what the metrics want, before it is paced; nothing where they want no change.
     above, below = f"{computed.name} above target", "All metrics below target"
     why = above if wanted > current else below if wanted < current else ""
+    if current == 0 and pace.replicas < least:
+        why = why or "Current number of replicas below Spec.MinReplicas"
+        return Decision(least, why, conditions, computed.statuses, events, memory)
     return Decision(pace.replicas, why, conditions, computed.statuses, events, memory)
+
+
+def _may_leave_zero(autoscaler: Obj, least: int) -> bool:
+    """Whether metrics decide about a target that has no pods: nobody else may have stopped it."""
+    if not features.changed("AutoscalerScaledToZero"):
+        return least == 0
+    if not features.enabled("HPAScaleToZero") or not is_true(autoscaler, SCALED_TO_ZERO):
+        return False
+    return least != 0 or _measures_others(autoscaler)
+
+
+def _measures_others(autoscaler: Obj) -> bool:
+    """It has a metric that there is without pods."""
+    metrics = autoscaler["spec"].get("metrics") or ()
+    return any(metric.get("type") in ("Object", "External") for metric in metrics)
 
 
 def compute(situation: Situation, current: int, now: float) -> Computed:
@@ -228,7 +256,12 @@ def compute(situation: Situation, current: int, now: float) -> Computed:
         return Computed(None, "", None, (Failure("InvalidSelector", why, missing),), why)
     if situation.rivals:
         keys = " ".join(sorted((key_of(situation.autoscaler), *situation.rivals)))
-        why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
+        told = (
+            "more than one HPA (e.g. [{}])"
+            if features.changed("AmbiguousSelectorText")
+            else "multiple HPAs: [{}]"
+        )
+        why = f"pods by selector {selector} are controlled by {told.format(keys)}"
         return Computed(None, "", None, (Failure("AmbiguousSelector", why, why),), why)
     return _proposed(situation, current, now)
 
@@ -314,11 +347,25 @@ def _after_rescale(
         return [event, *_status_patch(autoscaler, status)]
     words = f"the HPA controller was able to update the target scale to {decision.replicas}"
     done = _condition("AbleToScale", "True", "SucceededRescale", words)
-    told = replace(decision, conditions=(*decision.conditions, done))
+    told = replace(
+        decision, conditions=(*decision.conditions, done, *_zero(autoscaler, decision, current))
+    )
     said = f"New size: {decision.replicas}; reason: {decision.why}"
     status = _status(autoscaler, told, current, now, rescaled=True)
     event = Record(about, "Normal", "SuccessfulRescale", said)
     return [event, *_status_patch(autoscaler, status)]
+
+
+def _zero(autoscaler: Obj, decision: Decision, current: int) -> tuple[Obj, ...]:
+    """Whether it was this controller that took the last pod; so that it may bring one back."""
+    if not (features.changed("AutoscalerScaledToZero") and features.enabled("HPAScaleToZero")):
+        return ()
+    stopped = current > 0 and decision.replicas == 0 and _measures_others(autoscaler)
+    if stopped and autoscaler["spec"].get("minReplicas") == 0:
+        words = "the HPA controller scaled the workload to zero"
+        return (_condition(SCALED_TO_ZERO, "True", SCALED_TO_ZERO, words),)
+    words = "the HPA controller did not scale the workload to zero"
+    return (_condition(SCALED_TO_ZERO, "False", "NotScaledToZero", words),)
 
 
 def _status(
@@ -330,6 +377,8 @@ def _status(
         conditions = with_condition(conditions, condition, now)
     desired = int(before.get("desiredReplicas") or 0) if decision.failed else decision.replicas
     status = {"currentReplicas": current, "desiredReplicas": desired, "conditions": conditions}
+    if features.enabled("HPAGeneration"):
+        status["observedGeneration"] = int(meta_of(autoscaler).get("generation") or 0)
     if decision.statuses is not None:
         status["currentMetrics"] = list(decision.statuses)
     if rescaled or before.get("lastScaleTime"):

@@ -6,6 +6,7 @@ Job: a metric's spec and its reading → replicas, the metric's name for conditi
 
 from collections.abc import Sequence
 
+from sampan.api import features
 from sampan.api.go_text import go_label_selector
 from sampan.api.objects import Obj
 from sampan.api.quantity import Format, from_milli, value_of
@@ -164,9 +165,12 @@ def _of_object(source: Obj, reading: Reading, target: Target) -> Proposal:
             "set"
         )
     if reading.failure:
-        # In the order in which upstream prints it.
-        whose = f"{described.get('kind')} on {target.namespace} {described.get('name')}"
-        raise CannotCompute(f"unable to get metric {metric['name']}: {whose}/{reading.failure}")
+        kind, name = described.get("kind"), described.get("name")
+        if features.changed("ObjectMetricText"):
+            whose = f" on {kind} {target.namespace}/{name}: {reading.failure}"
+        else:  # in the order in which upstream printed it
+            whose = f": {kind} on {target.namespace} {name}/{reading.failure}"
+        raise CannotCompute(f"unable to get metric {metric['name']}{whose}")
     if kind == "Value":
         ratio = reading.milli / value_of(value or 0).milli()
         replicas = for_ratio(target.replicas, ratio, target.pods, target.tolerances)

@@ -1,4 +1,8 @@
+from dataclasses import replace
+
+from sampan.api import features
 from sampan.api.errors import NotFound
+from sampan.api.features import Release
 from sampan.api.resources import DEPLOYMENTS
 from sampan.controllers.actions import Outcome, Patch, Record
 from sampan.controllers.autoscaling.horizontal_pod_autoscaler import Situation, plan_autoscaler
@@ -106,6 +110,46 @@ def test_bounds_come_before_metrics():
 def test_a_target_of_nothing_is_left_alone():
     [patch] = plan_autoscaler(situation(autoscaler(), 0), NOW)[0].actions
     assert conditions(patch)["ScalingActive"] == ("False", "ScalingDisabled")
+
+
+QUEUE = {
+    "type": "External",
+    "external": {"metric": {"name": "jobs"}, "target": {"type": "AverageValue", "averageValue": 1}},
+}
+
+
+def to_zero(replicas, jobs, *stored, least=0):
+    """What is planned for a queue with so many jobs, by v1.37."""
+    obj = {**autoscaler(QUEUE, least=least), "status": {"conditions": list(stored)}}
+    found = situation(obj, replicas, memory=Memory((Moment(NOW - 1, 0),)))
+    with features.used(Release("1.37")):
+        return plan_autoscaler(replace(found, readings=[Reading(values=(1000 * jobs,))]), NOW)[0]
+
+
+def test_what_was_scaled_to_zero_comes_back():
+    """[V1] and says who did it"""
+    [rescale] = to_zero(1, 0).actions
+    assert rescale.patch == {"spec": {"replicas": 0}}
+    with features.used(Release("1.37")):
+        _, status = to_zero(1, 0).then([Outcome(rescale, {})])
+    assert conditions(status)["ScaledToZero"] == ("True", "ScaledToZero")
+    [stopped] = [
+        one for one in status.patch["status"]["conditions"] if one["type"] == "ScaledToZero"
+    ]
+    assert to_zero(0, 2, stopped).actions[0].patch == {"spec": {"replicas": 2}}
+    assert to_zero(0, 0, stopped, least=1).actions[0].patch == {"spec": {"replicas": 1}}
+    [patch] = to_zero(0, 0, stopped).actions
+    assert conditions(patch)["ScalingActive"] == ("True", "ValidMetricFound")
+
+
+def test_what_somebody_else_stopped_stays_stopped():
+    [patch] = to_zero(0, 2).actions
+    assert conditions(patch)["ScalingActive"] == ("False", "ScalingDisabled")
+
+
+def test_a_status_says_which_generation_it_is_of():
+    [patch] = to_zero(0, 2).actions
+    assert patch.patch["status"]["observedGeneration"] == 1
 
 
 def test_without_metrics_nothing_moves_and_it_says_why():

@@ -7,6 +7,7 @@ Invariant: a binding's role never changes: delete the binding and make another.
 from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
@@ -59,7 +60,8 @@ def validate_cluster_role_binding_update(new: Obj, old: Obj, errors: Errors) -> 
 
 def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
     if not rule.get("verbs"):
-        errors.append(required_value(f"{path}.verbs", "verbs must contain at least one value"))
+        why = "verbs must contain at least one value"
+        errors.append(declared(required_value(f"{path}.verbs", why)))
     urls = rule.get("nonResourceURLs")
     if urls:
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):

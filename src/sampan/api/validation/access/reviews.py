@@ -4,6 +4,7 @@ Job: what must hold of a question before it is answered.
 Invariant: none of these has an identity of its own.
 """
 
+from sampan.api import features
 from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, namespace_of, spec_of
 from sampan.api.rules import names
@@ -46,13 +47,16 @@ def validate_local_access(review: Obj, errors: Errors) -> None:
 
 def _validate_attributes(spec: Obj, errors: Errors) -> None:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    as_a_whole = features.changed("ReviewOfOneThing")
+    one = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
     if resource is not None and other is not None:
-        why = "cannot be specified in combination with resourceAttributes"
+        why = one if as_a_whole else "cannot be specified in combination with resourceAttributes"
         shown = internal_form("NonResourceAttributes", other)
-        errors.append(invalid_value("spec.nonResourceAttributes", shown, why))
+        path = "spec" if as_a_whole else "spec.nonResourceAttributes"
+        errors.append(invalid_value(path, shown, why))
     if resource is None and other is None:
-        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        errors.append(invalid_value("spec.resourceAttributes", None, why))
+        path = "spec" if as_a_whole else "spec.resourceAttributes"
+        errors.append(invalid_value(path, None, one))
 
 
 TOKEN_REVIEW = Rules(names.any_name, validate_token_review, has_identity=False)

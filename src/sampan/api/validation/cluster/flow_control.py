@@ -16,6 +16,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_condition_types
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
@@ -79,14 +80,17 @@ def validate_priority_level(level: Obj, errors: Errors) -> None:
     limited, exempt = spec.get("limited"), spec.get("exempt")
     if kind == "Limited":
         if exempt is not None:
-            errors.append(field_forbidden("spec.exempt", "must be nil if the type is Limited"))
+            why = "must be nil if the type is Limited"
+            errors.append(declared(field_forbidden("spec.exempt", why)))
         if limited is None:
-            errors.append(required_value("spec.limited", "must not be empty when type is Limited"))
+            why = "must not be empty when type is Limited"
+            errors.append(declared(required_value("spec.limited", why)))
         else:
             _validate_limited(limited, errors)
     elif kind == "Exempt":
         if limited is not None:
-            errors.append(field_forbidden("spec.limited", "must be nil if the type is not Limited"))
+            why = "must be nil if the type is not Limited"
+            errors.append(declared(field_forbidden("spec.limited", why)))
     else:
         errors.append(not_supported("spec.type", kind, ("Exempt", "Limited")))
     if name_of(level) == "exempt" and (kind != "Exempt" or limited is not None):
@@ -204,11 +208,11 @@ def _validate_limited(limited: Obj, errors: Errors) -> None:
     if kind == "Reject":
         if queuing is not None:
             why = "must be nil if limited.limitResponse.type is not Limited"
-            errors.append(field_forbidden(f"{here}.queuing", why))
+            errors.append(declared(field_forbidden(f"{here}.queuing", why)))
     elif kind == "Queue":
         if queuing is None:
             why = "must not be empty if limited.limitResponse.type is Limited"
-            errors.append(required_value(f"{here}.queuing", why))
+            errors.append(declared(required_value(f"{here}.queuing", why)))
         else:
             for key in ("queueLengthLimit", "queues", "handSize"):
                 value = queuing.get(key) or 0

@@ -20,6 +20,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_common_conditions
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules
@@ -94,7 +95,7 @@ def validate_policy_binding(binding: Obj, errors: Errors) -> None:
         errors.append(invalid_value("spec.validationActions", actions, why))
     if not actions:
         why = "at least one validation action is required"
-        errors.append(required_value("spec.validationActions", why))
+        errors.append(declared(required_value("spec.validationActions", why)))
 
 
 def validate_mutating_binding(binding: Obj, errors: Errors) -> None:

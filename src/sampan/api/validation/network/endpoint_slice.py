@@ -7,6 +7,7 @@ Invariant: all addresses of a slice are of one type, which never changes.
 from sampan.api.errors import FieldError, duplicate, invalid_value, required_value, too_many
 from sampan.api.objects import Obj
 from sampan.api.rules import names
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_ordinary_address
@@ -46,7 +47,8 @@ def validate_endpoint_slice_update(new: Obj, old: Obj, errors: Errors) -> None:
 def _validate_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> None:
     addresses = endpoint.get("addresses") or []
     if not addresses:
-        errors.append(required_value(f"{path}.addresses", "must contain at least 1 address"))
+        why = "must contain at least 1 address"
+        errors.append(declared(required_value(f"{path}.addresses", why)))
     elif len(addresses) > _MOST_ADDRESSES:
         errors.append(too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES))
     for index, address in enumerate(addresses):

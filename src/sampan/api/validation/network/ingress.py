@@ -4,6 +4,8 @@ Job: what must hold of an Ingress and of an IngressClass.
 Invariant: an ingress leads somewhere: it has rules or a default backend.
 """
 
+from collections.abc import Iterator
+
 from sampan.api.errors import (
     FieldError,
     invalid_value,
@@ -13,10 +15,12 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_immutable, validate_with
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_load_balancer
-from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.network.service_names import name_rule
+from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -25,15 +29,33 @@ _BAD_ENDS = ("/..", "/.")
 
 
 def validate_ingress(ingress: Obj, errors: Errors) -> None:
+    _validate_ingress(ingress, name_rule(()), errors)
+
+
+def validate_ingress_update(new: Obj, old: Obj, errors: Errors) -> None:
+    _validate_ingress(new, name_rule(_service_names(old)), errors)
+
+
+def _service_names(ingress: Obj) -> Iterator[str]:
+    spec = spec_of(ingress)
+    paths = ((rule.get("http") or {}).get("paths") or () for rule in spec.get("rules") or ())
+    backends = [path.get("backend") for each in paths for path in each]
+    for backend in (spec.get("defaultBackend"), *backends):
+        name = ((backend or {}).get("service") or {}).get("name")
+        if name:
+            yield name
+
+
+def _validate_ingress(ingress: Obj, name: names.NameRule, errors: Errors) -> None:
     spec = spec_of(ingress)
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
         why = "either `defaultBackend` or `rules` must be specified"
         errors.append(invalid_value("spec", rules or None, why))
     if backend is not None:
-        _validate_backend(backend, "spec.defaultBackend", errors)
+        _validate_backend(backend, "spec.defaultBackend", name, errors)
     for index, rule in enumerate(rules):
-        _validate_rule(rule, f"spec.rules[{index}]", errors)
+        _validate_rule(rule, f"spec.rules[{index}]", name, errors)
     for index, tls in enumerate(spec.get("tls") or ()):
         for number, host in enumerate(tls.get("hosts") or ()):
             rule_ = names.wildcard_subdomain if "*" in host else names.dns_subdomain
@@ -59,7 +81,7 @@ def validate_ingress_class(ingress_class: Obj, errors: Errors) -> None:
         return
     for key in ("kind", "name"):
         if not parameters.get(key):
-            errors.append(required_value(f"spec.parameters.{key}"))
+            errors.append(declared(required_value(f"spec.parameters.{key}")))
     scope, path = parameters.get("scope"), "spec.parameters.scope"
     if scope is None:
         errors.append(required_value(path))
@@ -75,7 +97,7 @@ def validate_ingress_class_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_immutable(now, had, "spec.controller", errors)
 
 
-def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
+def _validate_rule(rule: Obj, path: str, name: names.NameRule, errors: Errors) -> None:
     host = rule.get("host") or ""
     if host:
         if address_of(host) is not None:
@@ -92,7 +114,7 @@ def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
     for index, item in enumerate(paths):
         here = f"{path}.http.paths[{index}]"
         _validate_path(item, here, errors)
-        _validate_backend(item.get("backend") or {}, f"{here}.backend", errors)
+        _validate_backend(item.get("backend") or {}, f"{here}.backend", name, errors)
 
 
 def _validate_path(one: Obj, path: str, errors: Errors) -> None:
@@ -117,7 +139,7 @@ def _validate_path(one: Obj, path: str, errors: Errors) -> None:
             errors.append(invalid_value(f"{path}.path", target, f"cannot end with '{end}'"))
 
 
-def _validate_backend(backend: Obj, path: str, errors: Errors) -> None:
+def _validate_backend(backend: Obj, path: str, name: names.NameRule, errors: Errors) -> None:
     resource, service = backend.get("resource"), backend.get("service")
     if resource is not None and service is not None:
         why = "cannot set both resource and service backends"
@@ -127,17 +149,17 @@ def _validate_backend(backend: Obj, path: str, errors: Errors) -> None:
             if not resource.get(key):
                 errors.append(required_value(f"{path}.resource.{key}"))
     elif service is not None:
-        _validate_service(service, f"{path}.service", errors)
+        _validate_service(service, f"{path}.service", name, errors)
     else:
         errors.append(invalid_value(path, "", "resource or service backend is required"))
 
 
-def _validate_service(service: Obj, path: str, errors: Errors) -> None:
+def _validate_service(service: Obj, path: str, rule: names.NameRule, errors: Errors) -> None:
     name = service.get("name") or ""
     if not name:
         errors.append(required_value(f"{path}.name"))
     else:
-        validate_with(names.dns_1035_label, name, f"{path}.name", errors)
+        validate_with(rule, name, f"{path}.name", errors)
     port = service.get("port") or {}
     port_name, number = port.get("name") or "", port.get("number") or 0
     if port_name and number:
@@ -164,6 +186,6 @@ def _validate_domain_path(text: str, path: str, errors: Errors) -> None:
 
 
 INGRESS = Rules(
-    names.dns_subdomain, validate_ingress, same_rules(validate_ingress), validate_ingress_status
+    names.dns_subdomain, validate_ingress, validate_ingress_update, validate_ingress_status
 )
 INGRESS_CLASS = Rules(names.dns_subdomain, validate_ingress_class, validate_ingress_class_update)

@@ -4,6 +4,7 @@ Job: what must hold of a NetworkPolicy.
 Invariant: a peer is a block of addresses or a selection of pods, not both.
 """
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     field_forbidden,
@@ -59,7 +60,8 @@ def _validate_port(port: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.endPort", end, why))
     elif end < number:
         why = "must be greater than or equal to `port`"
-        errors.append(invalid_value(f"{path}.endPort", number, why))  # its `port`, as upstream
+        shown = end if features.changed("EndPortIsShown") else number
+        errors.append(invalid_value(f"{path}.endPort", shown, why))
 
 
 def _validate_peer(peer: Obj, path: str, errors: Errors) -> None:

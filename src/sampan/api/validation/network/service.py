@@ -25,6 +25,7 @@ from sampan.api.validation.fields import (
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.metadata import validate_labels
 from sampan.api.validation.network.addresses import address_of, validate_address, validate_network
+from sampan.api.validation.network.service_names import service_name
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
@@ -332,6 +333,4 @@ def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
     )
 
 
-RULES = Rules(
-    names.dns_1035_label, validate_service, validate_service_update, validate_service_status
-)
+RULES = Rules(service_name, validate_service, validate_service_update, validate_service_status)

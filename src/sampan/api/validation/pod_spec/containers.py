@@ -6,6 +6,7 @@ Invariant: a name is used once in a pod, whatever the sort of container.
 
 from collections.abc import Collection
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -182,7 +183,8 @@ def _validate_resize(policies: list[Obj], restart: str, path: str, errors: Error
         validate_choice(name, ("cpu", "memory"), path, errors)
         validate_choice(action, ("NotRequired", "RestartContainer"), path, errors)
         if restart == "Never" and action != "NotRequired":
-            why = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            whose = "pod " if features.changed("ContainerResizePolicyText") else ""
+            why = f"must be 'NotRequired' when {whose}`restartPolicy` is 'Never'"
             errors.append(invalid_value(path, action, why))
 
 

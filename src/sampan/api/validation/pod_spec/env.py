@@ -7,7 +7,7 @@ Invariant: a variable has a value or exactly one source.
 
 from collections.abc import Collection, Sequence
 
-from sampan.api import quantity
+from sampan.api import features, quantity
 from sampan.api.errors import (
     FieldError,
     field_not_found,
@@ -129,10 +129,9 @@ def _validate_source(variable: Obj, source: Obj, path: str, errors: Errors) -> N
         else:
             _validate_key_ref(reference, here, errors)
     if not given:
-        why = (
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`,"
-            " `secretKeyRef` or `fileKeyRef`"
-        )
+        keys = _SOURCES if features.enabled("EnvFiles") else _SOURCES[:-1]
+        *first, last = (f"`{key}`" for key in keys)
+        why = f"must specify one of: {', '.join(first)} or {last}"
         errors.append(invalid_value(path, "", why))
     elif variable.get("value"):
         errors.append(invalid_value(path, "", "may not be specified when `value` is not empty"))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -48,7 +49,8 @@ def validate_pod_security(spec: Obj, path: str, errors: Errors) -> None:
     here = f"{path}.securityContext"
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         why = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid_value(f"{here}.shareProcessNamespace", True, why))
+        at = path if features.changed("ProcessNamespacePath") else here
+        errors.append(invalid_value(f"{at}.shareProcessNamespace", True, why))
     if context:
         _validate_ids(context, ("fsGroup", "runAsUser", "runAsGroup"), here, errors)
         for index, group in enumerate(context.get("supplementalGroups") or ()):

@@ -6,6 +6,7 @@ Invariant: a volume with a fault of its own is not among those returned, as upst
 
 from collections.abc import Callable, Sequence
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -264,7 +265,8 @@ def _csi(source: Obj, path: str, errors: Errors) -> None:
 def validate_csi_driver(driver: str, path: str, errors: Errors) -> None:
     if not driver:
         errors.append(required_value(path))
-        return
+        if features.changed("DriverNameIsToldOnce"):
+            return
     if len(driver) > 63:
         errors.append(FieldError("FieldValueTooLong", path, _too_long(63)))
     validate_with(names.dns_subdomain, driver.lower(), path, errors)

@@ -4,6 +4,7 @@ Job: what must hold of the kinds of resource.k8s.io.
 Invariant: what a claim asks for never changes.
 """
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -14,6 +15,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules, same_rules
@@ -74,7 +76,7 @@ def _validate_slice(spec: Obj, before: Obj | None, errors: Errors) -> None:
         name = device.get("name") or ""
         validate_with(names.dns_label, name, f"spec.devices[{index}].name", errors)
         if name in seen:
-            errors.append(duplicate(f"spec.devices[{index}]", name))
+            errors.append(duplicate(_place_of_duplicate(f"spec.devices[{index}]"), name))
         seen.add(name)
 
 
@@ -105,8 +107,13 @@ def _validate_devices(devices: Obj, path: str, errors: Errors) -> None:
         elif exactly is not None:
             _validate_exact(exactly, f"{here}.exactly", errors)
         if name in seen:
-            errors.append(duplicate(here, name))
+            shown = {"name": name, **request} if features.changed("DeclarativeErrors") else name
+            errors.append(duplicate(_place_of_duplicate(here), shown))
         seen.add(name)
+
+
+def _place_of_duplicate(path: str) -> str:
+    return path if features.changed("DuplicatesByItem") else f"{path}.name"
 
 
 def _validate_exact(exactly: Obj, path: str, errors: Errors) -> None:
@@ -119,7 +126,9 @@ def _validate_exact(exactly: Obj, path: str, errors: Errors) -> None:
     mode = exactly.get("allocationMode")
     if mode is not None:
         choices = ("All", "ExactCount")
-        validate_choice(mode, choices, f"{path}.allocationMode", errors)
+        found: list[FieldError] = []
+        validate_choice(mode, choices, f"{path}.allocationMode", found)
+        errors += map(declared, found)
 
 
 def _validate_selectors(obj: Obj, path: str, errors: Errors) -> None:

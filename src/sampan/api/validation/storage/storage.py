@@ -16,6 +16,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.quantity import canonical, value_of
 from sampan.api.rules import names
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import (
     NOT_NEGATIVE,
     validate_choice,
@@ -121,7 +122,8 @@ def validate_csi_node_update(new: Obj, old: Obj, errors: Errors) -> None:
 def validate_attachment(attachment: Obj, errors: Errors) -> None:
     spec = spec_of(attachment)
     attacher = spec.get("attacher") or ""
-    validate_required(attacher, "spec.attacher", errors)
+    if not attacher:
+        errors.append(declared(required_value("spec.attacher")))
     source = spec.get("source") or {}
     named = source.get("persistentVolumeName") is not None
     inline = source.get("inlineVolumeSpec") is not None
@@ -139,7 +141,15 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
         why = "must specify non empty persistentVolumeName"
         errors.append(required_value("spec.source.persistentVolumeName", why))
     validate_with(names.dns_subdomain, spec.get("nodeName") or "", "spec.nodeName", errors)
-    validate_csi_driver(attacher, "spec.attacher", errors)  # of v1: once more, and its form
+    _validate_attacher(attacher, errors)
+
+
+def _validate_attacher(attacher: str, errors: Errors) -> None:
+    """Of v1: its form, and once more that there is one."""
+    found: list[FieldError] = []
+    validate_csi_driver(attacher, "spec.attacher", found)
+    told_once = features.changed("AttacherIsToldOnce")
+    errors += [error for error in found if error.reason != "FieldValueRequired" or not told_once]
 
 
 def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:

@@ -4,6 +4,7 @@ Job: what must hold of a HorizontalPodAutoscaler, in either version.
 Invariant: the least number of replicas is not above the most.
 """
 
+from sampan.api import features
 from sampan.api.errors import (
     FieldError,
     field_forbidden,
@@ -13,8 +14,9 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_choice, validate_with
-from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import validate_counts
 
 Errors = list[FieldError]
@@ -28,13 +30,21 @@ _SOURCES = {
 
 
 def validate_autoscaler(autoscaler: Obj, errors: Errors) -> None:
+    _validate_autoscaler(autoscaler, int(not features.enabled("HPAScaleToZero")), errors)
+
+
+def validate_autoscaler_update(new: Obj, old: Obj, errors: Errors) -> None:
+    may_be_none = features.enabled("HPAScaleToZero") or spec_of(old).get("minReplicas") == 0
+    _validate_autoscaler(new, int(not may_be_none), errors)
+
+
+def _validate_autoscaler(autoscaler: Obj, fewest: int, errors: Errors) -> None:
     spec = spec_of(autoscaler)
     least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if least is not None and least < 1:
-        why = "must be greater than or equal to 1"
+    if least is not None and least < fewest:
+        why = f"must be greater than or equal to {fewest}"
         errors.append(invalid_value("spec.minReplicas", least, why))
-    if most < 1:
-        errors.append(invalid_value("spec.maxReplicas", most, "must be greater than 0"))
+    _validate_most(most, errors)
     if least is not None and most < least:
         why = "must be greater than or equal to `minReplicas`"
         errors.append(invalid_value("spec.maxReplicas", most, why))
@@ -54,6 +64,18 @@ def validate_autoscaler(autoscaler: Obj, errors: Errors) -> None:
         rules = (spec.get("behavior") or {}).get(direction)
         if rules is not None:
             _validate_behaviour(rules, f"spec.behavior.{direction}", errors)
+
+
+def _validate_most(most: int, errors: Errors) -> None:
+    if not features.changed("AutoscalerMaxReplicasIsRequired"):
+        if most < 1:
+            errors.append(invalid_value("spec.maxReplicas", most, "must be greater than 0"))
+    elif most == 0:
+        why = "must be set and greater than 0"
+        errors.append(declared(required_value("spec.maxReplicas", why)))
+    elif most < 0:
+        why = "must be greater than or equal to 1"
+        errors.append(invalid_value("spec.maxReplicas", most, why))
 
 
 def _validate_metrics(spec: Obj, least: int | None, errors: Errors) -> None:
@@ -79,8 +101,9 @@ def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
         errors.append(required_value(f"{path}.type", "must specify a metric source type"))
     key = _SOURCES.get(kind)
     if key is None:
-        # Twice, as upstream: of no type, and of none that it has a source for.
-        errors += [not_supported(f"{path}.type", kind, tuple(_SOURCES))] * 2
+        # Twice, as upstream once did: of no type, and of none that it has a source for.
+        times = 1 if features.changed("MetricTypeIsToldOnce") else 2
+        errors += [not_supported(f"{path}.type", kind, tuple(_SOURCES))] * times
         return
     source = metric.get(key)
     if source is None:
@@ -153,6 +176,6 @@ def validate_autoscaler_status(new: Obj, old: Obj, errors: Errors) -> None:
 RULES = Rules(
     names.dns_subdomain,
     validate_autoscaler,
-    same_rules(validate_autoscaler),
+    validate_autoscaler_update,
     validate_autoscaler_status,
 )
