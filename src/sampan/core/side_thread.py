@@ -37,20 +37,22 @@ class SideThread:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next one's first
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result, or what it raised. Whoever is cancelled leaves; what has begun goes on."""
+        """The result, or what it raised. Whoever is cancelled leaves; what was to begin goes on."""
         context = contextvars.copy_context()
         loop, who = asyncio.get_running_loop(), working_for.get()
         if self._waiting or who in self._served or len(self._served) >= self._most:
             await self._turn(who)
         self._served.add(who)
-        running = self._threads.submit(context.run, work)
 
-        def ended(_: object) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is gone
-                loop.call_soon_threadsafe(self._ended, who)
+        def worked() -> T:
+            try:
+                return context.run(work)
+            finally:
+                with contextlib.suppress(RuntimeError):  # the loop is gone
+                    loop.call_soon_threadsafe(self._ended, who)
 
-        running.add_done_callback(ended)
-        return await asyncio.wrap_future(running)
+        # By the loop, as one of virtual time waits for what it has given to threads.
+        return await asyncio.shield(loop.run_in_executor(self._threads, worked))
 
     async def _turn(self, who: str) -> None:
         turn = asyncio.get_running_loop().create_future()

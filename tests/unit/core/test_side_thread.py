@@ -1,11 +1,13 @@
 import asyncio
 import threading
 import time
+from functools import partial
 
 import pytest
 
 from sampan.core.side_thread import SideThread, working_for
 from sampan.core.tasks import Tasks
+from tests.support import virtual_time
 
 
 def test_the_loop_goes_on_while_the_work_is_done():
@@ -77,6 +79,36 @@ def test_who_gives_up_leaves_the_turn_to_others():
         assert await waiting[4] == "done"
         assert await first
         assert await side.run(lambda: 1) == 1
+        side.close()
+
+    asyncio.run(story())
+
+
+def test_virtual_time_waits_for_what_is_worked_on():
+    async def story():
+        side, loop = SideThread("test"), asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(side.run(lambda: time.sleep(0.02)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(3600)
+            assert working.done()
+        assert loop.time() == 3600
+        side.close()
+
+    virtual_time.run(story())
+
+
+def test_who_is_cancelled_at_once_leaves_the_thread_to_others():
+    async def story():
+        side, tasks, done = SideThread("test"), Tasks("test"), []
+        for at in range(20):
+            working = tasks.start("work", side.run(partial(done.append, at)))
+            await asyncio.sleep(0)
+            working.cancel()
+            await asyncio.wait([working])
+            assert working.cancelled()
+        await side.run(lambda: None)
+        assert done[0] == 0
         side.close()
 
     asyncio.run(story())
