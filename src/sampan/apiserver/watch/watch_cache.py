@@ -34,10 +34,13 @@ from sampan.store.contract import Change, Compacted, Store, StoreClosed, StoreEr
 log = get_logger(__name__)
 
 ROOT = "/registry/"
-WINDOW_LEAST = 128  # records kept however old they are
+WINDOW_LEAST = 128  # records kept however old they are …
+WINDOW_LEAST_BYTES = 1024 * 1024  # … unless they are large
 WINDOW_MOST = 8192
+WINDOWS_BYTES = 48 * 1024 * 1024  # of states of the past, of all kinds together
 LOAD_PAGE = 2000
 LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
+LINES_BYTES = 4 * 1024 * 1024  # of one kind's
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
 LOOK_SECONDS = 1.0  # between looks at kinds that nobody writes to, while others are written
 FORGOTTEN_AT_ONCE = 512  # records; the states of before that each keeps take some 10 µs to go
@@ -54,6 +57,8 @@ class KindCache:
         self.changed_revision = start_revision  # of the newest change of this kind
         self._keys: list[str] = []  # sorted, as the store's range reads are
         self._window: deque[Record] = deque()
+        self.past_bytes = 0  # of the states of the past that it keeps
+        self._line_bytes = 0  # of the newest
         self._newest: deque[Record] = deque()  # those whose events keep their lines
         self._window_start = start_revision  # every later record is in the window
         # In the order in which they came, which is the order in which they hear.
@@ -107,7 +112,9 @@ class KindCache:
         self.items = {item.key: item for item in items}
         self._keys = sorted(self.items)
         self._window.clear()
+        self.past_bytes = 0
         self._newest.clear()
+        self._line_bytes = 0
         self._window_start = self.changed_revision = revision
 
     def change(self, key: str, revision: int, item: Item | None, at_seconds: float) -> None:
@@ -163,13 +170,17 @@ class KindCache:
         return sum(len(watchers) for watchers in self._watchers.values())
 
     def _keep(self, record: Record) -> None:
-        self._newest.append(record)
-        if len(self._newest) > LINES_KEPT:
-            self._newest.popleft().forget_lines()
+        newest = self._newest
+        newest.append(record)
+        self._line_bytes += _size(record.now)
+        while len(newest) > LINES_KEPT or (self._line_bytes > LINES_BYTES and len(newest) > 1):
+            self._line_bytes -= _size(newest[0].now)
+            newest.popleft().forget_lines()
         window = self._window
         window.append(record)
+        self.past_bytes += _size(record.before)
         if len(window) > WINDOW_MOST:
-            self._window_start = window.popleft().revision
+            self.forget_oldest()
         if window[0].at_seconds < record.at_seconds - WINDOW_SECONDS:
             self.forget_old(record.at_seconds)
 
@@ -177,9 +188,15 @@ class KindCache:
         """Some of what is too old by now: of a kind that nobody writes to any more, too."""
         window, oldest = self._window, now - WINDOW_SECONDS
         for _ in range(FORGOTTEN_AT_ONCE):
-            if len(window) <= WINDOW_LEAST or window[0].at_seconds >= oldest:
+            few = len(window) <= WINDOW_LEAST and self.past_bytes <= WINDOW_LEAST_BYTES
+            if few or not window or window[0].at_seconds >= oldest:
                 return
-            self._window_start = window.popleft().revision
+            self.forget_oldest()
+
+    def forget_oldest(self) -> None:
+        record = self._window.popleft()
+        self._window_start = record.revision
+        self.past_bytes -= _size(record.before)
 
     def _watchers_of(self, key: str, record: Record) -> Iterable[Watcher]:
         if not self._watchers:
@@ -214,6 +231,7 @@ class WatchCache:
         self._store = store
         self._clock = clock
         self._kinds: dict[str, KindCache] = {}
+        self._past_bytes = 0  # of their windows, at most
         self._handed: dict[tuple[str, bytes], Obj] = {}
         self._sharing, self._patterns = SharedValues(), Patterns()
         self._waiting: list[Waiter] = []
@@ -354,7 +372,22 @@ class WatchCache:
             obj = self._handed.pop((entry.key, entry.value), None)
             item = item_from(key, entry.value, entry.revision, obj, self._patterns)
             share_parts(item, kind.items.get(key), self._sharing)
+        before = kind.past_bytes
         kind.change(key, change.revision, item, now)
+        self._past_bytes += kind.past_bytes - before
+        if self._past_bytes > WINDOWS_BYTES:
+            self._forget_largest()
+
+    def _forget_largest(self) -> None:
+        """Whoever writes large objects again and again makes the window of their kind short, and
+        that of no other."""
+        kinds = self._kinds.values()
+        self._past_bytes = sum(kind.past_bytes for kind in kinds)
+        largest = max(kinds, key=lambda kind: kind.past_bytes)
+        while self._past_bytes > WINDOWS_BYTES and len(largest.window()) > 1:
+            self._past_bytes -= largest.past_bytes
+            largest.forget_oldest()
+            self._past_bytes += largest.past_bytes
 
     def _advance(self, revision: int) -> None:
         self.revision = revision
@@ -380,6 +413,10 @@ def split_key(key: str) -> tuple[str, str]:
     """`/registry/pods/default/web` → (`/registry/pods/`, `default/web`)."""
     end = key.index("/", len(ROOT)) + 1
     return sys.intern(key[:end]), sys.intern(key[end:])  # once, whoever else names it so
+
+
+def _size(item: Item | None) -> int:
+    return 0 if item is None else item.size
 
 
 def _in_namespace(record: Record, namespace: str) -> bool:

@@ -11,9 +11,12 @@ from sampan.apiserver.storage.stored_form import canonical, stored_bytes
 from sampan.apiserver.watch.cache_watcher import STATE_PAGE, WOKEN_AT_ONCE, Record, Watcher
 from sampan.apiserver.watch.watch_cache import (
     FORGOTTEN_AT_ONCE,
+    LINES_BYTES,
     LINES_KEPT,
     WINDOW_LEAST,
+    WINDOW_LEAST_BYTES,
     WINDOW_SECONDS,
+    WINDOWS_BYTES,
     KindCache,
     WatchCache,
     split_key,
@@ -33,6 +36,10 @@ def value(name, **spec):
 
 def item(key, revision, **spec):
     return Item(key, revision, {"metadata": {"name": key}, "spec": spec}, b'{"metadata":{}}')
+
+
+def large(key, revision, size=1_000_000):
+    return Item(key, revision, {"metadata": {"name": key}}, bytes(size))
 
 
 def name_getter(obj):
@@ -198,6 +205,39 @@ def test_what_is_old_goes_though_nobody_writes_to_the_kind_any_more():
     run(story)
 
 
+def test_large_records_that_are_old_do_not_stay_because_they_are_few():
+    kind = KindCache(1)
+    for number in range(2, 22):
+        kind.change("a/x", number, large("a/x", number), float(number))
+    assert kind.past_bytes == 19_000_000
+    kind.change("a/x", 30, item("a/x", 30), 1e6)
+    assert len(kind.window()) < WINDOW_LEAST
+    assert kind.past_bytes <= WINDOW_LEAST_BYTES
+    assert kind.past_bytes == sum(record.before.size for record in kind.window())
+
+
+def test_the_largest_window_gives_way_where_all_together_are_too_large():
+    """whoever writes a megabyte again and again shortens what may be resumed of that kind only"""
+
+    async def story(store, cache):
+        other, size = "/registry/configmaps/", 1_400_000
+        written = await store.create(other + "a/x", value("x", text="y" * size))
+        pod = await store.create(PREFIX + "a/p", value("p"))
+        pod = await store.update(PREFIX + "a/p", value("p", number=0), pod)
+        writes = 2 * WINDOWS_BYTES // size
+        for number in range(writes):
+            text = "y" * size + str(number)
+            written = await store.update(other + "a/x", value("x", text=text), written)
+        await cache.reached(written)
+        large_kind, small_kind = cache.kind(other), cache.kind(PREFIX)
+        assert WINDOWS_BYTES - 2 * size < large_kind.past_bytes <= WINDOWS_BYTES
+        assert len(large_kind.window()) < writes
+        assert small_kind.window()[-1].revision == pod
+        assert len(small_kind.window()) == 2
+
+    run(story)
+
+
 def test_whoever_waits_when_the_cache_stops_is_told():
     async def story(store, cache):
         from sampan.core.tasks import Tasks
@@ -237,6 +277,17 @@ def test_old_changes_keep_no_lines_and_are_told_all_the_same():
     events = watcher.take()
     assert [one._line == b"" for one in events] == [True] * 2 + [False] * LINES_KEPT
     assert b'"type":"ADDED"' in events[0].line
+
+
+def test_large_changes_keep_few_lines():
+    kind = KindCache(0)
+    watcher = Watcher("", None, 0, 10**9)
+    kind.watch(watcher, None, name_getter)
+    for revision in range(1, 11):
+        kind.change("a/x", revision, large("a/x", revision), 0.0)
+        assert watcher._events[-1].line
+    kept = [one for one in watcher.take() if one._line]
+    assert len(kept) == LINES_BYTES // 1_000_000
 
 
 def test_the_initial_state_is_taken_in_parts_and_comes_before_all_else():
