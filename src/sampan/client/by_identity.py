@@ -3,9 +3,11 @@
 Job: a decorator, as functools.lru_cache, that looks its first argument up by which object it is.
 Invariant: only for what a cache handed out, which nobody changes any more.
 Invariant: what is remembered is bounded, and keeps its value, so that no other has its identity.
+Invariant: no large value is kept, unless a function is there for large ones: a thousand pods that
+    come and go would leave a thousand large lists.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sampan.core.bounded import FlushedMemo
@@ -15,7 +17,11 @@ U = TypeVar("U")
 V = TypeVar("V")
 
 
-def by_identity(most: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
+LARGE = 500  # values within one
+OF_ANY_SIZE = 1 << 62  # for what thousands of parts of one large value ask
+
+
+def by_identity(most: int, largest: int = LARGE) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
     """Pods of one template have one list of containers between them. To compare it with that of
     another pod would cost as much as most answers about it."""
 
@@ -26,7 +32,10 @@ def by_identity(most: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
         def remembered(about: K) -> V:
             found = find(id(about))
             if found is None:
-                found = memo.keep(id(about), (about, function(about)))
+                answer = function(about)
+                if is_larger(about, largest):
+                    return answer
+                found = memo.keep(id(about), (about, answer))
             return found[1]
 
         return remembered
@@ -34,7 +43,9 @@ def by_identity(most: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
     return decorate
 
 
-def by_identity_and(most: int) -> Callable[[Callable[[K, U], V]], Callable[[K, U], V]]:
+def by_identity_and(
+    most: int, largest: int = LARGE
+) -> Callable[[Callable[[K, U], V]], Callable[[K, U], V]]:
     """Likewise, with a second argument that is compared."""
 
     def decorate(function: Callable[[K, U], V]) -> Callable[[K, U], V]:
@@ -44,9 +55,29 @@ def by_identity_and(most: int) -> Callable[[Callable[[K, U], V]], Callable[[K, U
         def remembered(about: K, further: U) -> V:
             found = find((id(about), further))
             if found is None:
-                found = memo.keep((id(about), further), (about, function(about, further)))
+                answer = function(about, further)
+                if is_larger(about, largest):
+                    return answer
+                found = memo.keep((id(about), further), (about, answer))
             return found[1]
 
         return remembered
 
     return decorate
+
+
+def is_larger(value: object, most: int) -> bool:
+    """Whether more than so many values are within it; a long text counts by its length."""
+    left, ahead = most, [value]
+    while ahead and left >= 0:
+        each = ahead.pop()
+        left -= 1
+        if isinstance(each, str):
+            left -= len(each) // 64
+        elif isinstance(each, Mapping):
+            left -= len(each)
+            ahead.extend(each.values() if left >= 0 else ())
+        elif isinstance(each, list | tuple):
+            left -= len(each)
+            ahead.extend(each if left >= 0 else ())
+    return left < 0

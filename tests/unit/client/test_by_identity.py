@@ -3,7 +3,15 @@
 import gc
 import weakref
 
-from sampan.client.by_identity import by_identity, by_identity_and
+import pytest
+
+from sampan.client.by_identity import (
+    LARGE,
+    OF_ANY_SIZE,
+    by_identity,
+    by_identity_and,
+    is_larger,
+)
 
 
 class Value(list):
@@ -57,3 +65,34 @@ def test_a_second_argument_is_compared():
     value = [1]
     assert [pair(value, "a"), pair(value, "b"), pair(value, "a")] == [(1, "a"), (1, "b"), (1, "a")]
     assert asked == ["a", "b"]
+
+
+def test_a_large_value_is_not_kept_but_where_it_is_meant():
+    asked = []
+    once, always = by_identity(8)(asked.append), by_identity(8, OF_ANY_SIZE)(asked.append)
+    further = by_identity_and(8)(lambda about, _: asked.append(about))
+    small, large = [1], [1] * (LARGE + 1)
+    for remembered, value, times in ((once, small, 1), (once, large, 2), (always, large, 1)):
+        asked.clear()
+        assert (remembered(value), remembered(value)) == (None, None)
+        assert len(asked) == times
+    asked.clear()
+    for value in (small, small, large, large):
+        further(value, "a")
+    assert asked == [small, large, large]
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (1, 1),
+        ("x" * 640, 11),
+        ([1, 2, 3], 7),
+        ({"a": [1, 2]}, 7),
+        ([[], ()], 5),
+        ({"a": {"b": "c"}}, 5),
+    ],
+)
+def test_a_value_counts_what_is_within_it(value, size):
+    assert is_larger(value, size - 1)
+    assert not is_larger(value, size)

@@ -9,7 +9,7 @@ from sampan.api.quantity import ZERO
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import containers, init_containers, is_critical, is_sidecar
 from sampan.api.rules.qos import BEST_EFFORT, GUARANTEED, qos_class
-from sampan.client.by_identity import by_identity
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity
 from sampan.core.fast_dataclass import dataclass
 
 KEEP, KILL_FIRST = -997, 1000
@@ -45,7 +45,7 @@ class _Whole:
     share_of_the_rest: int
 
 
-@by_identity(64)
+@by_identity(8, OF_ANY_SIZE)
 def _whole(spec: Obj) -> _Whole:
     pod = {"spec": spec}
     return _Whole(

@@ -10,7 +10,7 @@ import orjson
 
 from sampan.api.objects import Obj, is_deleted, meta_of, spec_of
 from sampan.api.rules.pods import init_containers, is_sidecar, restart_policy
-from sampan.client.by_identity import by_identity
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
 
 HASH_ANNOTATION = "io.kubernetes.container.hash"
@@ -48,7 +48,7 @@ def find_container(pod: Obj, name: str) -> tuple[Role, Obj] | None:
     return next((found for found in with_roles(pod) if found[1].get("name") == name), None)
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def _by_name(spec: Obj) -> Mapping[str, tuple[Role, Obj]]:
     """A pod may have thousands of containers, and be asked for each of them."""
     return {found[1]["name"]: found for found in reversed(with_roles({"spec": spec}))}
@@ -105,7 +105,7 @@ def instances(observed: ObservedPod | None, name: str) -> Sequence[ContainerStat
     return [container for container in observed.containers if container.name == name]
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def _instances(among: tuple[ContainerStatus, ...]) -> Mapping[str, Sequence[ContainerStatus]]:
     found: dict[str, list[ContainerStatus]] = {}
     for container in among:
@@ -120,7 +120,7 @@ def status_named(statuses: Sequence[Obj] | None, name: str) -> Obj:
     return _statuses(statuses).get(name, {})
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def _statuses(among: Sequence[Obj]) -> Mapping[str, Obj]:
     return {item.get("name", ""): item for item in reversed(among)}
 

@@ -12,7 +12,7 @@ import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sampan.api.objects import Obj, name_of, spec_of
-from sampan.client.by_identity import by_identity
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.environment import (
     ConfigError,
@@ -204,7 +204,7 @@ def group_of(pod: Obj) -> int | None:
     return group
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def _only_user(spec: Obj) -> int | None:
     """As upstream's FsUserFrom: the user of all containers, where they say so and agree."""
     pod = {"spec": spec}

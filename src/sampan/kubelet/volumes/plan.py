@@ -10,7 +10,7 @@ from dataclasses import field
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
 from sampan.api.quantity import Format, QuantityError, from_value, value_of
 from sampan.api.rules.pods import is_sidecar
-from sampan.client.by_identity import by_identity, by_identity_and
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.contracts.paths import own_path
@@ -226,7 +226,7 @@ def _page_size(medium: str, pod: Obj) -> str:
     )
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def _asked_pages(spec: Obj) -> frozenset[int]:
     """Sizes of the huge pages that somebody in the pod requests. Raises QuantityError."""
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
@@ -248,7 +248,7 @@ def _nfs(
     return Nfs(name, place, f"{where}:{source.get('path', '')}", read_only, options)
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def _propagated(spec: Obj) -> frozenset[str]:
     """The volumes of which a container wants mounts to be passed on."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
@@ -260,7 +260,7 @@ def _propagated(spec: Obj) -> frozenset[str]:
     )
 
 
-@by_identity(16)
+@by_identity(8, OF_ANY_SIZE)
 def memory_limit(spec: Obj) -> int:
     """What all containers together may use; 0 where one of them has no limit."""
     own = _memory(spec.get("resources") or {})
@@ -386,7 +386,7 @@ def _is_named(pod: Obj, name: str, kind: str) -> bool:
     return name in _named(spec_of(pod), kind)
 
 
-@by_identity_and(16)
+@by_identity_and(8, OF_ANY_SIZE)
 def _named(spec: Obj, kind: str) -> frozenset[str]:
     return frozenset(
         item.get("name", "")
