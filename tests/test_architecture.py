@@ -92,8 +92,8 @@ LAYERS = {
     ),
     "scheduler": (
         "model devices cache filters scores plugin profile measured_profile queue.requeue "
-        "queue.queue_state settings config decision queue metrics preemption why extenders binding "
-        "preemption.preemption event_handlers loop"
+        "queue.queue_state settings config decision queue metrics intake preemption why extenders "
+        "binding preemption.preemption event_handlers loop"
     ),
     "controllers": (
         "actions controller identities expectations perform sync_failures runner scale_targets "

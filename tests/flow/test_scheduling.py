@@ -145,6 +145,44 @@ def test_a_hundred_pods_fill_the_nodes_exactly_and_the_rest_are_told_why():
     virtual_time.run(story())
 
 
+def test_a_pod_of_thousands_of_terms_is_placed_and_told_as_any_other():
+    """[S3] worked out beside the loop, in the order in which everything came"""
+
+    async def story():
+        async with scheduling() as plane:
+            for name in "ab":
+                await ready_node(plane, node(name, cpu="2", labels={"name": name}))
+            wanted = [
+                {"matchExpressions": [{"key": "name", "operator": "In", "values": [f"x{at}", "b"]}]}
+                for at in range(1000)
+            ]
+            rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}
+            tolerations = [{"key": f"k{at}", "operator": "Exists"} for at in range(1000)]
+            many = pod("many", affinity={"nodeAffinity": rule}, tolerations=tolerations)
+            await plane.client.create(PODS, many, "default")
+            await plane.client.create(
+                PODS, pod("large", cpu="9", tolerations=tolerations), "default"
+            )
+            await plane.client.create(PODS, pod("web"), "default")
+            await plane.clock.sleep(2)
+            there = await placed(plane)
+            assert there["default/many"] == "b"
+            assert there["default/web"] in {"a", "b"}
+            assert condition(await plane.client.get(PODS, "default", "large"))["message"] == (
+                "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, "
+                "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+            )
+            await ready_node(plane, node("c", cpu="10"))
+            await plane.clock.sleep(31)
+            assert (await placed(plane))["default/large"] == "c"
+            await plane.client.delete(PODS, "default", "many")
+            await plane.client.create(PODS, pod("next", cpu="1900m", nodeName=""), "default")
+            await plane.clock.sleep(2)
+            assert (await placed(plane))["default/next"] is not None
+
+    virtual_time.run(story())
+
+
 def test_a_changed_node_takes_the_pods_that_waited_for_it():
     """[S2]"""
 

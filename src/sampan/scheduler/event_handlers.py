@@ -34,15 +34,16 @@ from sampan.client.informer import Informer, Informers
 from sampan.scheduler.binding.bind import GATED, GATED_MESSAGE
 from sampan.scheduler.binding.binding_cycle import Bindings
 from sampan.scheduler.binding.cycle_parts import CycleParts
+from sampan.scheduler.intake import Changed, Steps
 from sampan.scheduler.model.assigned_pod import assigned_pod_after, assigned_pod_of
 from sampan.scheduler.model.cluster_events import DevicesChanged, StorageChanged
 from sampan.scheduler.model.node_info import node_info_of
 from sampan.scheduler.model.pod_info import PodInfo, pod_info_of, scheduler_of, without
+from sampan.scheduler.model.pod_weight import is_long
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import Profile
 
 Put = Callable[[str, Obj | None], None]  # an object's key and what it is now; None: it is gone
-Changed = Callable[[Obj | None, Obj | None], None]
 
 
 class EventHandlers:
@@ -54,7 +55,7 @@ class EventHandlers:
         plugins: Mapping[str, Sequence[tuple[Plugin, int]]],
     ) -> None:
         self._cache, self._pending, self._reports = parts.cache, parts.pending, parts.reports
-        self._outside = parts.outside
+        self._outside, self._intake = parts.outside, parts.intake
         self._bindings, self._profiles, self._plugins = bindings, profiles, plugins
         self.nodes: dict[str, Obj] = {}  # as objects, for extenders
 
@@ -62,9 +63,9 @@ class EventHandlers:
         """Returns those without which nothing can be scheduled."""
         needed = []
         for resource, changed in (
-            (NAMESPACES, self.namespace_changed),
-            (NODES, self.node_changed),
-            (PODS, self.pod_changed),
+            (NAMESPACES, self._intake.through(self.namespace_changed)),
+            (NODES, self._intake.through(self.node_changed)),
+            (PODS, self._intake.in_steps(self.pod_changed, is_long)),
         ):
             informer = informers.of(resource)
             informer.on_change(changed)
@@ -85,15 +86,17 @@ class EventHandlers:
             (CSI_DRIVERS, volumes.put_driver),
             (CSI_STORAGE_CAPACITIES, volumes.put_capacity),
         ):
-            informers.of(resource).on_change(self._storage_changes(put))
+            informers.of(resource).on_change(self._intake.through(self._storage_changes(put)))
 
     def _watch_workloads(self, informers: Informers) -> None:
         """They change where a pod would rather go, not whether it can: no pod is called back."""
         workloads = self._cache.columns.workloads
-        informers.of(SERVICES).on_change(_change_listener(workloads.put_service))
+        informers.of(SERVICES).on_change(
+            self._intake.through(_change_listener(workloads.put_service))
+        )
         for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS):
             put = partial(workloads.put_controller, resource.kind)
-            informers.of(resource).on_change(_change_listener(put))
+            informers.of(resource).on_change(self._intake.through(_change_listener(put)))
 
     def _watch_devices(self, informers: Informers) -> None:
         allocation = self._cache.columns.devices
@@ -101,8 +104,8 @@ class EventHandlers:
             (RESOURCE_SLICES, allocation.put_slice),
             (DEVICE_CLASSES, allocation.devices.put_class),
         ):
-            informers.of(resource).on_change(self._device_changes(put))
-        informers.of(RESOURCE_CLAIMS).on_change(self._device_claim_changed)
+            informers.of(resource).on_change(self._intake.through(self._device_changes(put)))
+        informers.of(RESOURCE_CLAIMS).on_change(self._intake.through(self._device_claim_changed))
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
@@ -149,48 +152,50 @@ class EventHandlers:
         freed = had and (after is None or after.allocation is None)
         self._pending.happened(DevicesChanged(key_of(claim), freed))
 
-    def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+    def pod_changed(self, old: Obj | None, new: Obj | None) -> Steps:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
-            self._pod_gone(uid_of(old))
+            yield from self._pod_gone(uid_of(old))
         if new is None:
             return
         if is_terminal(new):
-            self._pod_gone(uid_of(new))
+            yield from self._pod_gone(uid_of(new))
         elif node := node_name(new):
             uid = uid_of(new)
             self._pending.remove(uid)
             self._bindings.confirmed(uid)
             before = self._cache.pod(uid) if old is not None else None
-            made = (
-                assigned_pod_of(new)
+            made = yield (
+                partial(assigned_pod_of, new)
                 if old is None or before is None
-                else assigned_pod_after(before, old, new)
+                else partial(assigned_pod_after, before, old, new)
             )
-            for event in self._cache.put_pod(uid, node, made):
+            events = yield partial(self._cache.put_pod, uid, node, made)
+            for event in events:
                 self._pending.happened(event)
         elif scheduler_of(new) in self._profiles:
-            self._pod_waits(new)
+            yield from self._pod_waits(new)
 
-    def _pod_gone(self, uid: str) -> None:
+    def _pod_gone(self, uid: str) -> Steps:
         self._bindings.gone(uid)
         self._pending.withdraw(uid)
-        self._pending.happened(self._cache.remove_pod(uid))
+        gone = yield partial(self._cache.remove_pod, uid)
+        self._pending.happened(gone)
 
-    def _pod_waits(self, pod: Obj) -> None:
+    def _pod_waits(self, pod: Obj) -> Steps:
         uid = uid_of(pod)
         if is_deleted(pod):
             self._pending.withdraw(uid)
             return
         if uid not in self._pending.queue and self._cache.node_of(uid) is not None:
             return  # bound by us, and this is from before: the confirmation is on its way
-        self._pending.put(self._row(pod), pod)
+        row = yield partial(pod_info_of, pod)
+        self._pending.put(self._row(pod, row), pod)
         waiting = self._pending.queue.get(uid)
         if waiting is not None and set(waiting.pod.gates) - {waiting.pod.shape.devices.problem}:
             self._reports.not_scheduled(pod, GATED, GATED_MESSAGE)
 
-    def _row(self, pod: Obj) -> PodInfo:
+    def _row(self, pod: Obj, row: PodInfo) -> PodInfo:
         """With what the plugins say of its turn."""
-        row = pod_info_of(pod)
         if row.shape.devices.problem:
             # As upstream's PreEnqueue: until its claims are made, it is not even tried.
             row = replace(row, gates=(*row.gates, row.shape.devices.problem))
@@ -217,7 +222,7 @@ class EventHandlers:
     def reconsider(self, uid: str) -> None:
         pod = self._pending.objects.get(uid)
         if pod is not None:
-            self._pending.put(self._row(pod), pod)
+            self._pending.put(self._row(pod, pod_info_of(pod)), pod)
             self._pending.activate(uid)
 
 

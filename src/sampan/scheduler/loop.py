@@ -8,8 +8,9 @@ Owner: the process that runs it; one per identity and leader.
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from sampan.api.objects import Obj
 from sampan.api.resources import (
@@ -49,8 +50,9 @@ from sampan.scheduler.decision.rule_costs import RuleCosts
 from sampan.scheduler.event_handlers import EventHandlers
 from sampan.scheduler.extenders.extender_chain import Extenders
 from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES, is_failure
+from sampan.scheduler.intake import Intake
 from sampan.scheduler.metrics import ERROR, LANE, UNSCHEDULED, Measures
-from sampan.scheduler.model.pod_info import PodInfo
+from sampan.scheduler.model.pod_info import PodInfo, summary_of
 from sampan.scheduler.preemption.preemption import Preemption
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue.alarm import Alarm
@@ -65,8 +67,10 @@ if TYPE_CHECKING:  # loaded where a configuration asks for one
 
 MOST_EVENTS = 20_000  # that wait to be written; a burst of pods is bound faster than told of
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
+MOST_TERMS = 500  # of pods that are there, that a decision on the loop looks at
 
 log = get_logger(__name__)
+T = TypeVar("T")
 
 
 class Scheduler:
@@ -91,7 +95,8 @@ class Scheduler:
         """Everything that is known comes from the API, so a new run starts with nothing."""
         client, clock = self._client, self._clock
         self._tasks = Tasks("scheduler")
-        self._side = SideThread("devices")
+        self._side = SideThread("scheduler")
+        self._intake = Intake(self._side, self._tasks)
         self._wake = asyncio.Event()
         self._alarm = Alarm(clock, self._tasks, self._wake.set)
         self._calls = Calls(self._tasks, self._wake.set)
@@ -121,7 +126,7 @@ class Scheduler:
         self._reports = Reports(client, clock, self._events, self._calls)
         parts = CycleParts(
             client, clock, self._cache, self._pending, self._reports, self._measures, self._calls,
-            self._outside,
+            self._outside, self._intake,
         )  # fmt: skip
         self._preemption = Preemption(parts, self._rng)
         self._bindings = Bindings(parts, self._profiles, self._plugins, self._permits)
@@ -138,6 +143,7 @@ class Scheduler:
             informers.start()
             # Who uses what the API does not show is not scheduled; everybody else is.
             await caches_of("kube-scheduler", needed, informers.all())
+            await self._intake.settled()
             self._tasks.supervise("events", self._events.run)
             await self._schedule()
         finally:
@@ -173,7 +179,8 @@ class Scheduler:
             return False
         row, pod = waiting.pod, self._pending.objects[waiting.pod.uid]
         try:
-            await self._attempted(waiting, pod, started)
+            async with self._intake.turn:
+                await self._attempted(waiting, pod, started)
         except ExtenderFailed as error:
             self._not_decided(pod, row, str(error), started)
         except Exception as error:
@@ -195,7 +202,7 @@ class Scheduler:
             return  # gone, or placed by others, while an extender was asked
         match decision:
             case Chosen(node):
-                self._remember(row, decision)
+                await self._remember(row, decision)
                 self._bindings.place(pod, waiting, node, started)
             case Refused():
                 if failure := _claim_failure(decision):
@@ -212,7 +219,7 @@ class Scheduler:
         name = DYNAMIC_RESOURCES.name
         self._queue.refused(row.uid, frozenset({name}), now)
         refused = Refused(len(self._cache.columns), (), beforehand=why, beforehand_rule=name)
-        self._remember(row, refused, message(refused))
+        self.records.put(self._record(row, refused, message(refused)))
         return True
 
     def _measured(self, row: PodInfo) -> RuleCosts | None:
@@ -241,7 +248,15 @@ class Scheduler:
         expected = nominations.for_others(row.uid, row.priority)
         first = nominations.node_of(row.uid)
         extra = Extra(pod, plugins, answers) if plugins or answers else None
-        return batches.decide(row.shape, self._rng, expected, first, extra)
+        decide = partial(batches.decide, row.shape, self._rng, expected, first, extra)
+        return await self._worked_out(row, decide)
+
+    async def _worked_out(self, row: PodInfo, work: Callable[[], T]) -> T:
+        """On the loop, unless the pod, or what others say of its like, is long."""
+        others = self._cache.snapshot().carried(row.shape.namespace)
+        if row.shape.is_long or len(others) > MOST_TERMS:
+            return await self._intake.alone(work)
+        return work()
 
     async def _search_devices(self, row: PodInfo) -> None:
         """Expressions of claims may take long: then they are not asked on the loop."""
@@ -265,12 +280,13 @@ class Scheduler:
         self._queue.refused(row.uid, refused.rules, now)
         self._measures.attempted(UNSCHEDULED, now - started, row.scheduler)
         profile = self._profiles[row.scheduler]
-        nominated, preemption = await self._preemption.make_room(pod, row, refused, profile)
+        works = partial(self._worked_out, row)
+        nominated, preemption = await self._preemption.make_room(pod, row, refused, profile, works)
         if nominated:
             took = self._clock.monotonic() - now
             self._measures.traces.span_for(row.uid, LANE, "preemption", took, node=nominated)
         why = message(refused, preemption, self._deallocate(row, refused))
-        self._remember(row, refused, why)
+        await self._remember(row, refused, why)
         for plugin, _ in self._plugins[row.scheduler]:
             named = plugin.post_filter(pod, why)
             if named and not nominated and self._preemption.nominate(row, named):
@@ -292,7 +308,11 @@ class Scheduler:
 
     # Remembering.
 
-    def _remember(self, row: PodInfo, decision: Decision, said: str = "") -> None:
+    async def _remember(self, row: PodInfo, decision: Decision, said: str = "") -> None:
+        record = await self._worked_out(row, partial(self._record, row, decision, said))
+        self.records.put(record)
+
+    def _record(self, row: PodInfo, decision: Decision, said: str) -> Record:
         """In a hurry the details of those who found a place are left out."""
         nodes, profile = self._cache.snapshot(), self._profiles[row.scheduler]
         refused: Mapping[str, tuple[str, ...]] = {}
@@ -301,8 +321,8 @@ class Scheduler:
             refused = refusing(row, nodes, profile)
         if self._detailed:
             best_nodes = best_of(row, nodes, profile)
-        now = self._clock.now()
-        self.records.put(Record(now, row, decision, refused, best_nodes, said))
+        kept = summary_of(row) if row.shape.is_long else row
+        return Record(self._clock.now(), kept, decision, refused, best_nodes, said)
 
     def why(self, namespace: str, name: str) -> Obj | None:
         """The last decision about a pod, and what would let it fit now; None: there is none."""
@@ -310,8 +330,8 @@ class Scheduler:
         if record is None:
             return None
         made = record_object(record)
-        if isinstance(record.decision, Refused):
-            row = record.pod
+        row = record.pod
+        if isinstance(record.decision, Refused) and self._intake.is_free and not row.shape.is_long:
             those = changes(row.shape, self._cache.snapshot(), self._profiles[row.scheduler])
             made["changes"] = [{"change": item.text, "nodes": item.nodes} for item in those]
         return made

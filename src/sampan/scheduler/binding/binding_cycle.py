@@ -57,6 +57,7 @@ class Bindings:
         self._client, self._clock, self._cache = client, parts.clock, cache
         self._pending, self._reports, self._measures = parts.pending, parts.reports, parts.measures
         self._calls, self._outside, self._permits = parts.calls, parts.outside, permits
+        self._intake = parts.intake
         self._profiles = profiles
         self._plugins = {name: [item for item, _ in those] for name, those in plugins.items()}
         self.volumes = VolumeBinder(client, cache.columns.volumes)
@@ -129,6 +130,7 @@ class Bindings:
                 step = 'Bind plugin "DefaultBinder"'
                 await self._bound_by_somebody(plugins, pod, node)
         except (ApiError, OSError, VolumesNotBound, DevicesNotBound, NotPermitted) as error:
+            await self._intake.freed()
             self._undo(pod, node, placing.volumes, placing.devices)
             self._not_bound(pod, node, error, placing.started, step)
             if placing.devices is not None and placing.devices.written:

@@ -1,6 +1,6 @@
 """What the binding cycle and preemption share.
 
-Job: one value instead of eight arguments.
+Job: one value instead of nine arguments.
 """
 
 from sampan.client.contract import Client
@@ -10,6 +10,7 @@ from sampan.scheduler.binding.api_call_limiter import Calls
 from sampan.scheduler.binding.reports import Reports
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.extenders.extender_chain import Extenders
+from sampan.scheduler.intake import Intake
 from sampan.scheduler.metrics import Measures
 from sampan.scheduler.queue.pending import Pending
 
@@ -24,3 +25,4 @@ class CycleParts:
     measures: Measures
     calls: Calls
     outside: Extenders
+    intake: Intake

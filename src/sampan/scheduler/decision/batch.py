@@ -97,11 +97,13 @@ class Batches:
         return [nodes.rows[at].name for at in np.flatnonzero(feasible).tolist()]
 
     def _kept_for(self, pod: PodShape) -> "_Kept":
-        key = _local(pod)
-        kept = self._kept.get(key)
-        if kept is None:
+        if pod.is_long:  # its like will not come often, and 64 of them are much to remember
             kept = _Kept(self._columns, self._profile)
-        self._kept[key] = kept
+            kept.costs = self.costs
+            return kept
+        key = _local(pod)
+        found = self._kept.get(key)
+        kept = self._kept[key] = found or _Kept(self._columns, self._profile)
         kept.costs = self.costs
         return kept
 

@@ -22,7 +22,8 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.declared_features import features_of
 from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.disks import Disk, disks_of
-from sampan.scheduler.model.pod_terms import PodDemands, demands_of
+from sampan.scheduler.model.pod_terms import NO_DEMANDS, PodDemands, demands_of
+from sampan.scheduler.model.pod_weight import is_long
 from sampan.scheduler.model.requests import Usage, usage_of
 from sampan.scheduler.model.volumes import OwnClaim, claims_of, own_claims_of
 from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
@@ -51,6 +52,7 @@ class PodShape:
     disks: tuple[Disk, ...] = ()  # of kinds that two pods must not share
     features: tuple[str, ...] = ()  # of the node agent, that a node must declare
     own_claims: tuple[OwnClaim, ...] = ()  # of those, the ones that must be made for it
+    is_long: bool = False  # so much is asked that it is worked out beside the loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,16 @@ def without(row: PodInfo, resources: Collection[str]) -> PodInfo:
     return replace(row, shape=replace(row.shape, usage=replace(usage, requests=requests)))
 
 
+def summary_of(row: PodInfo) -> PodInfo:
+    """Of a pod that is long, for who remembers many: without what it asks for."""
+    usage, asks = Usage((), 0, 0), row.shape
+    nothing = PodShape(
+        usage, asks.node_name, Requirements(), None, (), (), (), asks.namespace, (), NO_DEMANDS, (),
+        is_long=asks.is_long,
+    )  # fmt: skip
+    return replace(row, shape=nothing)
+
+
 def image_name(name: str) -> str:
     """With its tag, as nodes report it."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
@@ -133,4 +145,5 @@ def _shape(pod: Obj) -> PodShape:
         disks=disks_of(pod),
         features=features_of(spec),
         own_claims=own_claims_of(pod),
+        is_long=is_long(pod),
     )

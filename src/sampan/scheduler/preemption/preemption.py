@@ -10,6 +10,7 @@ Owner: the scheduler's loop.
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, key_of
@@ -20,6 +21,7 @@ from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS
 from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.decision.decide import Refused
 from sampan.scheduler.decision.plugin_verdicts import ExtenderFailed
+from sampan.scheduler.intake import Works
 from sampan.scheduler.model.assigned_pod import AssignedPod, once_assigned
 from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.preemption.budgets import Budget, budget_of
@@ -48,13 +50,14 @@ class Preemption:
         self._client, self._clock, self._rng = parts.client, parts.clock, rng
         self._cache, self._pending, self._reports = parts.cache, parts.pending, parts.reports
         self._measures, self._calls, self._outside = parts.measures, parts.calls, parts.outside
+        self._intake = parts.intake
         self._budgets: dict[str, Budget] = {}  # by namespace/name
         self._are_budgets_known: Callable[[], bool] = lambda: False
         self._evicting: set[str] = set()  # pods whose victims are being told
 
     def follow_budgets(self, informer: Informer) -> None:
         self._are_budgets_known = informer.is_synced
-        informer.on_change(self._budget_changed)
+        informer.on_change(self._intake.through(self._budget_changed))
 
     def _budget_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
@@ -63,10 +66,10 @@ class Preemption:
             self._budgets.pop(key_of(old), None)
 
     async def make_room(
-        self, pod: Obj, row: PodInfo, refused: Refused, profile: Profile
+        self, pod: Obj, row: PodInfo, refused: Refused, profile: Profile, works: Works
     ) -> tuple[str | None, str]:
         """The node that is being cleared (None: nothing changes; empty: none any more), and what
-        there is to say about it."""
+        there is to say about it. `works`: by whom it is worked out."""
         nominations = self._pending.nominations
         if not refused.all_nodes or not profile.preempts or refused.is_early:
             return None, ""
@@ -83,7 +86,7 @@ class Preemption:
         budgets = tuple(self._budgets.values())
         asked = Preemptor(self._cache, profile, budgets, nominations)
         try:
-            found = await self._found_victims(pod, row, asked)
+            found = await self._found_victims(pod, row, asked, works)
         except ExtenderFailed as error:
             return None, f"{error}."
         if isinstance(found, Hopeless):
@@ -94,11 +97,12 @@ class Preemption:
         return found.node, ""
 
     async def _found_victims(
-        self, pod: Obj, row: PodInfo, asked: Preemptor
+        self, pod: Obj, row: PodInfo, asked: Preemptor, works: Works
     ) -> Candidate | Hopeless:
         if not self._outside.weigh_victims_of(pod):
-            return preempt(row, asked, self._rng)
-        those = await self._outside.left_of(pod, candidates(row, asked, self._rng))
+            return await works(partial(preempt, row, asked, self._rng))
+        found = await works(lambda: list(candidates(row, asked, self._rng)))
+        those = await self._outside.left_of(pod, found)
         if not those:
             return Hopeless(((NOT_HELPFUL, len(self._cache.columns)),))
         return best(those, self._rng)

@@ -2,7 +2,8 @@
 
 Job: fold arrivals, attempts, refusals and events into the queue. No clock, no I/O: `now` is given.
 Invariant: a pod is in exactly one place: active, backoff, unschedulable, gated or in flight.
-Invariant: active pods leave by priority, then by how long they wait.
+Invariant: active pods leave by priority, then by how long they wait; those that are long to decide
+    about come after all other active ones, and wait for a while instead of for events.
 Invariant: an event that comes while a pod is in flight counts when the pod is refused.
 Owner: the scheduler's loop.
 """
@@ -22,6 +23,7 @@ from sampan.scheduler.queue.requeue import may_help
 
 BACKOFF = Backoff(first_seconds=1.0, cap_seconds=10.0)
 LONGEST_UNSCHEDULABLE_SECONDS = 300.0
+LONG_POD_SECONDS = 30.0  # which events may help one of thousands of terms is not worked out
 
 
 class Place(Enum):
@@ -76,6 +78,7 @@ class QueueState:
         self._number: dict[str, int] = {}  # grows with each placement
         self._numbers = count()
         self._active = _Heap(self._number)  # by priority and age
+        self._long = _Heap(self._number)  # likewise, those that are long to decide about
         self._backoff = _Heap(self._number)  # by end
         self._called_back = _Heap(self._number)  # likewise, without those that met an error
         self._unschedulable = _Heap(self._number)  # by the end of the longest wait
@@ -132,7 +135,7 @@ class QueueState:
         """The next pod to try; it is in flight until refused, failed or removed. Where nobody is
         active, those that an event has called back need not wait out their backoff."""
         self.flush(now)
-        head = self._active.head() or self._called_back.head()
+        head = self._next()
         if head is None:
             return None
         known = self._pods[head.uid]
@@ -149,11 +152,11 @@ class QueueState:
         known = self._pods.get(uid)
         if known is None or known.place is not Place.IN_FLIGHT:
             return
-        changed = _CHANGED in known.rules
-        alike = Alike(known.pod.shape, rules, known.pod.priority)
-        missed = changed or any(
-            self._helped(event, alike, (uid,)) for event in self._events_since(known)
-        )
+        missed = _CHANGED in known.rules
+        if not missed and not known.pod.shape.is_long:
+            alike = Alike(known.pod.shape, rules, known.pod.priority)
+            events = self._events_since(known)
+            missed = any(self._helped(event, alike, (uid,)) for event in events)
         known = replace(known, refusals=known.refusals + 1, errors=0, rules=rules, since=now)
         if missed:
             self._retry(known, now)
@@ -198,7 +201,10 @@ class QueueState:
         return min((head.order[0] for head in heads if head is not None), default=None)
 
     def has_next(self) -> bool:
-        return (self._active.head() or self._called_back.head()) is not None
+        return self._next() is not None
+
+    def _next(self) -> "_Entry | None":
+        return self._active.head() or self._long.head() or self._called_back.head()
 
     def check(self) -> None:
         """The invariants, for tests."""
@@ -207,7 +213,8 @@ class QueueState:
         assert sum(map(len, self._in.values())) == len(self._pods)
         assert set(self._number) == set(self._pods)
         grouped = sorted(uid for uids in self._alike.values() for uid in uids)
-        assert grouped == sorted(self._in[Place.UNSCHEDULABLE])
+        refused = self._in[Place.UNSCHEDULABLE]
+        assert grouped == sorted(uid for uid in refused if not self._pods[uid].pod.shape.is_long)
         flying = [self._pods[uid].events_before for uid in self._in[Place.IN_FLIGHT]]
         assert flying == sorted(flying)
 
@@ -228,14 +235,18 @@ class QueueState:
         match known.place:
             case Place.ACTIVE:
                 order = (-known.pod.priority,) if known.pod.order is None else known.pod.order
-                self._active.push((*order, known.since), uid)
+                heap = self._long if known.pod.shape.is_long else self._active
+                heap.push((*order, known.since), uid)
             case Place.BACKOFF:
                 self._backoff.push((self._until(known),), uid)
-                if not known.errors:
+                if not known.errors and not known.pod.shape.is_long:
                     self._called_back.push((self._until(known),), uid)
             case Place.UNSCHEDULABLE:
-                self._unschedulable.push((known.since + LONGEST_UNSCHEDULABLE_SECONDS,), uid)
-                self._alike.setdefault(_alike(known), set()).add(uid)
+                long = known.pod.shape.is_long
+                longest = LONG_POD_SECONDS if long else LONGEST_UNSCHEDULABLE_SECONDS
+                self._unschedulable.push((known.since + longest,), uid)
+                if not long:
+                    self._alike.setdefault(_alike(known), set()).add(uid)
             case _:
                 pass
         if before is not None and before.place is Place.IN_FLIGHT:
@@ -247,7 +258,7 @@ class QueueState:
     def _leave(self, known: Waiting) -> None:
         uid = known.pod.uid
         del self._in[known.place][uid]
-        if known.place is Place.UNSCHEDULABLE:
+        if known.place is Place.UNSCHEDULABLE and not known.pod.shape.is_long:
             key = _alike(known)
             self._alike[key].discard(uid)
             if not self._alike[key]:

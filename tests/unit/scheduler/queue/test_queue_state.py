@@ -5,8 +5,9 @@ from sampan.scheduler.model.cluster_events import NodeAdded, PodGone
 from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
-from sampan.scheduler.queue.queue_state import Place, QueueState
+from sampan.scheduler.queue.queue_state import LONG_POD_SECONDS, Place, QueueState
 
+LONG = {"tolerations": [{"key": f"k{at}", "operator": "Exists"} for at in range(1000)]}
 FIT = frozenset({"NodeResourcesFit"})
 TAINTS = frozenset({"TaintToleration"})
 POD_GONE = PodGone(AssignedPod(Usage((), 0, 0)), "n")
@@ -154,3 +155,31 @@ def test_a_pod_updated_again_and_again_does_not_grow_the_heap():
     for number in range(1000):
         queue.put(pod("a", priority=number % 7), number)
     assert len(queue._active._entries) < 100
+
+
+def test_pods_that_are_long_to_decide_about_come_after_the_other_active_ones():
+    queue = queue_of(pod("long", priority=9, **LONG), pod("a"), pod("longer", priority=10, **LONG))
+    queue.put(pod("b"), 4)
+    assert [popped(queue) for _ in range(5)] == ["a", "b", "longer", "long", None]
+    queue.check()
+
+
+def test_a_long_pod_is_not_kept_back_by_those_that_came_back_early():
+    queue = queue_of(pod("early"))
+    queue.refused(popped(queue, 100.0), FIT, 100.0)
+    queue.event(POD_GONE, 100.1)
+    queue.put(pod("long", **LONG), 100.2)
+    assert [popped(queue, 100.3) for _ in range(2)] == ["long", "early"]
+    queue.check()
+
+
+def test_a_long_pod_waits_for_a_while_and_for_no_event():
+    queue = queue_of(pod("long", **LONG))
+    queue.refused(popped(queue, 100.0), FIT, 100.0)
+    queue.check()
+    queue.event(POD_GONE, 101.0)
+    assert queue.get("long").place is Place.UNSCHEDULABLE
+    assert queue.next_flush() == 100.0 + LONG_POD_SECONDS
+    assert popped(queue, 100.0 + LONG_POD_SECONDS) == "long"
+    queue.remove("long")
+    queue.check()
