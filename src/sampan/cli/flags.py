@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sampan.cli.errors import FlagError
+from sampan.cli.errors import CliError, FlagError
 from sampan.core.durations import NANO, parse_duration
 from sampan.core.fast_dataclass import dataclass
 
@@ -101,8 +101,6 @@ def check_required(values: Values) -> None:
         if flag.required and not values.is_set(flag.name)
     ]
     if missing:
-        from sampan.cli.errors import CliError
-
         names = ", ".join(f'"{name}"' for name in missing)
         raise CliError(f"required flag(s) {names} not set")
 

@@ -15,6 +15,7 @@ from sampan.cli.create.parts import metadata, single_name
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.session import Session
+from sampan.core import tls
 
 APPEND_HASH = switch("append-hash", "Append a hash of the content to its name.")
 
@@ -99,8 +100,6 @@ def _check_pair(certificate: bytes, key: bytes) -> None:
     if b"-----BEGIN" not in key:
         raise CliError("tls: failed to find any PEM data in key input")
     import ssl
-
-    from sampan.core import tls
 
     try:
         tls.client_context(pair_data=(certificate, key), verify=False)

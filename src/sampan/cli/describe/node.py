@@ -4,7 +4,8 @@ Job: what a node is, what it has, and what its pods take of it.
 """
 
 from sampan.api import quantity
-from sampan.api.objects import Obj, labels_of
+from sampan.api.objects import Obj, labels_of, seconds_of
+from sampan.api.rules.durations import human_duration
 from sampan.api.rules.pods import is_terminal
 from sampan.cli.describe.writer import Writer, long_time
 
@@ -152,8 +153,6 @@ def _write_node_pod(
     writer: Writer, pod: Obj, allocatable: Obj, totals: _Totals, now: float
 ) -> None:
     """The pod's line; its amounts are added to the totals."""
-    from sampan.api.objects import seconds_of
-    from sampan.api.rules.durations import human_duration
     from sampan.api.rules.pod_resources import described_amounts
 
     requests, own_limits = described_amounts(pod)

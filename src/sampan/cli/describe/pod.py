@@ -6,7 +6,8 @@ Job: a pod's spec and status as lines.
 from typing import Any
 
 from sampan.api import quantity
-from sampan.api.objects import Obj, controller_of
+from sampan.api.objects import Obj, controller_of, seconds_of
+from sampan.api.rules.durations import human_duration
 from sampan.api.rules.pods import TERMINAL_PHASES
 from sampan.cli.describe.volumes import volume_lines
 from sampan.cli.describe.writer import Writer, long_time, selector_text, truth
@@ -61,9 +62,6 @@ def _addresses(writer: Writer, addresses: list[Obj]) -> None:
 def _state(writer: Writer, meta: Obj, status: Obj, now: float) -> None:
     is_over = status.get("phase") in TERMINAL_PHASES
     if meta.get("deletionTimestamp") and not is_over:
-        from sampan.api.objects import seconds_of
-        from sampan.api.rules.durations import human_duration
-
         lasts = human_duration(max(now - seconds_of(meta["deletionTimestamp"]), 0))
         writer.line(0, "Status:", f"Terminating (lasts {lasts})")
         grace = meta.get("deletionGracePeriodSeconds")

@@ -3,7 +3,7 @@
 Job: what each wants and has.
 """
 
-from sampan.api.objects import Obj, controller_of, labels_of
+from sampan.api.objects import Obj, controller_of, labels_of, seconds_of
 from sampan.api.rules.durations import human_duration
 from sampan.cli.describe.pod import template_lines
 from sampan.cli.describe.writer import Writer, long_time, pairs_text, selector_text, truth
@@ -216,8 +216,6 @@ def _write_job_times(writer: Writer, status: Obj) -> None:
     if status.get("startTime"):
         writer.line(0, "Start Time:", long_time(status["startTime"]))
     if status.get("completionTime"):
-        from sampan.api.objects import seconds_of
-
         writer.line(0, "Completed At:", long_time(status["completionTime"]))
         took = seconds_of(status["completionTime"]) - seconds_of(status["startTime"])
         writer.line(0, "Duration:", human_duration(took))

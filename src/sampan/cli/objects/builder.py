@@ -8,7 +8,7 @@ Invariant: an object that is not there, in a namespace that is not there, is the
 from collections.abc import Callable, Iterator
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, labels_of
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Values
 from sampan.cli.objects import manifests
@@ -388,7 +388,6 @@ def _normalized(words: list[str]) -> list[str]:
 def _matcher(selector: str | None) -> "Callable[[Obj], bool] | None":
     if not selector:
         return None
-    from sampan.api.objects import labels_of
     from sampan.api.rules.selectors import SelectorError, parse_label_selector
 
     try:

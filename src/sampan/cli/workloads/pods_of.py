@@ -5,6 +5,7 @@ Job: find the object, follow its selector to a pod, choose the container.
 
 from typing import Any
 
+from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.cli.describe.writer import selector_text
 from sampan.cli.errors import CliError
@@ -103,6 +104,4 @@ def container_names(pod: Obj) -> set[str]:
 
 def check_container(pod: Obj, name: str) -> None:
     if name not in container_names(pod):
-        from sampan.api.errors import BadRequest
-
         raise BadRequest(f"container {name} is not valid for pod {pod['metadata']['name']}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.cmd.errors import CannotStart
+from sampan.kubelet.container_spec.name_resolution import Dns, parse_resolv_conf
 
 if TYPE_CHECKING:
     from sampan.kubelet.container_spec.name_resolution import Dns
@@ -107,7 +108,6 @@ def _addresses_ipv6() -> list[str]:
 def host_dns() -> "Dns":
     """How this machine resolves names."""
     # Not for every verb: the command line knows its flags without the node agent.
-    from sampan.kubelet.container_spec.name_resolution import Dns, parse_resolv_conf
 
     try:
         return parse_resolv_conf(Path("/etc/resolv.conf").read_text())

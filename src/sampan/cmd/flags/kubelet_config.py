@@ -6,6 +6,7 @@ Job: file → settings, or one sentence with everything that is wrong with it.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sampan.api.configuration import BadConfiguration
 from sampan.cmd.errors import CannotStart, reason_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
     # Most nodes have no file: its reader is not loaded for them.
     import yaml
 
-    from sampan.api.configuration import BadConfiguration
     from sampan.kubelet.configuration import with_configuration
 
     try:

@@ -11,6 +11,7 @@ from functools import partial
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
 from sampan.api.resources import SERVICE_CIDRS, SERVICES, VALIDATING_ADMISSION_POLICIES
 from sampan.api.rules.conditions import with_condition
+from sampan.api.schema.published import Schema
 from sampan.controllers.actions import NOTHING, Plan, merge_patch, status_patch
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.core.side_thread import SideThread, countdown
@@ -51,7 +52,6 @@ def checker() -> Check:
             # The language and the published types come with the first policy.
             from sampan.api.cel.schema_objects import SchemaObjects
             from sampan.api.cel.type_checking import expression_warnings
-            from sampan.api.schema.published import Schema
 
             objects = SchemaObjects(Schema.load())
             made.append(lambda item: expression_warnings(item, objects, countdown(CHECK_SECONDS)))

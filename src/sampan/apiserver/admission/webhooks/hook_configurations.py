@@ -14,6 +14,7 @@ from sampan.api.resources import Resource
 from sampan.apiserver.admission.chain import Attributes, Step
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.metadata import new_uid
+from sampan.apiserver.watch.listener import follow
 
 if TYPE_CHECKING:
     from sampan.apiserver.admission.matching.match_conditions import HookConditions
@@ -45,7 +46,6 @@ def step(initializer: PluginInitializer, resource: Resource) -> Step:
 def _webhooks(initializer: PluginInitializer, resource: Resource) -> "Webhooks":
     from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
     from sampan.apiserver.admission.webhooks.webhooks import HookParts, Webhooks
-    from sampan.apiserver.watch.listener import follow
 
     registry = initializer.registry
     inner = HookParts(

@@ -16,7 +16,7 @@ from sampan.cli.objects import changing, selection, writing
 from sampan.cli.objects.infos import Found, Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.workloads import revisions
+from sampan.cli.workloads import revisions, rollout_status
 
 REQUIRED = "required resource not specified"
 REVISION = "deployment.kubernetes.io/revision"
@@ -63,7 +63,6 @@ def _each(session: Session, values: Values, act: object) -> None:
 
 
 def status(session: Session, values: Values) -> None:
-    from sampan.cli.workloads import rollout_status
 
     def act(info: Info) -> None:
         rollout_status.follow(session, values, info)

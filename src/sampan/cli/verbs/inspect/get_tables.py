@@ -4,7 +4,7 @@ Job: tables as the server made them, or made here where it knows none.
 Invariant: kinds stand before names only where objects of several kinds are shown.
 """
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, seconds_of
 from sampan.cli.errors import CliError, Plain, Several
 from sampan.cli.flags import Values
 from sampan.cli.objects import manifests
@@ -69,7 +69,6 @@ def as_table(session: Session, info: Info) -> Obj:
     """What the server gave, or names and ages where it knows no tables."""
     if info.obj.get("kind") == "Table":
         return info.obj
-    from sampan.api.objects import seconds_of
     from sampan.api.rules.durations import human_duration
 
     created = (info.obj.get("metadata") or {}).get("creationTimestamp")
