@@ -298,8 +298,10 @@ def resources(limits: LinuxResources, offered: Collection[str] | None = None) ->
     cpu = {
         name: value
         for name, value in (
-            ("shares", limits.cpu_shares), ("quota", limits.cpu_quota),
-            ("period", limits.cpu_period), ("cpus", limits.cpus), ("mems", limits.memory_nodes),
+            ("shares", limits.cpu_shares),
+            # None is what the kernel begins with; crun writes -1 as a number that it refuses.
+            ("quota", max(0, limits.cpu_quota)), ("period", limits.cpu_period),
+            ("cpus", limits.cpus), ("mems", limits.memory_nodes),
         )
         if value
     }  # fmt: skip

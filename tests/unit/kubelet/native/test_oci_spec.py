@@ -97,6 +97,12 @@ def test_limits_become_the_cgroups():
     assert found["linux"]["cgroupsPath"] == "/pods/c1"
 
 
+def test_no_quota_is_none_at_all():
+    """[H5] of a container with processors of its own"""
+    found = spec(resources=LinuxResources(1024, -1, 100_000))
+    assert found["linux"]["resources"]["cpu"] == {"shares": 1024, "period": 100_000}
+
+
 def test_mounts_come_in_an_order_in_which_none_hides_another():
     mounts = (
         Mount("/a/b", "/h/b", read_only=True),
