@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from sampan.api.errors import AlreadyExists, ApiError
-from sampan.api.objects import Obj, uid_of
+from sampan.api.objects import Obj, time_text, uid_of
 from sampan.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
@@ -158,7 +158,7 @@ class DraDriver:
             "status": "True",
             "reason": "Prepared",
             "message": "made up, and ready",
-            "lastTransitionTime": "1970-01-01T00:00:00Z",
+            "lastTransitionTime": time_text(self._clock.now()),
         }
         ours = [
             {"driver": item["driver"], "pool": item["pool"], "device": item["device"],
