@@ -37,6 +37,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.version import KUBERNETES_VERSION, VERSION
 
 if TYPE_CHECKING:
+    from sampan.cmd.cluster.driver_process import DriverProcess
     from sampan.cmd.cluster.start_manifests import StartManifests
     from sampan.cmd.rootless.outside import Outside
 
@@ -142,13 +143,29 @@ async def _serve(
             parts.waits = "for the API" if audience.only_for_api else "for nodes"
             start_rest = partial(_start_rest, parts)
     if settings.manifests_to_apply:
-        from sampan.cmd.cluster.start_manifests import StartManifests
-
-        # Read before anything is started: a mistake in them is said at once.
-        manifests = StartManifests(settings.manifests_to_apply, progress, clock)
-        cluster = _Furnished(cluster, manifests, data.kubeconfig)
+        cluster = _with(settings, data, cluster, progress, clock)
     announce = partial(_announce, settings, data, audience)
     await run_until_signal(cluster, progress, announce, start_rest)
+
+
+def _with(
+    settings: UpSettings, data: DataDir, cluster: Parts, progress: Progress, clock: Clock
+) -> Parts:
+    """Raises CannotStart."""
+    from sampan.cmd.cluster.driver_process import DriverProcess, is_driver, refuse_without_node
+    from sampan.cmd.cluster.nodes import own_identity
+    from sampan.cmd.cluster.start_manifests import StartManifests
+
+    files = tuple(word for word in settings.manifests_to_apply if not is_driver(word))
+    if len(files) < len(settings.manifests_to_apply):
+        refuse_without_node(settings)
+        name = own_identity(settings).name
+        cluster = _Driven(cluster, DriverProcess(data, name, progress, clock))
+    if files:
+        # Read before anything is started: a mistake in them is said at once.
+        manifests = StartManifests(files, progress, clock)
+        cluster = _Furnished(cluster, manifests, data.kubeconfig)
+    return cluster
 
 
 async def _start_rest(parts: AllInOne) -> None:
@@ -172,6 +189,25 @@ def _virtual_cluster(settings: UpSettings, data: DataDir, progress: Progress) ->
     assert isinstance(loop, SteppedLoop)
     time = VirtualTime(loop)
     return AllInOne(settings, data, progress, time.clock, surroundings=time)
+
+
+class _Driven:
+    """A cluster with a driver beside its node."""
+
+    def __init__(self, cluster: Parts, driver: "DriverProcess") -> None:
+        self._cluster, self._driver = cluster, driver
+
+    async def start(self) -> None:
+        await self._cluster.start()
+        await self._driver.start()
+
+    async def stop(self) -> None:
+        # Its volumes are unmounted with the pods, which needs it.
+        await self._cluster.stop()
+        await self._driver.stop()
+
+    def hurry(self) -> None:
+        self._cluster.hurry()
 
 
 class _Furnished:

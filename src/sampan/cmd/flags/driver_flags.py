@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from sampan.api.quantity import value_of
+from sampan.api.quantity import QuantityError, value_of
 from sampan.cmd.flags import common
 from sampan.drivers.csi.settings import NAME, DriverSettings
 from sampan.drivers.device_plugin.settings import DevicePluginSettings
@@ -18,6 +18,8 @@ def add_verb(verbs: common.Verbs) -> None:
     _add_csi(kinds.add_parser("csi", help="csi.sampan.dev: directories and loop devices"))
     text = "devices of a resource, as many as one likes, none of them real"
     _add_device_plugin(kinds.add_parser("device-plugin", help=text))
+    text = "what a CSI driver needs beside it: provisioner, attacher, resizer, snapshotter"
+    _add_sidecars(kinds.add_parser("csi-sidecars", help=text))
     _add_dra(kinds.add_parser("dra", help=f"{DRA_NAME}: made-up GPUs that pods claim"))
 
 
@@ -27,11 +29,27 @@ def _add_csi(parser: argparse.ArgumentParser) -> None:
     add("--node-id", required=True, metavar="NAME", help="how the driver calls this node")
     add("--root", required=True, metavar="DIR", help="volumes and snapshots are kept there")
     add("--name", default=NAME, help="of the driver (default: %(default)s)")
-    add("--capacity", default="", metavar="SIZE", help="of all volumes, as 10Gi; default: the disk")
+    add(
+        "--capacity",
+        type=_bytes,
+        default=0,
+        metavar="SIZE",
+        help="of all volumes, as 10Gi; default: the disk",
+    )
     add("--max-volumes", type=int, default=0, metavar="N", help="that the node can take")
     add("--attach", action="store_true", help="volumes are attached before they are staged")
     add("--no-stage", action="store_true", help="volumes are published without being staged")
     add("--mount-group", action="store_true", help="the driver gives files to fsGroup itself")
+    add("--kubeconfig", default="", metavar="FILE",
+        help="install it: its objects, and what csi-sidecars does, in this cluster")  # fmt: skip
+
+
+def _add_sidecars(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--endpoint", required=True, metavar="SOCKET", help="where the driver listens")
+    add("--kubeconfig", required=True, metavar="FILE", help="of a user that may do all of it")
+    add("--node-name", required=True, metavar="NAME", help="the node beside which it runs")
+    _process(parser)
 
 
 def _add_device_plugin(parser: argparse.ArgumentParser) -> None:
@@ -79,8 +97,21 @@ def _common(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--faults", default="", metavar="FILE",
         help="a JSON file of methods that fail, wait or die; read at each call")  # fmt: skip
+    _process(parser)
+
+
+def _process(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--ready-file", metavar="FILE", default="", help="written once it listens")
+    add("--with-parent", action="store_true", help=argparse.SUPPRESS)
     common.log_level(parser)
+
+
+def _bytes(written: str) -> int:
+    try:
+        return value_of(written).value()
+    except QuantityError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def csi_settings(given: argparse.Namespace) -> DriverSettings:
@@ -88,7 +119,7 @@ def csi_settings(given: argparse.Namespace) -> DriverSettings:
         node_id=given.node_id,
         root=given.root,
         name=given.name,
-        capacity_bytes=value_of(given.capacity).value() if given.capacity else 0,
+        capacity_bytes=given.capacity,
         most_volumes=given.max_volumes,
         attaches=given.attach,
         stages=not given.no_stage,

@@ -27,8 +27,8 @@ def add_verb(verbs: common.Verbs) -> None:
     add("--kubeconfig", metavar="FILE", default="", help="write the kubeconfig here, too")
     add("--detach", action="store_true", help="go to the background when ready")
     add("--with", dest="manifests_to_apply", metavar="FILE", action="append", default=[],
-        help="apply these objects (a file, or a directory) and wait until they are ready; may be "
-        "given again")  # fmt: skip
+        help="apply these objects (a file, or a directory) and wait until they are ready; `csi`: "
+        "with a CSI driver beside the node; may be given again")  # fmt: skip
     add("--config", metavar="FILE", default="",
         help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
