@@ -57,9 +57,9 @@ EXAMPLES = {
   sampan lab record --to ./recorded --for 10m
 """,
     "clock": """\
-  sampan clock                                 what time it is there
-  sampan clock advance 24h --settle            a day passes; clients who watch are waited for
-  sampan clock advance 1h --client my-operator not before that one watches
+  sampan clock                                    what time it is there
+  sampan clock advance 24h --settle               a day passes; clients who watch are waited for
+  sampan clock advance 1h --client my-operator    not before that one watches
 """,
     "testserver": """\
   sampan testserver --kubeconfig test.kubeconfig
