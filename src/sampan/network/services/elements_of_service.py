@@ -51,6 +51,18 @@ def elements_of_service(
     return elements
 
 
+def served_by_udp(
+    service: Obj, slices: Sequence[Obj], family: str, node: NodeView
+) -> dict[Values, frozenset[Values]]:
+    """What packets are sent to → every endpoint that serves there, chosen or not. Nothing of a port
+    where nobody does."""
+    found: dict[Values, frozenset[Values]] = {}
+    for port in service["spec"].get("ports") or () if is_proxied(service) else ():
+        if port.get("protocol") == "UDP":
+            found |= _Port(service, port, slices, family, node).served()
+    return found
+
+
 class _Port:
     """One port of a Service, while its elements are made."""
 
@@ -62,6 +74,7 @@ class _Port:
         self._status = service.get("status") or {}
         self._protocol: str = port.get("protocol") or "TCP"
         found = endpoints_of_port(slices, port.get("name") or "", self._protocol, family, node)
+        self._serving = [endpoint for endpoint in found if endpoint.serving]
         self._local = local_endpoints(found)
         self._cluster = cluster_endpoints(found, node)
         self._internal = self._local if self._is_local("internalTrafficPolicy") else self._cluster
@@ -80,6 +93,21 @@ class _Port:
         for endpoint in {*self._cluster, *self._local}:
             if endpoint.local:
                 elements[HAIRPIN, (endpoint.address, endpoint.address)] = None
+
+    def served(self) -> dict[Values, frozenset[Values]]:
+        if not self._serving:
+            return {}
+        endpoints: frozenset[Values] = frozenset(
+            (endpoint.address, endpoint.port) for endpoint in self._serving
+        )
+        number, node_port = int(self._port["port"]), int(self._port.get("nodePort") or 0)
+        addresses = [*cluster_ips(self._spec), *self._external_addresses()]
+        keys: list[Values] = [
+            (address, self._protocol, number) for address in self._addresses(addresses)
+        ]
+        if node_port:
+            keys.append((self._protocol, node_port))
+        return dict.fromkeys(keys, endpoints)
 
     def _is_local(self, policy: str) -> bool:
         return bool(self._spec.get(policy) == "Local")
@@ -102,21 +130,24 @@ class _Port:
     def _add_external(self, elements: Elements, key: Values) -> None:
         """Traffic of the cluster's own pods reaches every endpoint, also under policy Local."""
         self._add(elements, ruleset.EXTERNAL, key, self._cluster)
-        if self._is_local("externalTrafficPolicy"):
+        if self._is_local("externalTrafficPolicy") and self._cluster:
             self._add(elements, ruleset.LOCAL, key, self._local)
 
     def _add_node_port(self, elements: Elements, key: Values) -> None:
         self._add(elements, ruleset.NODE_PORT, key, self._cluster)
-        if self._is_local("externalTrafficPolicy"):
+        if self._is_local("externalTrafficPolicy") and self._cluster:
             self._add(elements, ruleset.LOCAL_NODE_PORT, key, self._local)
 
     def _add(
         self, elements: Elements, sort: str, key: Values, endpoints: Sequence[Endpoint]
     ) -> None:
         verdicts, empty = _MAPS[sort]
+        if not endpoints and not self._cluster:
+            elements[empty, key] = None  # nowhere is anybody: refused
+            return
         if not endpoints:
-            # Local: dropped, so that a load balancer tries another node.
-            elements[empty or verdicts, key] = None if empty else DROP
+            # As upstream: dropped where only this node has none; a load balancer tries another.
+            elements[verdicts, key] = DROP
             return
         elements[verdicts, key] = Verdict(ruleset.chain_name(sort, len(endpoints)))
         for slot, endpoint in enumerate(endpoints):
@@ -151,8 +182,8 @@ _MAPS = {
     ruleset.CLUSTER: ("service-ips", "no-endpoint-ips"),
     ruleset.EXTERNAL: ("service-ips", "no-endpoint-ips"),
     ruleset.NODE_PORT: ("service-nodeports", "no-endpoint-nodeports"),
-    ruleset.LOCAL: ("local-ips", ""),
-    ruleset.LOCAL_NODE_PORT: ("local-nodeports", ""),
+    ruleset.LOCAL: ("local-ips", "no-endpoint-ips"),
+    ruleset.LOCAL_NODE_PORT: ("local-nodeports", "no-endpoint-nodeports"),
 }
 
 

@@ -27,12 +27,17 @@ from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
 from sampan.network.nftables.queries import WrittenRules
 from sampan.network.nftables.table_watch import TableWatch, Tampering
-from sampan.network.services.elements_of_service import elements_of_service, frontend_of
+from sampan.network.services.elements_of_service import (
+    elements_of_service,
+    frontend_of,
+    served_by_udp,
+)
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.health_checks import Check, HealthChecks, check_of
 from sampan.network.services.node_listeners import NodeListeners
 from sampan.network.services.ruleset import ProxyPlace
 from sampan.network.services.stale_conntrack import (
+    Served,
     StaleEndpoints,
     stale_affinity,
     stale_clients,
@@ -67,6 +72,7 @@ class _Family:
         self.table = ServiceTable(family, place)
         self.desired = DesiredElements(group_of=frontend_of)
         self.synced = False
+        self.udp: dict[str, Served] = {}  # of each Service, as it was last applied
 
 
 class ServiceProxy:
@@ -248,13 +254,22 @@ class ServiceProxy:
             before = family.desired.elements_of(key)
             changes += family.desired.put(key, self._elements(key, family.name, node))
             after = family.desired.elements_of(key)
-            udp += stale_udp(before, after)
+            udp += self._stale_udp(family, key, node)
             affinity += stale_affinity(before, after)
         if not family.synced:
             changes += family.desired.adopted()
             family.synced = True
         family.table.apply(net_changes(changes))
         _forget(family, udp, affinity)
+
+    def _stale_udp(self, family: _Family, key: str, node: NodeView) -> list[StaleEndpoints]:
+        service, before = self._services.cache.get(key), family.udp.pop(key, {})
+        if service is None:
+            return []
+        after = served_by_udp(service, self._slices_of(key, service), family.name, node)
+        if after:
+            family.udp[key] = after
+        return stale_udp(before, after)
 
     def _age(self, key: str) -> tuple[str, str]:
         """The oldest first: of Services that name the same address, it has it after a restart,
@@ -288,10 +303,13 @@ class ServiceProxy:
         service = self._services.cache.get(key)
         if service is None:
             return {}
+        return elements_of_service(service, self._slices_of(key, service), family, node)
+
+    def _slices_of(self, key: str, service: Obj) -> Sequence[Obj]:
         here = self._settings.answered_here.get(key)
         if here is not None and not service["spec"].get("selector"):
-            return elements_of_service(service, here, family, node)
-        return elements_of_service(service, self._slices.cache.by("proxied", key), family, node)
+            return here
+        return self._slices.cache.by("proxied", key)
 
 
 def _forget(

@@ -1,11 +1,13 @@
 """Conntrack entries and affinities of a Service's endpoints that are gone.
 
-Job: a Service's elements before and after → which remembered connections and clients no longer
+Job: a Service's endpoints before and after → which remembered connections and clients no longer
     hold. Pure.
-Invariant: what still leads to an endpoint is not stale.
+Invariant: what still leads to an endpoint is not stale; of connections, to one that serves, though
+    nobody new is sent there any more: as upstream, changes of a Service leave existing flows alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.network.nftables.elements import Elements, Values
@@ -21,13 +23,16 @@ class StaleEndpoints:
     endpoints: frozenset[Values]  # those that it still has
 
 
-def stale_udp(before: Elements, after: Elements) -> list[StaleEndpoints]:
-    """TCP notices by itself; a UDP client would go on sending to where nobody is."""
-    old, new = _endpoints(before), _endpoints(after)
+Served: TypeAlias = Mapping[Values, frozenset[Values]]  # what packets say → who serves there
+
+
+def stale_udp(before: Served, after: Served) -> list[StaleEndpoints]:
+    """TCP notices by itself; a UDP client would go on sending to where nobody is, or has been
+    sending since before somebody was there."""
     return [
-        StaleEndpoints(service, new.get(service, frozenset()))
-        for service, endpoints in old.items()
-        if service[-2] == "UDP" and endpoints - new.get(service, frozenset())
+        StaleEndpoints(service, endpoints)
+        for service, endpoints in after.items()
+        if service not in before or before[service] - endpoints
     ]
 
 

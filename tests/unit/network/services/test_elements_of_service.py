@@ -4,7 +4,11 @@ import pytest
 
 from sampan.network.nftables.desired_elements import DesiredElements
 from sampan.network.nftables.elements import DROP, Verdict
-from sampan.network.services.elements_of_service import elements_of_service, frontend_of
+from sampan.network.services.elements_of_service import (
+    elements_of_service,
+    frontend_of,
+    served_by_udp,
+)
 from sampan.network.services.endpoints import NodeView
 
 HERE = NodeView("n1", pod_ranges=(ip_network("10.244.0.0/16"), ip_network("fd00:10:244::/56")))
@@ -76,7 +80,9 @@ def test_internal_traffic_policy_local_knows_this_node_only():
     found = elements(local, "10.244.0.2@n1", "10.244.1.2")
     assert found["service-ips", KEY] == Verdict("cluster-1")
     assert found["endpoints-0", KEY] == ("10.244.0.2", 8080)
-    assert elements(local, "10.244.1.2") == {("no-endpoint-ips", KEY): None}
+    # As upstream: dropped where others have one, refused where nobody has.
+    assert elements(local, "10.244.1.2") == {("service-ips", KEY): DROP}
+    assert elements(local) == {("no-endpoint-ips", KEY): None}
 
 
 def node_port(**spec):
@@ -99,6 +105,37 @@ def test_external_traffic_policy_local_drops_where_no_endpoint_is_here():
     found = elements(local, "10.244.0.2@n1", "10.244.1.2")
     assert found["local-nodeports", ("TCP", 30080)] == Verdict("local-nodeport-1")
     assert found["service-nodeports", ("TCP", 30080)] == Verdict("nodeport-2")
+
+
+def test_external_traffic_policy_local_refuses_where_no_endpoint_is_anywhere():
+    port = ("TCP", 30080)
+    found = elements(node_port(externalTrafficPolicy="Local"))
+    assert found["no-endpoint-nodeports", port] is None
+    assert ("local-nodeports", port) not in found
+
+
+def test_who_serves_is_known_whoever_is_chosen():
+    """[W1] A pod that ends goes on serving those that it has."""
+    ports = [{"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30053}]
+    udp = service(type="NodePort", ports=ports, externalIPs=["192.0.2.9"])
+    leaving = {"ready": False, "serving": True, "terminating": True}
+    entries = [
+        {"addresses": ["10.244.0.2"]},
+        {"addresses": ["10.244.0.3"], "conditions": leaving},
+        {"addresses": ["10.244.0.4"], "conditions": {"ready": False, "serving": False}},
+    ]
+    listed = [{"name": "dns", "port": 5353, "protocol": "UDP"}]
+    pieces = [{"addressType": "IPv4", "ports": listed, "endpoints": entries}]
+    who = frozenset({("10.244.0.2", 5353), ("10.244.0.3", 5353)})
+    assert served_by_udp(udp, pieces, "ip", HERE) == {
+        ("10.96.0.5", "UDP", 53): who,
+        ("192.0.2.9", "UDP", 53): who,
+        ("UDP", 30053): who,
+    }
+    assert served_by_udp(udp, [], "ip", HERE) == {}
+    assert served_by_udp(service(), slices("10.244.0.2"), "ip", HERE) == {}
+    headless = service(ports=ports, clusterIP="None")
+    assert served_by_udp(headless, pieces, "ip", HERE) == {}
 
 
 def test_external_and_load_balancer_addresses_are_the_service_s_too():

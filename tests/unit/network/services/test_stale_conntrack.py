@@ -17,13 +17,23 @@ def to(service, *endpoints, sticky=False):
     return found
 
 
-def test_udp_connections_to_an_endpoint_that_is_gone_are_stale():
-    assert stale_udp(to(DNS, "a", "b"), to(DNS, "b", "c")) == [
-        StaleEndpoints(DNS, frozenset({("b", 53)}) | {("c", 53)})
-    ]
-    assert stale_udp(to(DNS, "a"), to(DNS, "a", "b")) == []
-    assert stale_udp(to(DNS, "a"), {}) == [StaleEndpoints(DNS, frozenset())]
-    assert stale_udp(to(WEB, "a"), {}) == []
+def served(*endpoints):
+    return {DNS: frozenset((each, 53) for each in endpoints)}
+
+
+def test_udp_connections_to_an_endpoint_that_no_longer_serves_are_stale():
+    [stale] = stale_udp(served("a", "b"), served("b", "c"))
+    assert stale == StaleEndpoints(DNS, served("b", "c")[DNS])
+    assert stale_udp(served("a"), served("a", "b")) == []
+
+
+def test_udp_connections_from_before_anybody_served_are_stale():
+    """A client that keeps sending is led to the endpoint that there is now."""
+    assert stale_udp({}, served("a")) == [StaleEndpoints(DNS, frozenset({("a", 53)}))]
+
+
+def test_where_nobody_serves_nothing_is_forgotten():
+    assert stale_udp(served("a"), {}) == []
 
 
 def test_clients_stay_only_with_endpoints_that_are_left():
