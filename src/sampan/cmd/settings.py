@@ -38,6 +38,7 @@ class NodeChoices:
     """What a user can choose about one node, wherever it runs."""
 
     config: str = ""  # a KubeletConfiguration file
+    config_dir: str = ""  # a directory of drop-ins for it
     manifests: str = ""  # a directory of static pods, or one file
     manifest_url: str = ""
     manifest_url_headers: tuple[tuple[str, str], ...] = ()

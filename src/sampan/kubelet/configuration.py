@@ -1,7 +1,8 @@
 """A KubeletConfiguration (kubelet.config.k8s.io/v1beta1): what of it this node heeds. Pure.
 
 Job: the written configuration over the settings that the command made → other settings.
-Invariant: a field that has no effect here is refused by name, never left out in silence.
+Invariant: a value that cannot be had here is refused by name, never left out in silence
+    (configuration_fields.py has them all).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from sampan.api.configuration import BadConfiguration, ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
 from sampan.api.rules.durations import parse_seconds
+from sampan.kubelet.configuration_fields import HEEDED, settled, shown_configuration
 from sampan.kubelet.eviction import eviction_rules
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings, Threshold
 from sampan.kubelet.node.shutdown_steps import ShutdownStep, steps_of
@@ -30,9 +32,8 @@ API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 def with_configuration(settings: KubeletSettings, written: object) -> KubeletSettings:
     """Raises BadConfiguration with everything that is wrong."""
     document = ConfigReader().document(written, KIND, (API_VERSION,))
-    fields = {name: value for name, value in document.items() if name not in ("apiVersion", "kind")}
-    known = heeded_fields()
-    problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
+    given = {name: value for name, value in document.items() if name not in ("apiVersion", "kind")}
+    fields, problems = settled(given, _OTHERS)
     try:
         changes = {_FIELDS[name][0]: _read(name, fields, _FIELDS[name][1])
                    for name in fields if name in _FIELDS}  # fmt: skip
@@ -44,23 +45,45 @@ def with_configuration(settings: KubeletSettings, written: object) -> KubeletSet
         managers = with_managers(settings.managers, fields, _gates(fields))
         if managers.reserved_cpus:  # as upstream: whatever kubeReserved and systemReserved say
             reserved = replace(reserved, cpu_milli=1000 * len(managers.reserved_cpus))
+        changes |= _memory(settings, fields)
+        changes |= _pulls(fields) | _reports(fields) | _health(settings, fields)
     except BadConfiguration as fault:
         raise BadConfiguration([*problems, *fault.problems]) from fault
     if problems:
         raise BadConfiguration(problems)
     garbage = replace(settings.image_garbage, **images)
-    return replace(
+    made = replace(
         settings, **changes, eviction=evicting, image_garbage=garbage, reserved=reserved,
         shutdown=shutdown, managers=managers,
     )  # fmt: skip
+    return replace(made, shown=shown_configuration(given, own_values(made)))
 
 
 def heeded_fields() -> frozenset[str]:
     """The fields that have an effect."""
-    return frozenset({
-        *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN,
-        *MANAGER_FIELDS, "featureGates",
-    })  # fmt: skip
+    return frozenset({*HEEDED, *_OTHERS})
+
+
+def own_values(settings: KubeletSettings) -> Obj:
+    """What this node has, under the names of the configuration; for /configz."""
+    hard = [item for item in settings.eviction.thresholds if not item.grace_seconds]
+    return {
+        "clusterDNS": list(settings.cluster_dns),
+        "clusterDomain": settings.cluster_domain,
+        "containerLogMaxFiles": settings.container_log_max_files,
+        "evictionHard": {
+            item.signal: f"{item.percent:g}%" if item.percent else str(item.amount) for item in hard
+        },
+        "healthzPort": settings.healthz[1],
+        "imageGCHighThresholdPercent": settings.image_garbage.high_percent,
+        "imageGCLowThresholdPercent": settings.image_garbage.low_percent,
+        "maxPods": settings.max_pods,
+        "podLogsDir": settings.log_dir,
+        "podPidsLimit": settings.pod_pids_limit,
+        "port": settings.port,
+        "staticPodPath": settings.manifests,
+        "staticPodURL": settings.manifest_url,
+    }
 
 
 def _read(name: str, fields: Obj, convert: Callable[[Any], Any]) -> Any:
@@ -166,6 +189,64 @@ def _bytes(written: Any) -> int:
     return value_of(written).value()
 
 
+def _pulls(fields: Obj) -> Obj:
+    """As upstream: one at a time, unless a number says otherwise."""
+    at_once, serial = fields.get("maxParallelImagePulls"), fields.get("serializeImagePulls")
+    if at_once is not None:
+        if _read("maxParallelImagePulls", fields, _positive) > 1 and serial:
+            raise BadConfiguration(
+                ["maxParallelImagePulls cannot be larger than 1 unless SerializeImagePulls = false"]
+            )
+        return {"parallel_image_pulls": at_once}
+    return {} if serial is None else {"parallel_image_pulls": 1 if serial else _MANY_PULLS}
+
+
+def _reports(fields: Obj) -> Obj:
+    """As upstream: a lease is renewed four times in its life, and a node that is to compute its
+    status more seldom reports it no more often."""
+    changes: Obj = {}
+    if "nodeLeaseDurationSeconds" in fields:
+        seconds = _read("nodeLeaseDurationSeconds", fields, _positive)
+        changes |= {"lease_seconds": seconds, "heartbeat_seconds": seconds / 4}
+    for name in ("nodeStatusUpdateFrequency", "nodeStatusReportFrequency"):
+        if name in fields:
+            changes["status_report_seconds"] = _read(name, fields, parse_seconds)
+    return changes
+
+
+def _memory(settings: KubeletSettings, fields: Obj) -> Obj:
+    single = fields.get("singleProcessOOMKill")
+    if single is False and not settings.unified:
+        raise BadConfiguration(
+            ["singleProcessOOMKill: must not be explicitly set to false when using cgroup v1"]
+        )
+    return {"oom_group": settings.oom_group if single is None else not single}
+
+
+def _health(settings: KubeletSettings, fields: Obj) -> Obj:
+    address, port = settings.healthz
+    address = fields.get("healthzBindAddress", address)
+    return {"healthz": (address, fields.get("healthzPort", port))}
+
+
+def _crash_backoff(written: Obj) -> float:
+    longest = written.get("maxContainerRestartPeriod")
+    return 300.0 if longest is None else parse_seconds(longest)
+
+
+def _headers(written: Obj) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, values in written.items() for value in values)
+
+
+def _verification(written: str) -> str:
+    known = (
+        "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify",
+    )  # fmt: skip
+    if written not in known:
+        raise ValueError(f"{written!r} is none of {', '.join(known)}")
+    return written
+
+
 # Field → the setting, and how its value is read.
 _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "allowedUnsafeSysctls": ("allowed_unsafe_sysctls", _sysctls),
@@ -173,22 +254,34 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "clusterDNS": ("cluster_dns", tuple),
     "containerLogMaxFiles": ("container_log_max_files", _whole),
     "containerLogMaxSize": ("container_log_max_bytes", _bytes),
-    "failSwapOn": ("fail_swap_on", bool),
-    "memorySwap": ("limited_swap", _swap_behavior),
-    "maxParallelImagePulls": ("parallel_image_pulls", _positive),
-    "maxPods": ("max_pods", _whole),
+    "cpuCFSQuota": ("cpu_quota", bool),
+    "crashLoopBackOff": ("crash_backoff_seconds", _crash_backoff),
+    "enableDebuggingHandlers": ("debugging_handlers", bool),
+    "enableSystemLogHandler": ("system_logs", bool),
     "enforceNodeAllocatable": ("enforce_allocatable", _enforcement),
-    "nodeLeaseDurationSeconds": ("lease_seconds", _whole),
-    "nodeStatusReportFrequency": ("status_report_seconds", parse_seconds),
-    "nodeStatusUpdateFrequency": ("heartbeat_seconds", parse_seconds),
+    "failSwapOn": ("fail_swap_on", bool),
+    "httpCheckFrequency": ("manifest_url_seconds", parse_seconds),
+    "imagePullCredentialsVerificationPolicy": ("image_verification", _verification),
+    "maxPods": ("max_pods", _whole),
+    "memorySwap": ("limited_swap", _swap_behavior),
     "nodeStatusMaxImages": ("images_in_status", _whole),
+    "podLogsDir": ("log_dir", str),
     "podPidsLimit": ("pod_pids_limit", _whole),
+    "podsPerCore": ("pods_per_core", _whole),
+    "preloadedImagesVerificationAllowlist": ("unverified_images", tuple),
+    "providerID": ("provider_id", str),
+    "registerNode": ("register_node", bool),
+    "registerWithTaints": ("taints", tuple),
+    "resolvConf": ("resolv_conf", str),
     "seccompDefault": (
         "default_seccomp", lambda on: "RuntimeDefault" if on is True else "Unconfined"
     ),
     "staticPodPath": ("manifests", str),
     "staticPodURL": ("manifest_url", str),
+    "staticPodURLHeader": ("manifest_url_headers", _headers),
 }  # fmt: skip
+_MANY_PULLS = 1000  # serializeImagePulls: false
+_OTHERS = frozenset({*MANAGER_FIELDS, "featureGates"})
 _RESERVED = ("kubeReserved", "systemReserved")
 _SHUTDOWN = (
     "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
@@ -224,6 +317,9 @@ def _evicting(settings: EvictionSettings, fields: Obj) -> EvictionSettings:
     ]  # fmt: skip
     if "evictionHard" not in fields:  # as upstream: what is given replaces the defaults
         thresholds = [*settings.thresholds, *thresholds]
+    elif fields.get("mergeDefaultEvictionSettings"):
+        others = [item for item in settings.thresholds if item.signal not in hard]
+        thresholds = [*others, *thresholds]
     return replace(settings, thresholds=tuple(thresholds), **times)
 
 

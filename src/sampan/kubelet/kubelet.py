@@ -43,6 +43,7 @@ from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
 from sampan.kubelet.probes.node_probes import ProbeManager
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import Pleg, RuntimeHealth
+from sampan.kubelet.runtime.pod_logs import PodLogs
 from sampan.kubelet.runtime.timed import TimedRuntime
 from sampan.kubelet.server.log_rotation import LogRotation
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
@@ -74,6 +75,7 @@ class Kubelet:
     def __init__(self, context: NodeContext, shared: SharedSources | None = None) -> None:
         runtime = TimedRuntime(context.runtime, clock=context.clock, metrics=context.metrics)
         self._context = context = replace(context, runtime=runtime)
+        self.settings = context.settings
         self._settings, self._clock, self._tasks = context.settings, context.clock, context.tasks
         shared = shared or SharedSources()
         self._source, self._nodes = shared.pods, shared.nodes
@@ -178,9 +180,11 @@ class Kubelet:
             clock=self._clock,
             traces=context.metrics.traces,
         )
-        at_once = StartAtOnce(context, below.image_access)
+        at_once, settings = StartAtOnce(context, below.image_access), self._settings
+        logs = PodLogs(settings.log_dir, settings.log_registry, settings.container_logs)
+        logs.start()
         return PodTools(
-            killer, self._hooks, below.volumes, self._events, at_once, self._cgroups,
+            killer, self._hooks, below.volumes, self._events, at_once, self._cgroups, logs,
             below.plugins.resources if below.plugins is not None else None,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.cgroups.limits import Limits, page_size, shares_of
+from sampan.kubelet.cgroups.limits import Limits, PodBounds, page_size, shares_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.container_spec.generate import Dns, NodeFacts
 from sampan.kubelet.container_spec.linux_resources import Swap
@@ -100,7 +100,11 @@ def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> M
             csi=plugins.csi if plugins is not None else None,
         ),
         NodeCheck(context.runtime),
-        ImageAccess(f"{settings.root_dir}/image_manager"),
+        ImageAccess(
+            f"{settings.root_dir}/image_manager",
+            settings.image_verification,
+            settings.unverified_images,
+        ),
         plugins=plugins,
     )
 
@@ -183,7 +187,7 @@ def _cgroups_of(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
     cgroups = Cgroups(
         settings.cgroup_root,
         hierarchies,
-        pids_limit=settings.pod_pids_limit,
+        bounds=PodBounds(settings.pod_pids_limit, settings.cpu_quota),
         driver=settings.cgroup_driver,
         runtime_name=settings.runtime_name,
         room=_room_of_pods(settings, machine) if "pods" in settings.enforce_allocatable else None,
@@ -253,4 +257,6 @@ def facts_of(settings: KubeletSettings, machine: Machine) -> NodeFacts:
         cgroup_root=settings.cgroup_root,
         cgroup_driver=settings.cgroup_driver,
         pretends=settings.simulated,
+        cpu_quota=settings.cpu_quota,
+        oom_group=settings.oom_group,
     )

@@ -5,6 +5,7 @@ Job: names, addresses, directories, capacity and timing of one node.
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 from sampan.api import features
 from sampan.core.fast_dataclass import dataclass
@@ -47,9 +48,15 @@ class KubeletSettings:
     hostname: str = ""  # the node's name where empty
     root_dir: str = "/var/lib/kubelet"
     log_dir: str = "/var/log/pods"
+    log_registry: str = ""  # links to those directories of log_dir that are ours; empty: all are
+    container_logs: str = ""  # links to each container's log, for collectors; empty: none
     port: int = 10250
+    healthz: tuple[str, int] = ("127.0.0.1", 0)  # without a name or a certificate; port 0: none
+    debugging_handlers: bool = True  # logs, exec, attach, port-forward of its own server
+    system_logs: bool = True  # /var/log of the machine, by its own server
     cluster_domain: str = "cluster.local"
     cluster_dns: tuple[str, ...] = ()
+    resolv_conf: str | None = None  # where the node's own name servers are; None: as it is used
     host_dns: tuple[str, ...] = ()  # the node's own name servers, for dnsPolicy Default
     host_searches: tuple[str, ...] = ()
     host_dns_options: tuple[str, ...] = ()
@@ -59,6 +66,9 @@ class KubeletSettings:
     cgroup_driver: str = CGROUPFS
     runtime_name: str = "containerd"  # it names the cgroups of containers
     pod_pids_limit: int = -1  # of each pod; -1: none. Needs cgroup_root
+    unified: bool = False  # cgroups are of version 2
+    cpu_quota: bool = True  # limits of cpu are kept by a quota
+    oom_group: bool = False  # a container that is out of memory goes whole (cgroup version 2)
     register_node: bool = True
     checkpoint: str = ""  # the file that remembers what pods were given; empty: none
     standalone: bool = False  # there is no API: only what the manifests say
@@ -73,7 +83,9 @@ class KubeletSettings:
     managers: ManagerSettings = NO_MANAGERS  # of processors, memory and their alignment
     limited_swap: bool = False  # memorySwap.swapBehavior is LimitedSwap; else containers get none
     fail_swap_on: bool = False  # on a machine with swap the node does not start
+    provider_id: str = ""
     max_pods: int = 110
+    pods_per_core: int = 0  # fewer than max_pods on a small machine; 0: max_pods alone counts
     allowed_unsafe_sysctls: tuple[str, ...] = ()  # names, or `net.core.*`
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup
     scenario: Scenario = NOTHING  # how simulated pods behave, beside their annotations
@@ -91,8 +103,12 @@ class KubeletSettings:
     images_in_status: int = 50
     container_log_max_bytes: int = 10 * 1024 * 1024
     container_log_max_files: int = 5
+    crash_backoff_seconds: float = 300.0  # the longest wait of a container that crashes
     image_directory: str = ""  # on the disk of the images; root_dir where empty
+    image_verification: str = "NeverVerifyPreloadedImages"
+    unverified_images: tuple[str, ...] = ()  # those that everybody may use; with `/*` at the end
     parallel_image_pulls: int = 4
     image_credentials: NodeCredentialSettings = field(default_factory=NodeCredentialSettings)
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     image_garbage: ImageGCPolicy = field(default_factory=ImageGCPolicy)
+    shown: Mapping[str, Any] = field(default_factory=dict)  # what /configz shows

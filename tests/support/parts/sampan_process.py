@@ -25,6 +25,7 @@ class SampanProcess:
         self.output = root / "sampan.out"
         self.program: Program | None = None
         self._network: PodNetwork | None = None
+        self._logs: list[Path] = []
         (root / "home").mkdir(exist_ok=True, parents=True)
 
     @property
@@ -64,13 +65,16 @@ class SampanProcess:
     def reset(self) -> None:
         """Remove whatever is left of it, running or not."""
         if self.data_dir.exists():
+            links = (self.data_dir / "logs" / "pods").glob("*")
+            self._logs = [link.readlink() for link in links if link.is_symlink()]
             self.run("reset", "--yes")
         if self.program is not None:
             self.program.process.wait(10)
 
     def leftovers(self) -> dict[str, list[str]]:
         """Of its whole life, as far as we started it."""
-        return leftovers(self.data_dir, self._network)
+        logs = [str(place) for place in self._logs if place.exists()]
+        return leftovers(self.data_dir, self._network) | ({"logs": logs} if logs else {})
 
     def run(self, verb: str, *arguments: str) -> str:
         """Another verb on the same data directory."""

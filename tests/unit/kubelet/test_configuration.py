@@ -1,8 +1,10 @@
 """A KubeletConfiguration: what is heeded, and what is refused [N17, N18, X6]."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sampan.api.configuration import BadConfiguration
 from sampan.kubelet.configuration import API_VERSION, KIND, heeded_fields, with_configuration
@@ -13,7 +15,9 @@ BEFORE = KubeletSettings("n")
 
 
 def read(**fields):
-    return with_configuration(BEFORE, {"apiVersion": API_VERSION, "kind": KIND, **fields})
+    """The settings, but for what is only shown."""
+    made = with_configuration(BEFORE, {"apiVersion": API_VERSION, "kind": KIND, **fields})
+    return replace(made, shown={})
 
 
 def refused(**fields):
@@ -80,6 +84,104 @@ def test_what_has_no_effect_is_refused_by_name():
         with_configuration(BEFORE, {"kind": "Pod"})
     with pytest.raises(BadConfiguration, match="expected an object"):
         with_configuration(BEFORE, [])
+
+
+KUBEADM = """
+authentication:
+  anonymous: {enabled: false}
+  webhook: {cacheTTL: 0s, enabled: true}
+  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}
+authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}}
+cgroupDriver: systemd
+clusterDNS: [10.96.0.10]
+clusterDomain: cluster.local
+containerRuntimeEndpoint: ""
+cpuManagerReconcilePeriod: 0s
+crashLoopBackOff: {}
+evictionPressureTransitionPeriod: 0s
+fileCheckFrequency: 0s
+healthzBindAddress: 127.0.0.1
+healthzPort: 10248
+httpCheckFrequency: 0s
+imageMaximumGCAge: 0s
+imageMinimumGCAge: 0s
+logging:
+  flushFrequency: 0
+  options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}
+  verbosity: 0
+memorySwap: {}
+nodeStatusReportFrequency: 0s
+nodeStatusUpdateFrequency: 0s
+resolvConf: /run/systemd/resolve/resolv.conf
+rotateCertificates: true
+runtimeRequestTimeout: 0s
+shutdownGracePeriod: 0s
+shutdownGracePeriodCriticalPods: 0s
+staticPodPath: /etc/kubernetes/manifests
+streamingConnectionIdleTimeout: 0s
+syncFrequency: 0s
+volumeStatsAggPeriod: 0s
+"""
+
+
+def test_what_kubeadm_writes_is_taken():
+    """[N17] Zero durations stand for the defaults."""
+    assert read(**yaml.safe_load(KUBEADM)) == replace(
+        BEFORE,
+        healthz=("127.0.0.1", 10248),
+        cluster_dns=("10.96.0.10",),
+        resolv_conf="/run/systemd/resolve/resolv.conf",
+        manifests="/etc/kubernetes/manifests",
+    )
+
+
+def test_the_lease_is_renewed_four_times_in_its_life_whatever_else_is_said():
+    """[N17]"""
+    seldom = read(nodeStatusUpdateFrequency="1m")
+    assert (seldom.lease_seconds, seldom.heartbeat_seconds) == (40, 10.0)
+    assert seldom.status_report_seconds == 60.0
+    assert read(nodeStatusUpdateFrequency="1m", nodeStatusReportFrequency="2m") == replace(
+        BEFORE, status_report_seconds=120.0
+    )
+    longer = read(nodeLeaseDurationSeconds=100)
+    assert (longer.lease_seconds, longer.heartbeat_seconds) == (100, 25.0)
+
+
+def test_pulls_one_at_a_time_or_more():
+    assert read(serializeImagePulls=True).parallel_image_pulls == 1
+    assert read(serializeImagePulls=False).parallel_image_pulls > 100
+    both = {"serializeImagePulls": False, "maxParallelImagePulls": 3}
+    assert read(**both).parallel_image_pulls == 3
+    assert "cannot be larger than 1" in refused(**both | {"serializeImagePulls": True})[0]
+
+
+def test_what_is_given_may_be_merged_with_the_defaults():
+    given = {"evictionHard": {NODEFS: "1%"}, "mergeDefaultEvictionSettings": True}
+    found = {item.signal: item for item in read(**given).eviction.thresholds}
+    assert found[NODEFS].percent == 1
+    assert found[MEMORY] in BEFORE.eviction.thresholds
+
+
+def test_what_becomes_of_memory():
+    """[N16]"""
+    assert read(memorySwap={"swapBehavior": "LimitedSwap"}).limited_swap
+    assert read(singleProcessOOMKill=True).oom_group is False
+    assert "cgroup v1" in refused(singleProcessOOMKill=False)[0]
+    unified = replace(BEFORE, unified=True, oom_group=True)
+    document = {"apiVersion": API_VERSION, "kind": KIND}
+    assert with_configuration(unified, document).oom_group
+    alone = with_configuration(unified, document | {"singleProcessOOMKill": True})
+    assert not alone.oom_group
+
+
+def test_what_is_shown_is_what_holds():
+    """[N19] /configz"""
+    document = {"apiVersion": API_VERSION, "kind": KIND, "syncFrequency": "0s", "maxPods": 7}
+    shown = with_configuration(BEFORE, document).shown
+    assert shown["syncFrequency"] == "1m0s"
+    assert (shown["maxPods"], shown["port"], shown["podLogsDir"]) == (7, 10250, "/var/log/pods")
+    assert shown["authentication"]["webhook"] == {"enabled": True, "cacheTTL": "2m0s"}
+    assert shown["evictionHard"]["memory.available"] == str(100 << 20)
 
 
 def test_what_is_reserved_adds_up_and_what_is_enforced_is_named():

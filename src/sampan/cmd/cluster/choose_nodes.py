@@ -16,6 +16,7 @@ from sampan.cmd.cluster.nodes import Nodes, NodeSetup, NoNodes
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.kubelet_config import DIRECTORY_FLAG as CONFIG_DIR_FLAG
 from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import NODES_FLAG, scenario_in
@@ -62,6 +63,7 @@ def _refuse_misplaced(settings: UpSettings) -> None:
     mirrors = settings.node.registry_mirrors
     for wrong, sentence in (
         (settings.node.config and pretended, f"{CONFIG_FLAG} is for a real node"),
+        (settings.node.config_dir and pretended, f"{CONFIG_DIR_FLAG} is for a real node"),
         (
             mirrors and (settings.cri_socket or pretended),
             "--registry-mirror is for a node with sampan's own runtime",

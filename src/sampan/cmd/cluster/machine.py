@@ -4,6 +4,7 @@ Job: the node's name, its address, its name servers and our capabilities, found 
     anything.
 """
 
+import contextlib
 import ipaddress
 import os
 import re
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 OLDEST_KERNEL = "4.19"
+RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
+STUB_RESOLVERS = {"127.0.0.53", "127.0.0.54"}  # of systemd-resolved
 # Networks, and namespaces and mounts: what root of an ordinary container does not have.
 NEEDED_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 
@@ -105,11 +108,16 @@ def _addresses_ipv6() -> list[str]:
     return [str(each) for each in found if not each.is_link_local and not each.is_loopback]
 
 
-def host_dns() -> "Dns":
-    """How this machine resolves names."""
+def host_dns(path: str | None = None) -> "Dns":
+    """How this machine resolves names; with a path (resolvConf), what that file says."""
     # Not for every verb: the command line knows its flags without the node agent.
 
     try:
-        return parse_resolv_conf(Path("/etc/resolv.conf").read_text())
+        found = parse_resolv_conf(Path(RESOLV_CONF if path is None else path).read_text())
     except OSError:
         return Dns()
+    if path is None and found.servers and set(found.servers) <= STUB_RESOLVERS:
+        # Nobody answers there in a pod. As kubeadm: those that systemd-resolved asks itself.
+        with contextlib.suppress(OSError):
+            return parse_resolv_conf(Path(RESOLVED_CONF).read_text())
+    return found

@@ -54,6 +54,8 @@ def _add_node(add: common.Add) -> None:
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
     add("--kubelet-config", metavar="FILE", default="",
         help="a KubeletConfiguration: eviction, image garbage, logs, reports")  # fmt: skip
+    add("--kubelet-config-dir", metavar="DIR", default="",
+        help="drop-ins for it: files that end in .conf, merged over it by name")  # fmt: skip
     add(CONFIG, metavar="FILE", default="",
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip
@@ -115,6 +117,7 @@ def ranges(given: argparse.Namespace) -> Ranges:
 
 def choices(given: argparse.Namespace) -> dict[str, Any]:
     return {
+        "config_dir": given.kubelet_config_dir,
         "credential_provider_config": given.image_credential_provider_config,
         "credential_provider_bin_dir": given.image_credential_provider_bin_dir,
         "cgroup_driver": given.cgroup_driver,

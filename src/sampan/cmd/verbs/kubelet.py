@@ -13,7 +13,7 @@ import ssl
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.api.objects import Obj
 from sampan.api.rules.tokens.account_token import NETWORK_ACCOUNT, VOLUMES_ACCOUNT
@@ -39,6 +39,7 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.releases import use_release
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.kubelet_config import read_config
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import scenario_in
 from sampan.cmd.settings import NodeProcessSettings
@@ -140,7 +141,7 @@ class NodeProcess:
             self._provisioner = self._account_client(connection, client, VOLUMES_ACCOUNT)
             self._network = self._account_client(connection, client, NETWORK_ACCOUNT)
         await node.start(self._client_of, process_metrics(self._traces(client)), tls)
-        if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
+        if self._bootstraps and not self._given_certificate()[0] and isinstance(client, RestClient):
             await self._keep_serving(client, tls)
 
     def _traces(self, client: NoApiClient | RestClient) -> Traces:
@@ -314,12 +315,13 @@ class NodeProcess:
     def _server_tls(self, connection: kubeconfig.Connection | None) -> ssl.SSLContext:
         """The API server must trust what we show, and we must trust what it shows."""
         settings, own = self._settings, pki.Pki(self._data.pki)
-        certificate, key = settings.tls_cert_file, settings.tls_private_key_file
+        certificate, key = self._given_certificate()
         if not certificate:
             if not settings.join:
                 self._make_own_certificates()
             certificate, key = str(own.certificate("kubelet")), str(own.key("kubelet"))
-        clients = settings.client_ca_file
+        named = self._config_file("authentication", "x509", "clientCAFile")
+        clients = settings.client_ca_file or named
         if not clients and connection is not None and connection.ca is not None:
             known = self._data.pki / "clients-ca.crt"
             self._data.pki.mkdir(mode=0o700, exist_ok=True)
@@ -329,6 +331,19 @@ class NodeProcess:
             return server_context(certificate, key, clients or own.ca)
         except (OSError, ssl.SSLError) as error:
             raise CannotStart(f"the node's certificate cannot be used: {error}") from error
+
+    def _given_certificate(self) -> tuple[str, str]:
+        settings = self._settings
+        if settings.tls_cert_file:
+            return settings.tls_cert_file, settings.tls_private_key_file
+        return self._config_file("tlsCertFile"), self._config_file("tlsPrivateKeyFile")
+
+    def _config_file(self, *path: str) -> str:
+        """What the KubeletConfiguration names; empty: nothing. Raises CannotStart."""
+        found: Any = read_config(self._settings.up.node)
+        for name in path:
+            found = (found or {}).get(name)
+        return str(found or "")
 
     def _make_own_certificates(self) -> None:
         name, addresses = self._identity.name, self._identity.addresses

@@ -81,8 +81,10 @@ def remove(data: DataDir) -> None:
         asyncio.run(_remove_pods(data, socket_path))
     if sys.platform == "linux":
         from sampan.kubelet.cgroups.pod_cgroups import remove_root
+        from sampan.kubelet.runtime.pod_logs import CONTAINER_LOGS, remove_all
         from sampan.network import cni
 
+        remove_all(data.root / "logs" / "pods", CONTAINER_LOGS)
         # Also of a start that did not come to its containers.
         cni.tear_down(data.root)
         # Whatever a runtime left, or lost sight of: its cgroup says whose it is.

@@ -38,6 +38,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class PodBounds:
+    """What holds for every pod of a node."""
+
+    pids: int = 0  # 0 or less: no limit
+    quota: bool = True  # limits of cpu are kept
+
+
+NO_BOUNDS = PodBounds()
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     controller: str
     file: str
@@ -56,14 +67,14 @@ def pod_cgroup(pod: Obj, root: str) -> str:
     return f"{root}/kubepods{FOLDERS[qos_class(pod)]}/{pod_folder(uid_of(pod))}"
 
 
-def pod_limits(pod: Obj, pids: int = 0) -> Limits:
+def pod_limits(pod: Obj, bounds: PodBounds = NO_BOUNDS) -> Limits:
     asked, most = pod_resources.requests(pod), pod_resources.limits(pod)
     holding = {
         name: most[name]
         for name in ("cpu", "memory")
         if name in most and pod_resources.is_limited(pod, name)
     }
-    cpu_limit = holding.get("cpu", ZERO).milli()
+    cpu_limit = holding.get("cpu", ZERO).milli() if bounds.quota else 0
     pages = {
         page_size(name): amount.value()
         for name, amount in most.items()
@@ -75,7 +86,7 @@ def pod_limits(pod: Obj, pids: int = 0) -> Limits:
         if cpu_limit
         else 0,
         memory_bytes=holding.get("memory", ZERO).value(),
-        pids=max(pids, 0),
+        pids=max(bounds.pids, 0),
         hugepages=pages,
     )
 

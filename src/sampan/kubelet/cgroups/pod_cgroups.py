@@ -25,7 +25,9 @@ from sampan.kubelet.cgroups import systemd
 from sampan.kubelet.cgroups.delegation import offered_controllers
 from sampan.kubelet.cgroups.limits import (
     FOLDERS,
+    NO_BOUNDS,
     Limits,
+    PodBounds,
     Setting,
     amount_in,
     pod_cgroup,
@@ -110,18 +112,18 @@ class Cgroups:
         root: str,
         hierarchies: Hierarchies,
         *,
-        pids_limit: int = 0,
+        bounds: PodBounds = NO_BOUNDS,
         driver: str = CGROUPFS,
         runtime_name: str = "containerd",
         room: Limits | None = None,
     ) -> None:
-        """`root` is a path inside of every hierarchy: `/name`. `room`: of all pods together, with
-        every size of huge pages."""
+        """`root` is a path inside of every hierarchy: `/name`. `bounds`: of each pod; `room`: of
+        all pods together, with every size of huge pages."""
         assert root.startswith("/"), root
         assert driver in DRIVERS, driver
         self.root, self._driver, self._runtime_name = root, driver, runtime_name
         self._given = root.rpartition("/")[0]  # the cgroup below which ours are
-        self._hierarchies, self._pids_limit = hierarchies, pids_limit
+        self._hierarchies, self._bounds = hierarchies, bounds
         self._bases = [str(path) for path in hierarchies.all]
         self._burstable: dict[str, int] = {}  # uid → cpu shares, of the pods that are here
         self._made: dict[str, str] = {}  # uid → the folder that we made for it
@@ -144,7 +146,7 @@ class Cgroups:
 
     def ensure(self, pod: Obj, *, has_quota: bool = True) -> str:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""
-        path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
+        path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._bounds)
         if not has_quota:
             limits = replace(limits, cpu_quota=0)
         # As upstream: who asks for none gets none.
@@ -160,7 +162,7 @@ class Cgroups:
     def make_room(self, pod: Obj) -> None:
         """Those limits of the pod that grow: containers find the room before they use it. What
         shrinks is left to `ensure`, when they have shrunk. Raises CgroupFailure."""
-        path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
+        path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._bounds)
         place = folder(path, self._driver)
         wanted = list(self._settings(limits))
         grown = [one for one in wanted if amount_in(one.value) > self._amount(place, one)]

@@ -101,10 +101,14 @@ class NodeFacts:
     page_sizes: tuple[str, ...] = ()  # of huge pages, as the kernel spells them: 2MB
     swap: Swap | None = None  # None: nobody can be kept from it here
     pretends: bool = False  # nothing of it is real: a simulated node
+    cpu_quota: bool = True  # limits of cpu are kept
+    oom_group: bool = False  # a container that is out of memory goes whole
 
     @property
     def resources(self) -> NodeResources:
-        return NodeResources(self.memory_bytes, self.page_sizes, self.swap)
+        return NodeResources(
+            self.memory_bytes, self.page_sizes, self.swap, self.cpu_quota, self.oom_group
+        )
 
 
 @dataclass(frozen=True, slots=True)

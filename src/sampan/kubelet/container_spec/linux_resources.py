@@ -4,7 +4,8 @@ Job: requests, limits, and what the node gives it → shares, quota, memory, swa
 """
 
 from sampan.api.objects import Obj, spec_of
-from sampan.api.quantity import value_of
+from sampan.api.quantity import ZERO
+from sampan.api.rules.pod_resources import quantities
 from sampan.api.rules.pods import is_critical
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
@@ -32,6 +33,8 @@ class NodeResources:
     memory_bytes: int = 0
     page_sizes: tuple[str, ...] = ()  # of huge pages, as the kernel spells them: 2MB
     swap: Swap | None = None
+    cpu_quota: bool = True  # limits of cpu are kept
+    oom_group: bool = False  # a container that is out of memory goes whole
 
 
 def linux_resources(
@@ -39,27 +42,28 @@ def linux_resources(
 ) -> LinuxResources:
     resources = container.get("resources") or {}
     # As upstream: a container without a limit of its own has the pod's.
-    whole = (spec_of(pod).get("resources") or {}).get("limits") or {}
-    requests, limits = resources.get("requests") or {}, {**whole, **(resources.get("limits") or {})}
-    cpu = requests.get("cpu", limits.get("cpu"))
-    limit = value_of(limits["cpu"]).milli() if limits.get("cpu") else 0
+    whole, own = (spec_of(pod).get("resources") or {}).get("limits"), resources.get("limits")
+    limits = quantities({**(whole or {}), **(own or {})})
+    cpu = quantities(resources.get("requests")).get("cpu", limits.get("cpu", ZERO))
+    limit = limits.get("cpu", ZERO).milli() if node.cpu_quota else 0
     pages = {
-        page_size(name): value_of(amount).value()
-        for name, amount in (resources.get("limits") or {}).items()
+        page_size(name): amount.value()
+        for name, amount in quantities(own).items()
         if name.startswith("hugepages-")
     }
     return LinuxResources(
         # As upstream: who asks for none gets none.
         hugepages={**dict.fromkeys(node.page_sizes, 0), **pages},
-        cpu_shares=cpu_shares(value_of(cpu).milli() if cpu else 0),
+        cpu_shares=cpu_shares(cpu.milli()),
         # As upstream: nobody else runs on its processors, so that nothing has to be held back.
         cpu_quota=_NO_QUOTA if grants.exclusive_cpus else cpu_quota(limit),
         cpu_period=_CPU_PERIOD if limit else 0,
-        memory_limit_bytes=value_of(limits["memory"]).value() if limits.get("memory") else 0,
+        memory_limit_bytes=limits.get("memory", ZERO).value(),
         oom_score_adj=oom_score(pod, container, node.memory_bytes),
         cpus=grants.cpus,
         memory_nodes=grants.memory_nodes,
         swap_bytes=None if node.swap is None else _swap(pod, container, node.swap, node),
+        oom_group=node.oom_group,
     )
 
 
@@ -69,7 +73,7 @@ def _swap(pod: Obj, container: Obj, swap: Swap, node: NodeResources) -> int:
         return 0
     resources = container.get("resources") or {}
     asked, most = (
-        value_of((resources.get(kind) or {}).get("memory") or "0").value()
+        quantities(resources.get(kind)).get("memory", ZERO).value()
         for kind in ("requests", "limits")
     )
     if asked == most or not node.memory_bytes > 0 or asked > node.memory_bytes:

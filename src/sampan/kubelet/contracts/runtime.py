@@ -86,6 +86,15 @@ class LinuxResources:
     cpus: str = ""  # the processors it may use, as 0-3,7; empty: as it is
     memory_nodes: str = ""  # likewise, NUMA nodes
     swap_bytes: int | None = None  # None: the runtime decides
+    oom_group: bool = False  # all of it goes where one process is out of memory (cgroup version 2)
+
+    @property
+    def unified(self) -> dict[str, str]:
+        """Files of a cgroup of version 2 for which runtimes have no other name."""
+        files = {"memory.oom.group": "1"} if self.oom_group else {}
+        if self.swap_bytes is not None:
+            files["memory.swap.max"] = str(self.swap_bytes)
+        return files
 
 
 @dataclass(frozen=True, slots=True)

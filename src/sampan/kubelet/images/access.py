@@ -3,13 +3,13 @@
 Job: remember with what an image was pulled; say whether a pod has that, too.
 Invariant: an image that nobody had to log in for, or that was imported, is everybody's.
 Invariant: what is remembered survives a restart; no password is written down, only hashes.
-Owner: ImageManager. As upstream's NeverVerifyPreloadedImages.
+Owner: ImageManager. As upstream's imagePullCredentialsVerificationPolicy.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sampan.core.bounded import Bounded
@@ -21,6 +21,7 @@ from sampan.kubelet.images.reference import InvalidReference, parse
 log = get_logger(__name__)
 
 EVERYBODY = "*"
+PRELOADED = "NeverVerifyPreloadedImages"
 _MOST_RECORDS = 2000
 
 Record = dict[str, list[str]]
@@ -30,22 +31,42 @@ UNREADABLE: Record = {"": []}
 
 
 class ImageAccess:
-    def __init__(self, directory: str) -> None:
-        """Without a directory nothing outlives the process."""
+    def __init__(
+        self, directory: str, policy: str = PRELOADED, unverified: Sequence[str] = ()
+    ) -> None:
+        """Without a directory nothing outlives the process. `unverified`: with the policy for it,
+        the images that everybody may use."""
+        self._policy, self._unverified = policy, unverified
         self._directory = Path(directory) if directory else None
         self._records: Bounded[str, Record | None] = Bounded(_MOST_RECORDS)
         # Where records outlive the process, some may be of an earlier one.
-        self.keeps_secrets = self._directory is not None
+        self.keeps_secrets = self._directory is not None and policy != "NeverVerify"
 
     def is_everybodys(self, image: Image, repository: str) -> bool:
         """No need to look for credentials. What anybody may pull under one name is no secret under
         another; and a name that no pull gave it was given by the owner of the node, who imported
         it. Its bare id is no name."""
-        record = self._record(image.id)
-        if record is None or any(EVERYBODY in marks for marks in record.values()):
+        if self._policy == "NeverVerify" or self._is_listed(repository):
             return True
-        named_by_owner = repository not in record and repository in _repositories(image)
+        record = self._record(image.id)
+        if record is None:
+            return self._policy == PRELOADED
+        if any(EVERYBODY in marks for marks in record.values()):
+            return True
+        named_by_owner = (
+            self._policy == PRELOADED
+            and repository not in record
+            and repository in _repositories(image)
+        )
         return named_by_owner and record != UNREADABLE
+
+    def _is_listed(self, repository: str) -> bool:
+        if self._policy != "NeverVerifyAllowlistedImages":
+            return False
+        return any(
+            repository.startswith(name[:-1]) if name.endswith("/*") else repository == name
+            for name in self._unverified
+        )
 
     def may_use(self, image: Image, repository: str, offered: Iterable[Credentials]) -> bool:
         if self.is_everybodys(image, repository):

@@ -311,8 +311,8 @@ def resources(limits: LinuxResources, offered: Collection[str] | None = None) ->
         found["memory"] = {"limit": limits.memory_limit_bytes}
         if limits.swap_bytes is None:
             found["memory"]["swap"] = limits.memory_limit_bytes
-    if limits.swap_bytes is not None:
-        found["unified"] = {"memory.swap.max": str(limits.swap_bytes)}
+    if limits.unified:
+        found["unified"] = limits.unified
     if limits.hugepages:
         found["hugepageLimits"] = [
             {"pageSize": size, "limit": limit} for size, limit in sorted(limits.hugepages.items())
@@ -327,7 +327,7 @@ def _within(limits: LinuxResources, offered: Collection[str]) -> LinuxResources:
     if "cpuset" not in offered:
         limits = replace(limits, cpus="", memory_nodes="")
     if "memory" not in offered:
-        limits = replace(limits, memory_limit_bytes=0, swap_bytes=None)
+        limits = replace(limits, memory_limit_bytes=0, swap_bytes=None, oom_group=False)
     if "hugetlb" not in offered:
         limits = replace(limits, hugepages={})
     return limits

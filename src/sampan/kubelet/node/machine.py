@@ -93,11 +93,17 @@ def less_reserved(capacity: Capacity, settings: KubeletSettings) -> Capacity:
     asked = settings.reserved
     return replace(
         capacity,
-        pods=settings.max_pods,
+        pods=_most_pods(capacity, settings),
         reserved_cpu_milli=asked.cpu_milli,
         reserved_memory_bytes=asked.memory_bytes + kept.get(MEMORY, 0),
         reserved_ephemeral_bytes=asked.ephemeral_bytes + kept.get(NODEFS, 0),
     )
+
+
+def _most_pods(capacity: Capacity, settings: KubeletSettings) -> int:
+    if not settings.pods_per_core:
+        return settings.max_pods
+    return min(settings.max_pods, settings.pods_per_core * (capacity.cpu_milli // 1000))
 
 
 def _memory() -> dict[str, int]:

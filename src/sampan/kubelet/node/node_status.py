@@ -51,6 +51,8 @@ def node_object(told: NodeKnowledge) -> Obj:
     }
     if settings.taints:
         node["spec"]["taints"] = [dict(taint) for taint in settings.taints]
+    if settings.provider_id:
+        node["spec"]["providerID"] = settings.provider_id
     return node
 
 

@@ -13,6 +13,7 @@ from sampan.kubelet.pods.mirror import Mirrors
 from sampan.kubelet.pods.start_at_once import StartAtOnce
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
 from sampan.kubelet.runtime.observed import Observations
+from sampan.kubelet.runtime.pod_logs import PodLogs
 from sampan.kubelet.status.recorder import PodEvents
 from sampan.kubelet.status.status_manager import StatusManager
 
@@ -27,6 +28,7 @@ class PodTools:
     events: PodEvents
     at_once: StartAtOnce
     cgroups: CgroupThread | None  # None: the runtime's own
+    logs: PodLogs
     resources: ResourceAdmission | None = None  # None: nothing is given to containers of their own
 
 

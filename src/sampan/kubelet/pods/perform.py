@@ -127,7 +127,7 @@ class Performer:
         """`features`: what the runtime can do, as it last said."""
         self._runtime, self._client, self._clock = context.runtime, context.client, context.clock
         self._killer, self._hooks, self._volumes = tools.killer, tools.hooks, tools.volumes
-        self._events, self._cgroups = tools.events, tools.cgroups
+        self._events, self._cgroups, self._logs = tools.events, tools.cgroups, tools.logs
         self._given = GivenResources(tools.resources, tools.events, context.metrics.traces)
         self._puller, self._node, self._features = puller, node, features
         self._inputs = InputReader(context, tools, puller, services, features)
@@ -178,6 +178,7 @@ class Performer:
                 case KillContainer():
                     await self._kill(site, action)
                 case RemoveContainer(container_id):
+                    self._logs.removed(container_id)
                     await self._runtime.remove_container(container_id)
                 case CreateSandbox(attempt):
                     if not site.broken:
@@ -227,6 +228,7 @@ class Performer:
                 making = self._cgroups.ensure(pod, has_quota=self._given.has_quota(pod))
                 await self._traced(pod, "cgroups", making)
             spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
+            self._logs.begin(spec.log_directory)
             running = self._traced(pod, "sandbox and network", self._runtime.run_sandbox(spec))
             site.sandbox_id, site.attempt, site.sandbox = await running, attempt, spec
             if not spec.security.host_network:
@@ -296,6 +298,8 @@ class Performer:
             return
         self._given.started(pod, name, container_id)
         self._events.normal(pod, "Started", "Container started", container=name)
+        log_path = f"{generate.log_directory(pod, self._node)}/{name}/{start.attempt}.log"
+        self._logs.started(pod, name, container_id, log_path)
         done.started.append(name)
         await self._post_start(site, container, container_id, done)
 

@@ -46,6 +46,7 @@ from sampan.kubelet.pods.parts import PodState, PodTools
 from sampan.kubelet.pods.perform import Performer
 from sampan.kubelet.pods.plan import plan
 from sampan.kubelet.pods.planning.actions import Action, HoldBack
+from sampan.kubelet.pods.planning.crash_backoff import with_longest
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import Job, Outcome
 from sampan.kubelet.pods.resize_progress import ResizeProgress
@@ -93,10 +94,12 @@ class PodSync:
         )  # fmt: skip
         self._killer, self._volumes, self._events = tools.killer, tools.volumes, tools.events
         self._cgroups, self._allocations = tools.cgroups, records.allocations
+        self._logs = tools.logs
         self._resources = tools.resources
         self._observations, self._status_manager = records.observations, records.status_manager
         self._mirrors, self._health = records.mirrors, health
         self._performer, self._at_once, self._probes = performer, tools.at_once, probes
+        self._backoff = with_longest(context.settings.crash_backoff_seconds)
         self._resizes = ResizeProgress(records.allocations, tools.events)
         metrics = context.metrics
         self._traces, self._runs = metrics.traces, RunSpans(metrics.traces)
@@ -176,7 +179,7 @@ class PodSync:
         observed = await self._observations.pod(uid)
         for container in observed.containers if observed is not None else ():
             if container.state is ContainerState.CREATED:
-                await self._runtime.remove_container(container.id)
+                await self._remove(container.id)
 
     def _failed(self, sentence: str, job: Job, error: Exception) -> Outcome:
         log.warning(sentence, pod=key_of(job.pod), error=error)
@@ -209,7 +212,8 @@ class PodSync:
                 return Outcome(verdict=self._overdue(job, observed, waiting), waiting=waiting)
             await self._between(pod)
             applied = self._resizes.applied(uid)
-            actions = plan(pod, observed, now, self._probes.checks(uid), applied)
+            checks = self._probes.checks(uid)
+            actions = plan(pod, observed, now, checks, applied, self._backoff)
             if self._resizes.completes(pod, actions):
                 self._report(job, observed, waiting)
             if not actions:
@@ -383,22 +387,24 @@ class PodSync:
         if observed is not None:
             ready = [sandbox.id for sandbox in observed.sandboxes if sandbox.ready]
             await all_of(self._runtime.stop_sandbox(sandbox_id) for sandbox_id in ready)
-            await all_of(
-                self._runtime.remove_container(container.id) for container in observed.containers
-            )
+            await all_of(self._remove(container.id) for container in observed.containers)
             await all_of(self._runtime.remove_sandbox(sandbox.id) for sandbox in observed.sandboxes)
             name = f"{observed.namespace}_{observed.name}_{observed.uid}"
-            await garbage.remove_directories([f"{self._settings.log_dir}/{name}"])
+            await garbage.remove_directories(self._logs.places(name))
         await garbage.remove_directories([pod_directory(uid, self._settings.root_dir)])
         self._observations.forget(uid)
         self._resizes.forget(uid)
         self._probes.forget(uid)
 
+    async def _remove(self, container_id: str) -> None:
+        self._logs.removed(container_id)
+        await self._runtime.remove_container(container_id)
+
     async def _discard(self, observed: ObservedPod | None) -> None:
         if observed is None:
             return
         for container_id in garbage.dead_containers(observed):
-            await self._runtime.remove_container(container_id)
+            await self._remove(container_id)
         for sandbox_id in garbage.dead_sandboxes(observed):
             await self._runtime.remove_sandbox(sandbox_id)
 

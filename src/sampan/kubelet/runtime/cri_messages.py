@@ -147,9 +147,6 @@ def container_config(spec: ContainerSpec) -> Message:
     )
 
 
-SWAP_FILE = "memory.swap.max"  # of version 2
-
-
 def resources(wanted: LinuxResources) -> Message:
     return cri.LinuxContainerResources(
         cpu_period=wanted.cpu_period,
@@ -159,7 +156,7 @@ def resources(wanted: LinuxResources) -> Message:
         oom_score_adj=wanted.oom_score_adj,
         cpuset_cpus=wanted.cpus,
         cpuset_mems=wanted.memory_nodes,
-        unified={} if wanted.swap_bytes is None else {SWAP_FILE: str(wanted.swap_bytes)},
+        unified=wanted.unified,
         hugepage_limits=[
             cri.HugepageLimit(page_size=size, limit=limit)
             for size, limit in wanted.hugepages.items()

@@ -21,6 +21,7 @@ from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.digits import is_digits
 from sampan.core.file_events import FileEvents
+from sampan.core.health_checks import HealthChecks, nothing_wrong
 from sampan.core.http.messages import Headers, Reply, Request, Response, Stream
 from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
@@ -28,16 +29,26 @@ from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.access import ServerAccess
 from sampan.kubelet.server.logs import has_log, read_log
 from sampan.kubelet.server.lookup import FoundContainer, NotAvailable, PodLookup
+from sampan.kubelet.server.node_log_files import log_file
 from sampan.kubelet.server.streams import Streams, Target
+from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.stats.node_stats import NodeStats
 
 RUN_SECONDS = 120.0
 _TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
 _JSON: Headers = (("content-type", "application/json"),)
+_FIGURES: Headers = (("content-type", "text/plain; version=0.0.4"),)
+# What enableDebuggingHandlers: false turns off, as upstream.
+_DEBUGGING = frozenset(
+    {"run", "exec", "attach", "portForward", "containerLogs", "runningpods", "logs"}
+)
 
 
 class Measured(Protocol):
     """What the server asks of the agent when somebody wants figures."""
+
+    @property
+    def settings(self) -> KubeletSettings: ...
 
     def stats(self) -> NodeStats: ...
 
@@ -58,24 +69,26 @@ class KubeletServer:
         *,
         clock: Clock,
         metrics: Metrics,
-        config: Obj | None = None,
         healthy: Callable[[], str] = lambda: "",
         agent: Callable[[], Measured | None] = lambda: None,
         access: ServerAccess | None = None,
         checkpoints: str = "/var/lib/kubelet/checkpoints",
         pretends: bool = False,
     ) -> None:
-        """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing.
-        `agent`: who answers for figures, once it is there. `access`: None lets in the cluster's
+        """`healthy`: what is wrong with the agent, or nothing. `agent`: who answers for figures,
+        and knows what is to be served, once it is there. `access`: None lets in the cluster's
         masters by their certificates, and nobody else. `pretends`: logs may be missing."""
         self._pretends = pretends
         self._lookup, self._runtime = lookup, runtime
         self._clock, self._metrics = clock, metrics
-        self._config, self._healthy, self._agent = config or {}, healthy, agent
+        self._agent = agent
+        checks = {"ping": nothing_wrong, "log": nothing_wrong, "syncloop": healthy}
+        self._checks = HealthChecks(lambda _: checks)
         self._access, self._checkpoints = access or ServerAccess("", None, clock), checkpoints
         self._events = FileEvents()
         self._streams = Streams(lookup, runtime)
         self._server: Server | None = None
+        self._health_server: Server | None = None
 
     async def start(self, host: str, port: int, ssl_context: ssl.SSLContext) -> int:
         """`ssl_context` verifies client certificates against the cluster's CA."""
@@ -85,9 +98,21 @@ class KubeletServer:
         )  # fmt: skip
         return await self._server.start(host, port)
 
+    async def start_health(self, host: str, port: int) -> None:
+        """For those of the machine who only ask whether it lives. Raises OSError."""
+        server = Server(self._answer_health, clock=self._clock, name="kubelet health")
+        await server.start(host, port)
+        self._health_server = server
+
+    async def _answer_health(self, request: Request) -> Reply:
+        if request.path.split("/")[1] == "healthz":
+            return self._checks.reply(request)
+        return Response(404, _TEXT, b"404 page not found\n")
+
     async def stop(self, grace_seconds: float) -> None:
-        if self._server is not None:
-            await self._server.stop(grace_seconds)
+        for server in (self._server, self._health_server):
+            if server is not None:
+                await server.stop(grace_seconds)
         await self._streams.close()
         self._events.close()
 
@@ -97,31 +122,50 @@ class KubeletServer:
             return refused
         parts = [unquote(part) for part in request.path.split("/")[1:]]
         try:
-            return await self._route(parts, request)
+            return self._is_off(parts[0]) or await self._route(parts, request)
         except NotAvailable as error:
             return Response(error.status, _TEXT, f"{error}".encode())
         except RuntimeFailure as error:
             return Response(500, _TEXT, f"{error}".encode())
 
+    def _is_off(self, first: str) -> Response | None:
+        agent = self._agent()
+        if agent is None:
+            return None
+        if first in _DEBUGGING and not agent.settings.debugging_handlers:
+            return Response(405, _TEXT, b"Debug endpoints are disabled.\n")
+        if first == "logs" and not agent.settings.system_logs:
+            return Response(405, _TEXT, b"logs endpoint is disabled.\n")
+        return None
+
+    def _shown_configuration(self) -> Obj:
+        # Rarely asked for: what a configuration can say is not loaded for every node.
+        from sampan.kubelet.configuration import own_values
+        from sampan.kubelet.configuration_fields import shown_configuration
+
+        agent = self._agent()
+        if agent is None:
+            return {}
+        return dict(agent.settings.shown) or shown_configuration({}, own_values(agent.settings))
+
     async def _route(self, parts: list[str], request: Request) -> Reply:
         reading = request.method in ("GET", "HEAD")
         match parts:
-            case ["healthz", "ping" | "log"] if reading:
-                return Response(200, _TEXT, b"ok")
-            case ["healthz"] | ["healthz", "syncloop"] if reading:
-                return self._health()
+            case ["healthz", *_] if reading:
+                return self._checks.reply(request)
             case ["metrics"] if reading:
                 agent = self._agent()
                 volumes = await agent.volume_metrics() if agent is not None else ""
-                shown = (self._metrics.render() + volumes).encode()
-                return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
-            case ["metrics", ("resource" | "cadvisor" | "probes") as what] if reading:
+                return Response(200, _FIGURES, (self._metrics.render() + volumes).encode())
+            case ["metrics", ("resource" | "cadvisor" | "probes" | "slis") as what] if reading:
                 return await self._measured(what)
             case ["stats", "summary"] if reading:
                 agent = self._agent()
                 return Response(503, _TEXT) if agent is None else _json(await agent.summary())
             case ["configz"] if reading:
-                return _json({"kubeletconfig": self._config})
+                return _json({"kubeletconfig": self._shown_configuration()})
+            case ["logs", *place] if reading and not self._pretends:
+                return log_file(place)
             case ["pods"] | ["pods", ""] if reading:
                 return _json(_pod_list(self._lookup.pods()))
             case ["runningpods"] | ["runningpods", ""] if reading:
@@ -141,6 +185,8 @@ class KubeletServer:
         return Response(404, _TEXT, b"404 page not found\n")
 
     async def _measured(self, what: str) -> Response:
+        if what == "slis":
+            return Response(200, _FIGURES, self._checks.slis().encode())
         agent = self._agent()
         if agent is None:
             return Response(503, _TEXT, b"the node agent is starting")
@@ -151,14 +197,7 @@ class KubeletServer:
                 text = await agent.cadvisor()
             case _:
                 text = agent.probe_metrics()
-        return Response(200, (("content-type", "text/plain; version=0.0.4"),), text.encode())
-
-    def _health(self) -> Response:
-        wrong = self._healthy()
-        if not wrong:
-            return Response(200, _TEXT, b"ok")
-        told = f"[+]ping ok\n[+]log ok\n[-]syncloop failed: {wrong}\nhealthz check failed\n"
-        return Response(500, _TEXT, told.encode())
+        return Response(200, _FIGURES, text.encode())
 
     async def _stream(self, verb: str, target: Target, request: Request) -> Reply:
         if request.method not in ("GET", "POST"):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sampan.kubelet.cgroups.limits import (
     SHARES_MAX,
     SHARES_MIN,
+    PodBounds,
     pod_cgroup,
     pod_limits,
     root_of,
@@ -55,7 +56,7 @@ def test_an_init_container_without_a_limit_leaves_the_pod_without():
 
 def test_hugepages_and_pids_are_written_as_the_kernel_spells_them():
     huge = {"limits": {"hugepages-2Mi": "4Mi", "memory": "1Gi", "cpu": "1"}}
-    limits = pod_limits(pod(huge), pids=100)
+    limits = pod_limits(pod(huge), PodBounds(pids=100))
     v1 = {one.file: one.value for one in settings_v1(limits)}
     assert v1["hugetlb.2MB.limit_in_bytes"] == str(4 << 20)
     assert v1["pids.max"] == "100"
@@ -63,7 +64,9 @@ def test_hugepages_and_pids_are_written_as_the_kernel_spells_them():
     v2 = {one.file: one.value for one in settings_v2(limits)}
     assert v2["cpu.max"] == "100000 100000"
     assert v2["memory.max"] == str(1 << 30)
-    assert "pids.max" not in {one.file for one in settings_v2(pod_limits(pod({}), pids=-1))}
+    assert "pids.max" not in {
+        one.file for one in settings_v2(pod_limits(pod({}), PodBounds(pids=-1)))
+    }
 
 
 @given(st.integers(SHARES_MIN, SHARES_MAX))
@@ -77,3 +80,7 @@ def test_weights_are_those_of_runc():
 
 def test_two_data_directories_do_not_share_a_root():
     assert root_of(Path("/a")) != root_of(Path("/b"))
+
+
+def test_a_node_may_keep_no_quotas():
+    assert pod_limits(pod(FULL), PodBounds(quota=False)).cpu_quota == 0

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from sampan.kubelet.cgroups.limits import Limits
+from sampan.kubelet.cgroups.limits import Limits, PodBounds
 from sampan.kubelet.cgroups.pod_cgroups import Cgroups, find_hierarchies
 
 POD = {
@@ -54,7 +54,7 @@ def test_version_2_is_told_by_its_controllers(tmp_path):
 
 
 def test_a_pod_has_its_limits_and_leaves_nothing(v1):
-    cgroups = Cgroups("/x", find_hierarchies(v1), pids_limit=77)
+    cgroups = Cgroups("/x", find_hierarchies(v1), bounds=PodBounds(pids=77))
     cgroups.prepare()
     assert cgroups.ensure(POD) == "/x/kubepods/burstable/podu1"
     folder = v1 / "cpu/x/kubepods/burstable"
@@ -134,7 +134,7 @@ def test_below_a_cgroup_that_was_given_only_what_it_offers_is_limited(tmp_path, 
         place.mkdir(parents=True)
         (place / "cgroup.controllers").write_text("memory pids")
         (place / "cgroup.subtree_control").write_text("")
-    cgroups = Cgroups("/theirs/ours/x", find_hierarchies(tmp_path), pids_limit=77)
+    cgroups = Cgroups("/theirs/ours/x", find_hierarchies(tmp_path), bounds=PodBounds(pids=77))
     cgroups.prepare()
     assert cgroups.ensure(POD) == "/theirs/ours/x/kubepods/burstable/podu1"
     pod = given / "x/kubepods/burstable/podu1"

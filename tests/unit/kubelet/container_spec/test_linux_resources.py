@@ -74,3 +74,13 @@ def test_who_has_processors_of_its_own_is_not_held_back():
 def test_swap_is_nobodys_or_shared_by_what_is_asked_for(resources, more, swap, expected):
     """[H6] As upstream's NoSwap and LimitedSwap."""
     assert found(make_pod(resources, **more), replace(NODE, swap=swap)).swap_bytes == expected
+
+
+def test_what_the_node_says_of_quotas_and_of_ends_by_memory():
+    """[N16]"""
+    pod = make_pod({"limits": {"cpu": "1", "memory": "64Mi"}})
+    without = found(pod, replace(NODE, cpu_quota=False))
+    assert without.cpu_quota == without.cpu_period == 0
+    assert found(pod).unified == {}
+    whole = found(pod, replace(NODE, oom_group=True, swap=Swap(4 << 30)))
+    assert whole.unified == {"memory.oom.group": "1", "memory.swap.max": "0"}

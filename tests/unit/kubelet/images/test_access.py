@@ -1,5 +1,7 @@
 """Images on the node that are not for everybody [N10]."""
 
+import pytest
+
 from sampan.kubelet.contracts.runtime import Credentials, Image
 from sampan.kubelet.images.access import ImageAccess, credentials_hash
 
@@ -55,3 +57,35 @@ def test_a_record_that_cannot_be_kept_lasts_as_long_as_the_process(tmp_path):
     access.pulled("sha256:1", "a.example/app", MINE)
     assert not access.may_use(IMAGE, "a.example/app", ())
     assert credentials_hash(MINE) != credentials_hash(OTHER)
+
+
+@pytest.mark.parametrize(
+    ("policy", "preloaded", "anothers"),
+    [
+        ("NeverVerify", True, True),
+        ("NeverVerifyPreloadedImages", True, False),
+        ("NeverVerifyAllowlistedImages", False, False),
+        ("AlwaysVerify", False, False),
+    ],
+)
+def test_a_policy_says_which_images_take_a_login(tmp_path, policy, preloaded, anothers):
+    access = ImageAccess(str(tmp_path), policy, ("b.example/free/*", "c.example/app"))
+    assert access.may_use(IMAGE, "a.example/app", (MINE,)) is preloaded
+    access.pulled("sha256:1", "a.example/app", MINE)
+    assert access.may_use(IMAGE, "a.example/app", (OTHER,)) is anothers
+    assert access.may_use(IMAGE, "a.example/app", (MINE,))
+    access.pulled("sha256:1", "a.example/app", None)
+    assert access.may_use(IMAGE, "a.example/app", ())
+
+
+@pytest.mark.parametrize(
+    ("repository", "listed"),
+    [
+        ("b.example/free/app", True), ("b.example/free", False), ("b.example/freedom/app", False),
+        ("c.example/app", True), ("c.example/app/more", False),
+    ],
+)  # fmt: skip
+def test_images_on_the_list_are_everybodys(repository, listed):
+    allowed = ("b.example/free/*", "c.example/app")
+    access = ImageAccess("", "NeverVerifyAllowlistedImages", allowed)
+    assert access.is_everybodys(IMAGE, repository) is listed

@@ -1,5 +1,7 @@
 """Fields of a KubeletConfiguration that pin processors and memory."""
 
+from dataclasses import replace
+
 import pytest
 
 from sampan.api.configuration import BadConfiguration
@@ -13,7 +15,7 @@ BEFORE = KubeletSettings("node")
 
 def read(**fields):
     written = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
-    return with_configuration(BEFORE, {**written, **fields})
+    return replace(with_configuration(BEFORE, {**written, **fields}), shown={})
 
 
 def refused(**fields):

@@ -144,8 +144,12 @@ def test_health_fails_when_the_agent_is_stuck(tmp_path):
             client = made.client()
             sick = await client.request("GET", f"{made.url}/healthz")
             assert sick.status == 500
-            assert b"[-]syncloop failed: pleg was last seen active 200s ago" in sick.body
-            assert (await client.request("GET", f"{made.url}/healthz/syncloop")).status == 500
+            assert b"[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\n" in sick.body
+            why = await client.request("GET", f"{made.url}/healthz/syncloop")
+            assert why.status == 500
+            assert b"pleg was last seen active 200s ago" in why.body
+            slis = (await client.request("GET", f"{made.url}/metrics/slis")).body.decode()
+            assert 'kubernetes_healthcheck{name="syncloop",type="healthz"} 0' in slis
             assert (await client.request("GET", f"{made.url}/healthz/ping")).status == 200
 
     asyncio.run(story())

@@ -31,21 +31,24 @@ from sampan.cmd.cluster.nodes import (
 )
 from sampan.cmd.cluster.progress import Step
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags.kubelet_config import with_config
+from sampan.cmd.flags.kubelet_config import read_config, with_config
 from sampan.cmd.flags.node_flags import image_credentials
 from sampan.cmd.settings import CLUSTER_DOMAIN
+from sampan.core.fast_dataclass import replace
 from sampan.core.http.origin import Origin
+from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 from sampan.kubelet.cgroups.delegation import WANTED, offered_controllers
 from sampan.kubelet.cgroups.limits import root_of
-from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, remove_root
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, find_hierarchies, remove_root
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, EvictionSettings, Threshold
 from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.resource_managers.managers import CannotManage
 from sampan.kubelet.resource_managers.state_file import BadState
+from sampan.kubelet.runtime.pod_logs import CONTAINER_LOGS, POD_LOGS
 from sampan.kubelet.server.access import ServerAccess
 from sampan.kubelet.server.http_server import KubeletServer
 from sampan.kubelet.server.lookup import RuntimeLookup
@@ -58,8 +61,11 @@ if TYPE_CHECKING:
     from sampan.kubelet.settings import KubeletSettings
     from sampan.kubelet.volumes.local_volumes import LocalVolumes
 
+log = get_logger(__name__)
+
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
+HEALTHZ_PORT = 10248
 DISK_FREE_PERCENT = 2
 _LOADED_MEANWHILE = (
     "kubelet.native.native_runtime",
@@ -86,6 +92,7 @@ class RealNode:
         self._identity, self._progress = setup.identity, setup.progress
         self._clock = setup.clock
         self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
+        self._config = read_config(settings.node)
         self._tasks = Tasks("node")
         self._runtime = NodeRuntime(settings, data, self._tasks, self._clock)
         self.pods = NodePodNetwork(setup)
@@ -165,14 +172,24 @@ class RealNode:
     ) -> None:
         server = self._server = self._kubelet_server(client, metrics)
         address = self._identity.address
-        port, taken = await listen(server, address, self._settings.node.port, tls)
+        wanted = self._settings.node.port or int(self._config.get("port") or 0)
+        port, taken = await listen(server, address, wanted, tls)
         kubelet = self._kubelet = self._node_agent(client, metrics, port)
         self._tasks.supervise("kubelet", kubelet.run)
+        await self._serve_health(server, kubelet.settings.healthz)
         self._runtime.look_for_stray_shims()
         step.detail = f"{self._identity.name} ({address}{taken})"
 
-    def _kubelet_server(self, client: Client, metrics: Metrics) -> "KubeletServer":
+    async def _serve_health(self, server: "KubeletServer", place: tuple[str, int]) -> None:
+        """Several clusters on one machine share its addresses: the first has the port."""
+        if not place[1]:
+            return
+        try:
+            await server.start_health(*place)
+        except OSError as error:
+            log.info("the kubelet's health port is taken", port=place[1], error=error)
 
+    def _kubelet_server(self, client: Client, metrics: Metrics) -> "KubeletServer":
         assert self._runtime.containers is not None, "prepare comes before start"
         lookup = RuntimeLookup(
             lambda: self._kubelet.pods() if self._kubelet else [],
@@ -248,19 +265,22 @@ class RealNode:
             await self.pods.interfaces.stop()
 
     def _kubelet_settings(self, port: int) -> "KubeletSettings":
-
-        dns, driver = machine.host_dns(), self._runtime.cgroup_driver
+        driver, hierarchies = self._runtime.cgroup_driver, find_hierarchies()
+        own_logs = str(self._data.root / "logs" / "pods")
+        is_unified = hierarchies is not None and hierarchies.unified is not None
+        # In a user namespace of our own /var/log is nobody's.
+        shared = not self._settings.rootless
         settings = KubeletSettings(
             self._identity.name,
             node_ips=self._identity.addresses,
             root_dir=str(self._data.kubelet),
-            log_dir=str(self._data.root / "logs" / "pods"),
+            log_dir=POD_LOGS if shared else own_logs,
+            log_registry=own_logs if shared else "",
+            container_logs=CONTAINER_LOGS if shared else "",
             port=port,
+            healthz=("127.0.0.1", HEALTHZ_PORT if shared else 0),
             cluster_domain=CLUSTER_DOMAIN,
             cluster_dns=self.pods.dns_addresses,
-            host_dns=dns.servers,
-            host_searches=dns.searches,
-            host_dns_options=dns.options,
             hosts_file=Path("/etc/hosts").read_text(),
             # A runtime that does not say how it makes cgroups chooses their place alone.
             cgroup_root=f"{self._settings.cgroup_place}{root_of(self._data.root)}"
@@ -269,6 +289,8 @@ class RealNode:
             cgroup_driver=driver or "cgroupfs",
             runtime_name=self._runtime.name,
             pod_pids_limit=POD_PIDS_LIMIT if driver else -1,
+            unified=is_unified,
+            oom_group=is_unified,
             shapes_bandwidth=self._shapes_bandwidth(),
             image_directory=str(self._data.root),
             image_credentials=self._image_credentials,
@@ -280,7 +302,19 @@ class RealNode:
             checkpoint=str(self._data.kubelet / "allocated_pods_state"),
             **chosen_settings(self._settings.node),
         )
-        return with_config(settings, self._settings.node.config)
+        return self._configured(settings)
+
+    def _configured(self, settings: "KubeletSettings") -> "KubeletSettings":
+        """Raises CannotStart."""
+        node = self._settings.node
+        settings = with_config(settings, self._config, node.config or node.config_dir)
+        dns = machine.host_dns(settings.resolv_conf)
+        return replace(
+            settings,
+            host_dns=dns.servers,
+            host_searches=dns.searches,
+            host_dns_options=dns.options,
+        )
 
     def _shapes_bandwidth(self) -> bool:
         from sampan.network import cni_configuration

@@ -20,6 +20,11 @@ CRASH = Backoff(first_seconds=10.0, cap_seconds=300.0)
 FORGIVEN_AFTER_SECONDS = 600.0
 
 
+def with_longest(seconds: float) -> Backoff:
+    """As upstream: the first wait is no longer than the longest."""
+    return Backoff(first_seconds=min(CRASH.first_seconds, seconds), cap_seconds=seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """When a container may be started once more, and how many restarts that makes in a row."""
