@@ -74,6 +74,8 @@ def own_values(settings: KubeletSettings) -> Obj:
         "evictionHard": {
             item.signal: f"{item.percent:g}%" if item.percent else str(item.amount) for item in hard
         },
+        "failCgroupV1": False,
+        "failSwapOn": settings.fail_swap_on,
         "healthzPort": settings.healthz[1],
         "imageGCHighThresholdPercent": settings.image_garbage.high_percent,
         "imageGCLowThresholdPercent": settings.image_garbage.low_percent,

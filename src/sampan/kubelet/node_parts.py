@@ -257,6 +257,7 @@ def facts_of(settings: KubeletSettings, machine: Machine) -> NodeFacts:
         cgroup_root=settings.cgroup_root,
         cgroup_driver=settings.cgroup_driver,
         pretends=settings.simulated,
+        selinux=settings.selinux,
         cpu_quota=settings.cpu_quota,
         oom_group=settings.oom_group,
     )

@@ -66,6 +66,8 @@ class KubeletSettings:
     cgroup_driver: str = CGROUPFS
     runtime_name: str = "containerd"  # it names the cgroups of containers
     pod_pids_limit: int = -1  # of each pod; -1: none. Needs cgroup_root
+    selinux: bool = False  # it is on
+    apparmor: bool = True  # it can be enforced
     unified: bool = False  # cgroups are of version 2
     cpu_quota: bool = True  # limits of cpu are kept by a quota
     oom_group: bool = False  # a container that is out of memory goes whole (cgroup version 2)

@@ -113,8 +113,8 @@ def test_values_are_of_the_right_kind_and_can_be_had(name, taken, refused, why):
         ("logging", {"format": "json"}, "logging.format: 'json' is not supported, only 'text'"),
         (
             "memorySwap",
-            {"swapBehavior": "Much"},
-            "memorySwap.swapBehavior: 'Much' is neither NoSwap nor LimitedSwap",
+            {"swapBehaviour": "NoSwap"},
+            "memorySwap.swapBehaviour: unknown field",
         ),
         (
             "crashLoopBackOff",

@@ -121,3 +121,12 @@ def host_dns(path: str | None = None) -> "Dns":
         with contextlib.suppress(OSError):
             return parse_resolv_conf(Path(RESOLVED_CONF).read_text())
     return found
+
+
+def has_apparmor() -> bool:
+    """Can profiles be enforced?"""
+    try:
+        enabled = Path("/sys/module/apparmor/parameters/enabled").read_text()
+    except OSError:
+        return False
+    return enabled.startswith("Y") and Path("/sys/kernel/security/apparmor").exists()

@@ -47,7 +47,6 @@ from sampan.kubelet.contracts.room import Room
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     Device,
-    HandlerFeatures,
     HostFile,
     IdRange,
     Image,
@@ -103,6 +102,7 @@ class NodeFacts:
     pretends: bool = False  # nothing of it is real: a simulated node
     cpu_quota: bool = True  # limits of cpu are kept
     oom_group: bool = False  # a container that is out of memory goes whole
+    selinux: bool = False  # it is on
 
     @property
     def resources(self) -> NodeResources:
@@ -214,9 +214,7 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         env=tuple({**dict(given.grants.env), **variables}.items()),
         mounts=(
             *given.grants.mounts,
-            *_volume_mounts(
-                container, given.mounts, (variables, room), features.of(given.runtime_handler)
-            ),
+            *_volume_mounts(container, given, (variables, room)),
             *file_mounts,
         ),
         devices=(*given.grants.devices, *_block_devices(container, given.mounts)),
@@ -260,22 +258,20 @@ def _managed_files(
         path = f"{pod_directory(uid_of(pod), node.root_dir)}/etc-hosts"
         text = hosts_file(pod, pod_ips, node.cluster_domain, node.hosts_file)
         files.append(HostFile(path, text, 0o644))
-        mounts.append(Mount(_ETC_HOSTS, path))
+        mounts.append(Mount(_ETC_HOSTS, path, relabel=node.selinux))
     message_path = container.get("terminationMessagePath") or ""
     if message_path:
         path = termination_log(pod, container["name"], attempt=attempt, root_dir=node.root_dir)
         # Whoever the container runs as may write it.
         files.append(HostFile(path, "", 0o666))
-        mounts.append(Mount(message_path, path))
+        mounts.append(Mount(message_path, path, relabel=node.selinux))
     return tuple(files), tuple(mounts)
 
 
 def _volume_mounts(
-    container: Obj,
-    volumes: Mapping[str, MountedVolume],
-    expansion: tuple[Mapping[str, str], Room],
-    features: HandlerFeatures,
+    container: Obj, given: ContainerContext, expansion: tuple[Mapping[str, str], Room]
 ) -> Iterator[Mount]:
+    volumes, features = given.mounts, given.features.of(given.runtime_handler)
     propagations = {"HostToContainer": "host_to_container", "Bidirectional": "bidirectional"}
     for mount in container.get("volumeMounts") or ():
         name = mount.get("name", "")
@@ -293,6 +289,7 @@ def _volume_mounts(
             propagation=propagations.get(mount.get("mountPropagation") or "", "private"),
             volume=name,
             sub_path="" if image else sub_path,
+            relabel=volumes[name].relabel and given.node.selinux,
             image=image,
             image_sub_path=sub_path if image else "",
         )

@@ -54,6 +54,7 @@ class Mount:
     propagation: str = "private"  # private | host_to_container | bidirectional
     volume: str = ""  # the pod's volume that it shows; empty for files of the node agent
     sub_path: str = ""  # still to be found inside of host_path; no runtime gets to see one
+    relabel: bool = False  # for SELinux: the container's label, on what is there
     image: str = ""  # an image id instead of a host path
     image_sub_path: str = ""
 

@@ -35,6 +35,7 @@ class MountedVolume:
     host_path: str
     read_only: bool = False  # even where the container's mount does not ask for it
     image: str = ""  # the runtime mounts it itself, and host_path is empty
+    relabel: bool = False  # it is the node agent's own, and may get a container's SELinux label
     device: str = ""  # a block device instead of a directory: its path on the node
 
 

@@ -6,6 +6,7 @@ Invariant: whatever is made is below the container's directory: who removes that
 """
 
 import json
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.delegation import offered_controllers
-from sampan.kubelet.contracts.runtime import ContainerSpec, RuntimeFailure, SandboxSpec
+from sampan.kubelet.contracts.runtime import ContainerSpec, Mount, RuntimeFailure, SandboxSpec
 from sampan.kubelet.native import oci_spec, seccomp, users
 from sampan.kubelet.native.first_process import process_namespace
 from sampan.kubelet.native.image_mounts import BundlePlace, ContainerImages, mounts_of
@@ -57,6 +58,7 @@ class Bundles:
         """Into the container's directory; as whom it runs. Blocking. Raises OSError,
         RuntimeFailure."""
         own, users_file = container.security.users, None
+        make_sources(container.mounts)
         if own is None:
             root = mount_root(place, images.own.lowers)
         else:
@@ -117,6 +119,8 @@ class Bundles:
             if not namespaces["pid"]:
                 raise RuntimeFailure("the first process of the pod is gone")
         files = {"/etc/resolv.conf": str(place / "resolv.conf")}
+        if sandbox.record.host_network:
+            files["/etc/hosts"] = str(place / "hosts")
         if UTS in sandbox.record.namespaces:
             files["/etc/hostname"] = str(place / "hostname")
         parent = sandbox.spec.cgroup_parent
@@ -128,6 +132,13 @@ class Bundles:
             self._unified,
             offered_controllers(parent) if self._unified and parent else None,
         )
+
+
+def make_sources(mounts: Sequence[Mount]) -> None:
+    """As other runtimes: a path of the node that is not there is made, as a directory."""
+    for mount in mounts:
+        if mount.host_path and not os.path.lexists(mount.host_path):
+            os.makedirs(mount.host_path, 0o755, exist_ok=True)
 
 
 def _add_cdi_devices(names: Sequence[str], spec: dict[str, Any]) -> None:

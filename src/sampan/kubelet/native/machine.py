@@ -29,7 +29,12 @@ def this_machine() -> Machine:
     # The kernel asks for the machine's own capability, not for that of a user namespace.
     may_lower = "CAP_SYS_RESOURCE" in capabilities and not rights.is_inside
     least = -1000 if may_lower else own_score
-    return Machine(capabilities, tuple(_devices("/dev")), least, rights.has_one_user)
+    devices = tuple(_devices("/dev"))
+    return Machine(capabilities, devices, least, rights.has_one_user, is_selinux_on())
+
+
+def is_selinux_on() -> bool:
+    return Path("/sys/fs/selinux/enforce").exists()
 
 
 def _capabilities() -> tuple[str, ...]:

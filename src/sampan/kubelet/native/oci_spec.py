@@ -19,6 +19,7 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.runtime.images.manifests import ImageConfig
 
+SELINUX_DEFAULT = ("system_u", "system_r", "container_t", "s0")
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_CAPABILITIES = (
     "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW",
@@ -68,6 +69,7 @@ class Machine:
     devices: tuple[dict[str, Any], ...] = ()
     least_oom_score: int = -1000  # what we may give; less than our own takes CAP_SYS_RESOURCE
     has_one_user: bool = False  # nothing can belong to others, or to groups
+    selinux: bool = False  # it is on
 
 
 def oci_spec(
@@ -138,10 +140,17 @@ def process_of(
         "noNewPrivileges": security.no_new_privileges,
         "oomScoreAdj": max(container.resources.oom_score_adj, machine.least_oom_score),
     }  # fmt: skip
+    if security.apparmor == "RuntimeDefault":
+        raise RuntimeFailure(
+            "there is no AppArmor profile of the runtime's own with --runtime native: name one",
+            reason="CreateContainerError",
+        )
     if security.apparmor.startswith("localhost/"):
         found["apparmorProfile"] = security.apparmor.removeprefix("localhost/")
-    if security.selinux is not None:
-        found["selinuxLabel"] = ":".join(security.selinux)
+    if security.selinux is not None and machine.selinux:
+        # As containerd: left out where it is off; what is not said is as for any container.
+        parts = zip(security.selinux, SELINUX_DEFAULT, strict=True)
+        found["selinuxLabel"] = ":".join(part or default for part, default in parts)
     return found
 
 

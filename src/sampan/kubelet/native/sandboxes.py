@@ -39,10 +39,16 @@ from sampan.kubelet.native.namespaces import (
     release_namespaces,
 )
 from sampan.kubelet.native.records import Records, SandboxRecord
+from sampan.runtime import user_namespace
 from sampan.runtime.own_thread import in_own_thread
 from sampan.runtime.programs import Programs
 
 _SHARED_MEMORY_BYTES = 64 << 20  # as containerd
+PORTS = "net.ipv4.ip_unprivileged_port_start"
+UNPRIVILEGED = {
+    PORTS: "0",
+    "net.ipv4.ping_group_range": "0 2147483647",
+}
 log = get_logger(__name__)
 
 OnAddresses = Callable[[str, str, tuple[str, ...]], Awaitable[object]]
@@ -142,9 +148,13 @@ class Sandboxes:
         self._records.put(record)
         place = self._records.place(record.id)
         users = spec.security.users
-        make_namespaces(place, record.namespaces, spec.hostname, spec.sysctls, users)
+        sysctls = spec.sysctls if users is not None else {**_own_sysctls(spec), **spec.sysctls}
+        make_namespaces(place, record.namespaces, spec.hostname, sysctls, users)
         (place / "resolv.conf").write_text(_resolv_conf(spec))
         (place / "hostname").write_text(f"{spec.hostname}\n")
+        if spec.security.host_network:
+            # As containerd: the node's own; the kubelet brings one for all other pods.
+            (place / "hosts").write_text(_text("/etc/hosts"))
         if not spec.security.host_ipc:
             shared = place / "shm"
             shared.mkdir(exist_ok=True)
@@ -241,6 +251,22 @@ def _own_namespaces(spec: SandboxSpec) -> tuple[str, ...]:
     if spec.security.users is not None:
         kinds.append(USERS)
     return tuple(kinds)
+
+
+def _own_sysctls(spec: SandboxSpec) -> dict[str, str]:
+    """As containerd, as sampan sets it up: any user of a pod may have port 80, and ping."""
+    if spec.security.host_network:
+        return {}
+    if user_namespace.rights().is_inside:
+        return {PORTS: UNPRIVILEGED[PORTS]}  # groups that nobody has cannot be named there
+    return dict(UNPRIVILEGED)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def _resolv_conf(spec: SandboxSpec) -> str:

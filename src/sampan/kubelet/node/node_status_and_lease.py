@@ -126,6 +126,7 @@ class NodeStatusManager:
             shutting_down=self._shutting_down,
             unsafe_sysctls=self._settings.allowed_unsafe_sysctls,
             pinned=self._pinned,
+            apparmor=self._settings.apparmor,
         )
 
     async def run(self) -> None:

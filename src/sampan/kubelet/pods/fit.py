@@ -7,7 +7,7 @@ Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from sampan.api.objects import Obj, labels_of, name_of, spec_of
+from sampan.api.objects import Obj, annotations_of, labels_of, name_of, spec_of
 from sampan.api.quantity import Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.host_ports import host_ports
@@ -17,10 +17,12 @@ from sampan.api.rules.pods import is_static
 from sampan.api.rules.tolerations import NO_EXECUTE, Taint, keeps_away, taints_of, tolerations_of
 from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.spec import with_roles
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
 
 NODE_OS = "linux"
+APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 _OUT_OF = "OutOf"
 # As upstream's SafeSysctlAllowlist: each belongs to the pod's own namespaces.
 SAFE_SYSCTLS = frozenset({
@@ -46,6 +48,7 @@ class NodeRoom:
     pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
     prepares_devices: bool = False  # claims of resource.k8s.io
     shutting_down: bool = False
+    apparmor: bool = True  # it can be enforced
     unsafe_sysctls: Sequence[str] = ()  # allowed beyond the safe ones: names, or `net.core.*`
     # What Guaranteed pods cannot be given more or less of while they run, and by whose policy.
     pinned: Mapping[str, str] = field(default_factory=dict)
@@ -62,10 +65,30 @@ def refusal(
         or _devices(pod, node)
         or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
+        or _apparmor(pod, node)
     )  # fmt: skip
     if found is None:
         return None
     return Verdict(found.reason, f"Pod was rejected: {found.message}")
+
+
+def _apparmor(pod: Obj, node: NodeRoom) -> Verdict | None:
+    """As upstream: one that runs already is not looked at again."""
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    if node.apparmor or phase != "Pending" or not _wants_apparmor(pod):
+        return None
+    return Verdict("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+
+
+def _wants_apparmor(pod: Obj) -> bool:
+    holders = [spec_of(pod), *(container for _, container in with_roles(pod))]
+    profiles = [(holder.get("securityContext") or {}).get("appArmorProfile") for holder in holders]
+    if any(profile and profile.get("type") != "Unconfined" for profile in profiles):
+        return True
+    return any(
+        key.startswith(APPARMOR_ANNOTATION) and value != "unconfined"
+        for key, value in annotations_of(pod).items()
+    )
 
 
 def _sysctls(pod: Obj, node: NodeRoom) -> Verdict | None:

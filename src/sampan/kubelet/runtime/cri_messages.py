@@ -424,5 +424,6 @@ def _mount(mount: Mount, users: IdRange | None) -> Message:
         container_path=mount.container_path,
         host_path=mount.host_path,
         readonly=mount.read_only,
+        selinux_relabel=mount.relabel,
         propagation=_PROPAGATIONS[mount.propagation],
     )

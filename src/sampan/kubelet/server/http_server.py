@@ -154,9 +154,7 @@ class KubeletServer:
             case ["healthz", *_] if reading:
                 return self._checks.reply(request)
             case ["metrics"] if reading:
-                agent = self._agent()
-                volumes = await agent.volume_metrics() if agent is not None else ""
-                return Response(200, _FIGURES, (self._metrics.render() + volumes).encode())
+                return await self._rendered()
             case ["metrics", ("resource" | "cadvisor" | "probes" | "slis") as what] if reading:
                 return await self._measured(what)
             case ["stats", "summary"] if reading:
@@ -183,6 +181,11 @@ class KubeletServer:
                 target = Target(namespace, pod, uid="".join(uid))
                 return await self._streams.port_forward(target, request)
         return Response(404, _TEXT, b"404 page not found\n")
+
+    async def _rendered(self) -> Response:
+        agent = self._agent()
+        volumes = await agent.volume_metrics() if agent is not None else ""
+        return Response(200, _FIGURES, (self._metrics.render() + volumes).encode())
 
     async def _measured(self, what: str) -> Response:
         if what == "slis":

@@ -39,16 +39,16 @@ def set_up(step: OwnStep, now: float) -> MountedVolume:
         match step:
             case Directory():
                 _directory(step)
-                return MountedVolume(step.path)
+                return MountedVolume(step.path, relabel=True)
             case Files():
                 _files(step, now)
-                return MountedVolume(step.path, read_only=True)
+                return MountedVolume(step.path, read_only=True, relabel=True)
             case HostPath(path=path, type=kind, read_only=read_only):
                 check_host_path(path, kind)
                 return MountedVolume(path, read_only)
             case LocalPath(path=path, read_only=read_only):
                 _local(step)
-                return MountedVolume(path, read_only)
+                return MountedVolume(path, read_only, relabel=not read_only)
             case ImageContent():
                 return MountedVolume("", read_only=True)
             case BlockDevice(path=path, read_only=read_only):

@@ -118,7 +118,7 @@ def _ports(config: Obj) -> list[PortMapping]:
             int(entry["hostport"]),
             int(entry["containerport"]),
             str(entry.get("protocol") or "tcp").upper(),
-            _any_or(str(entry.get("hostip") or "")),
+            any_or(str(entry.get("hostip") or "")),
         )
         for entry in entries
         if entry.get("hostport")
@@ -135,7 +135,8 @@ def _bandwidth(config: Obj) -> Bandwidth:
     return Bandwidth(ingress, egress)
 
 
-def _any_or(address: str) -> str:
+def any_or(address: str) -> str:
+    """Empty: every address of the node."""
     return "" if address in ("0.0.0.0", "::") else address
 
 

@@ -164,3 +164,35 @@ def test_given_devices_are_there_and_allowed_also_beside_all_others():
     privileged = replace(ordinary, security=SecurityContext(privileged=True))
     made = oci_spec.oci_spec(privileged, SANDBOX, IMAGE, Identity(), around, MACHINE)["linux"]
     assert made["devices"] == [disk]  # in place of the node's own of that name
+
+
+@pytest.mark.parametrize(
+    ("on", "label"), [(False, None), (True, "system_u:system_r:container_t:s0:c1,c2")]
+)
+def test_an_selinux_label_is_for_machines_that_have_selinux(on, label):
+    """As containerd: where it is off, the label is left out."""
+    security = SecurityContext(selinux=("", "", "", "s0:c1,c2"))
+    container = ContainerSpec("main", 0, "sha256:1", "app", security=security)
+    machine = replace(MACHINE, selinux=on)
+    made = oci_spec.oci_spec(container, SANDBOX, IMAGE, Identity(), AROUND, machine)
+    assert made["process"].get("selinuxLabel") == label
+
+
+def test_an_apparmor_profile_is_enforced_or_refused_and_never_left_out():
+    named = spec(security=SecurityContext(apparmor="localhost/mine"))
+    assert named["process"]["apparmorProfile"] == "mine"
+    assert "apparmorProfile" not in spec(security=SecurityContext(apparmor="Unconfined"))["process"]
+    with pytest.raises(RuntimeFailure, match="no AppArmor profile of the runtime's own"):
+        spec(security=SecurityContext(apparmor="RuntimeDefault"))
+
+
+def test_files_of_a_cgroup_of_version_2_are_passed_on():
+    """[N16]"""
+    limits = LinuxResources(
+        memory_limit_bytes=1 << 20, unified={"memory.oom.group": "1", "memory.swap.max": "0"}
+    )
+    told = spec(resources=limits)["linux"]["resources"]
+    assert told["unified"] == {"memory.oom.group": "1", "memory.swap.max": "0"}
+    assert told["memory"] == {"limit": 1 << 20}
+    old = spec(resources=LinuxResources(memory_limit_bytes=1 << 20))["linux"]["resources"]
+    assert old["memory"] == {"limit": 1 << 20, "swap": 1 << 20}

@@ -6,7 +6,8 @@ import pytest
 
 from sampan.api.rules import pod_resources
 from sampan.api.rules.tolerations import Taint
-from sampan.kubelet.pods.fit import NodeRoom, refusal, shared_requests
+from sampan.kubelet.contracts.verdict import Verdict
+from sampan.kubelet.pods.fit import APPARMOR_ANNOTATION, NodeRoom, refusal, shared_requests
 from tests.support.worlds.simulated_node import pod_named
 
 ALLOCATABLE = {"cpu": "1", "memory": "1Gi", "pods": "3"}
@@ -181,3 +182,30 @@ def test_what_pods_of_a_template_ask_for_is_worked_out_once_unless_more_counts()
         pod_named("whole", containers=[main], resources={"requests": {"cpu": "3"}}),
     ):
         assert shared_requests(pod) == pod_resources.requests(pod), pod["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "wanted"),
+    [
+        ({"securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}}}, {}, True),
+        ({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}, {}, False),
+        (
+            {"initContainers": [{"securityContext": {"appArmorProfile": {"type": "Localhost"}}}]},
+            {},
+            True,
+        ),
+        ({}, {f"{APPARMOR_ANNOTATION}main": "runtime/default"}, True),
+        ({}, {f"{APPARMOR_ANNOTATION}main": "unconfined"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_apparmor_is_not_left_out_where_there_is_none(spec, annotations, wanted):
+    """[N5]"""
+    meta = {"name": "p", "annotations": annotations}
+    pod = {"metadata": meta, "spec": {"containers": [{"name": "main"}], **spec}}
+    refused = refusal(pod, [], replace(room(), apparmor=False))
+    message = "Pod was rejected: Cannot enforce AppArmor: AppArmor is not enabled on the host"
+    assert refused == (Verdict("AppArmor", message) if wanted else None)
+    assert refusal(pod, [], room()) is None
+    running = {**pod, "status": {"phase": "Running"}}
+    assert refusal(running, [], replace(room(), apparmor=False)) is None

@@ -184,7 +184,9 @@ def test_a_claim_is_followed_to_its_volume(tmp_path):
         (tmp_path / "disk").mkdir()
         spec = {"claimRef": {"uid": "claim"}, "local": {"path": str(tmp_path / "disk")}}
         await world.api.create(PERSISTENT_VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
-        assert await world.prepared(pod) == {"v": MountedVolume(str(tmp_path / "disk"))}
+        assert await world.prepared(pod) == {
+            "v": MountedVolume(str(tmp_path / "disk"), relabel=True)
+        }
         world.api.calls.clear()
         await world.volumes.refresh(pod)
         assert world.api.calls == []

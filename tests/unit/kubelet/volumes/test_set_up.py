@@ -29,7 +29,7 @@ def mode(path):
 def test_a_directory_is_for_everybody_and_the_way_to_it_for_nobody(pod):
     """[N15] emptyDir"""
     path = pod / "volumes" / "e"
-    assert set_up(Directory("e", str(path)), 0.0) == MountedVolume(str(path))
+    assert set_up(Directory("e", str(path)), 0.0) == MountedVolume(str(path), relabel=True)
     assert mode(path) == 0o777
     assert mode(pod) == mode(pod.parent) == 0o750
     (path / "file").write_text("kept")
@@ -85,7 +85,7 @@ def test_files_belong_to_the_group_and_cannot_be_written(pod):
     path = pod / "volumes" / "s"
     files = {"token": File(b"x", 0o600, owner=7)}
     step = Files("s", str(path), True, files, group=3000)
-    assert set_up(step, 0.0) == MountedVolume(str(path), read_only=True)
+    assert set_up(step, 0.0) == MountedVolume(str(path), read_only=True, relabel=True)
     status = os.stat(path / "token")
     assert (status.st_uid, status.st_gid, mode(path / "token")) == (7, 3000, 0o640)
     set_up(step, 0.0)

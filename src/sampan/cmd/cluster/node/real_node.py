@@ -46,6 +46,7 @@ from sampan.kubelet.context import NodeContext
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, EvictionSettings, Threshold
 from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.kubelet import Kubelet
+from sampan.kubelet.native.machine import is_selinux_on
 from sampan.kubelet.resource_managers.managers import CannotManage
 from sampan.kubelet.resource_managers.state_file import BadState
 from sampan.kubelet.runtime.pod_logs import CONTAINER_LOGS, POD_LOGS
@@ -289,6 +290,8 @@ class RealNode:
             cgroup_driver=driver or "cgroupfs",
             runtime_name=self._runtime.name,
             pod_pids_limit=POD_PIDS_LIMIT if driver else -1,
+            selinux=is_selinux_on(),
+            apparmor=machine.has_apparmor(),
             unified=is_unified,
             oom_group=is_unified,
             shapes_bandwidth=self._shapes_bandwidth(),

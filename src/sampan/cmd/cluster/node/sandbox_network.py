@@ -28,7 +28,10 @@ class BridgedSandboxes:
     async def attach(self, sandbox_id: str, namespace: str, spec: SandboxSpec) -> tuple[str, ...]:
         wanted = tuple(
             plugin_protocol.PortMapping(
-                port.host_port, port.container_port, port.protocol, port.host_ip
+                port.host_port,
+                port.container_port,
+                port.protocol,
+                plugin_protocol.any_or(port.host_ip),
             )
             for port in spec.port_mappings
             if port.host_port
