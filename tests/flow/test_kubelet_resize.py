@@ -100,6 +100,27 @@ def test_a_resize_that_does_not_fit_now_is_deferred_until_it_does():
     virtual_time.run(story())
 
 
+def test_of_resizes_that_wait_the_one_of_the_highest_priority_comes_first():
+    """[N6]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make("other", containers=asking("1"))
+            for name, priority in (("first", 0), ("second", 5)):
+                await node.make(name, containers=asking("1"), priority=priority)
+                await node.until_phase("Running", name)
+            for name in ("first", "second"):
+                await resize(node, "2500m", name)
+                await node.until(lambda name=name: condition(node, "PodResizePending", name))
+            await node.delete("other")
+            await node.until(lambda: given(node, "second") == "2500m")
+            await node.settle()
+            assert given(node, "first") == "1"
+            assert condition(node, "PodResizePending", "first")["reason"] == "Deferred"
+
+    virtual_time.run(story())
+
+
 def test_a_resize_that_can_never_fit_is_infeasible_and_can_be_taken_back():
     """[N6]"""
 

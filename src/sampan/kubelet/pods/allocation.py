@@ -17,8 +17,14 @@ import orjson
 from sampan.api.objects import Obj, meta_of, spec_of, uid_of
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.rules import pod_resources
-from sampan.api.rules.pods import containers, init_containers, is_sidecar, is_static
-from sampan.api.rules.qos import qos_class
+from sampan.api.rules.pods import (
+    containers,
+    init_containers,
+    is_sidecar,
+    is_static,
+    priority,
+)
+from sampan.api.rules.qos import GUARANTEED, qos_class
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
@@ -80,7 +86,7 @@ def why_not(
     """May the pod have what its spec asks for by now? `others` hold what they were given, and so
     does it."""
     generation = int(meta_of(pod).get("generation") or 0)
-    if room.pinned and qos_class(pod) == "Guaranteed":
+    if room.pinned and qos_class(pod) == GUARANTEED:
         for name, policy in room.pinned.items():
             if _asks_of(allocation_of(pod), name) != _asks_of(given or {}, name):
                 message = f"Resize is infeasible for Guaranteed Pods alongside {policy}"
@@ -101,6 +107,15 @@ def why_not(
             return Pending(INFEASIBLE, message, generation)
     refused = fit.lacking(pod, list(others), room)
     return Pending(DEFERRED, refused.message, generation) if refused is not None else None
+
+
+def turn(pod: Obj, has: Obj) -> tuple[bool, int, bool]:
+    """Which of the resizes that wait is looked at first, as upstream's sortPendingResizes: what
+    grows nothing, the higher priority, Guaranteed pods; sorting leaves those that waited longer in
+    front. `has`: the pod with what it was given."""
+    wanted, held = pod_resources.requests(pod), pod_resources.requests(has)
+    grows = any(wanted.get(name, ZERO) > held.get(name, ZERO) for name in RESIZABLE)
+    return grows, -priority(pod), qos_class(pod) != GUARANTEED
 
 
 def _asks_of(given: Allocation, name: str) -> dict[str, Quantity]:

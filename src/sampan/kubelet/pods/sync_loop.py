@@ -30,7 +30,7 @@ from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.spec import grace_seconds_of
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods import fit, preempt
-from sampan.kubelet.pods.allocation import DEFERRED, resize_text, why_not
+from sampan.kubelet.pods.allocation import DEFERRED, resize_text, turn, why_not
 from sampan.kubelet.pods.parts import PodState
 from sampan.kubelet.pods.pod_config import PodConfig, PodOperation, PodUpdate, merge
 from sampan.kubelet.pods.pod_state import Cause
@@ -260,12 +260,16 @@ class SyncLoop:
 
     def _retry_resizes(self) -> None:
         """Something changed on the node: what was deferred may be possible by now."""
-        for uid, pending in list(self._allocations.pending.items()):
-            pod = self._workers.pod(uid)
-            if pending.reason == DEFERRED and pod is not None:
-                self._consider_resize(pod)
-                if uid not in self._allocations.pending:
-                    self._workers.wake(uid)
+        allocations = self._allocations
+        waiting = [
+            pod
+            for uid, pending in allocations.pending.items()
+            if pending.reason == DEFERRED and (pod := self._workers.pod(uid)) is not None
+        ]
+        for pod in sorted(waiting, key=lambda pod: turn(pod, allocations.applied(pod))):
+            self._consider_resize(pod)
+            if uid_of(pod) not in allocations.pending:
+                self._workers.wake(uid_of(pod))
 
 
 def _grace_left(pod: Obj, now: float) -> float:

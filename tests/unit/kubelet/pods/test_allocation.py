@@ -7,6 +7,7 @@ from sampan.kubelet.pods.allocation import (
     Allocations,
     allocation_of,
     resize_text,
+    turn,
     why_not,
     with_allocation,
 )
@@ -74,6 +75,18 @@ def test_what_was_given_nothing_has_nothing_yet():
 def test_what_can_be_given(wanted, others, pending):
     room = NodeRoom("n", {}, frozenset(), {**ROOM.allocatable, "example.com/gpu": "4"})
     assert why_not(wanted, others, room) == pending
+
+
+def test_resizes_have_their_turn_as_upstream_sorts_them():
+    shrinks = turn(pod("1"), pod("2"))
+    important = pod("3")
+    important["spec"]["priority"] = 7
+    whole = pod("3")
+    whole["spec"]["resources"] = {"limits": {"cpu": "3", "memory": "1Gi"}}
+    whole["spec"]["resources"]["requests"] = whole["spec"]["resources"]["limits"]
+    turns = [shrinks, turn(important, pod()), turn(whole, pod()), turn(pod("3"), pod())]
+    assert sorted(turns) == turns
+    assert len(set(turns)) == 4
 
 
 def test_what_others_hold_is_given_later():
