@@ -228,7 +228,7 @@ class SimulatedRuntime:
             seconds = script.stop_seconds()
             obeys = seconds is not None and seconds <= grace_seconds
             if not await self._ends_within(container, seconds if obeys else grace_seconds):
-                code = script.stop_exit_code() if obeys else 137
+                code = script.stop_exit_code(container.role) if obeys else 137
                 self.table.end(container_id, code)
         elif container.status.state is ContainerState.CREATED:
             self.table.end(container_id, 0)
@@ -243,7 +243,8 @@ class SimulatedRuntime:
         takes = container.script.stop_seconds()
         obeys = takes is not None and takes <= seconds
         if not await self._ends_within(container, takes if obeys else seconds) and obeys:
-            self.table.end(container_id, container.script.stop_exit_code())
+            code = container.script.stop_exit_code(container.role)
+            self.table.end(container_id, code)
         return container.status.state is ContainerState.EXITED
 
     async def update_container(self, container_id: str, resources: LinuxResources) -> None:

@@ -80,11 +80,11 @@ class Script:
         """None: it never obeys."""
         return None if self.text("stop-seconds") == "never" else self.seconds("stop-seconds")
 
-    def stop_exit_code(self) -> int:
+    def stop_exit_code(self, role: Role) -> int:
         """Of one that obeys: work that is stopped before its end is not done."""
         told = self.number("stop-exit-code")
         if told is None:
-            return 0 if self.number("exit-after-seconds") is None else 143
+            return 0 if self.exit_after_seconds(role) is None else 143
         return int(told)
 
     def exit_code(self, attempt: int) -> int:

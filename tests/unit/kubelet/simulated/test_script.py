@@ -49,7 +49,11 @@ def test_a_container_may_never_obey():
     ],
 )
 def test_work_that_is_stopped_before_its_end_is_not_done(words, code):
-    assert script(**words).stop_exit_code() == code
+    assert script(**words).stop_exit_code(Role.NORMAL) == code
+
+
+def test_what_serves_others_is_done_when_it_is_stopped():
+    assert script(**{"exit-after-seconds": "60"}).stop_exit_code(Role.SIDECAR) == 0
 
 
 def test_failures_are_named_by_step_with_count_and_message():
