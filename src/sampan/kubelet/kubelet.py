@@ -506,7 +506,8 @@ class Kubelet:
         from sampan.kubelet.stats import cadvisor  # nobody may ever ask
 
         layers = await self._summary.layers()
-        return cadvisor.render(self._below.machine, self._stats.usages(), layers, self._clock.now())
+        usages = self._stats.bounded_usages()
+        return cadvisor.render(self._below.machine, usages, layers, self._clock.now())
 
     async def volume_metrics(self) -> str:
         """What /metrics shows beside the rest."""

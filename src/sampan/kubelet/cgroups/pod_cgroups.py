@@ -257,14 +257,20 @@ class Cgroups:
     def path_of(self, uid: str, controller: str) -> Path | None:
         """Where figures of the pod are read."""
         base = self._hierarchies.unified or self._hierarchies.by_controller.get(controller)
-        if base is None:
-            return None
+        place = "" if base is None else self._place_in(base, uid)
+        return Path(f"{base}{place}") if place else None
+
+    def place_of(self, uid: str) -> str:
+        """The pod's folder, inside of its hierarchy; empty where it has none."""
+        base = self._hierarchies.unified or self._hierarchies.by_controller.get("memory")
+        return "" if base is None else self._place_in(base, uid)
+
+    def _place_in(self, base: Path, uid: str) -> str:
         for quality in FOLDERS:
-            path = f"{self._shared(quality)}/{pod_folder(uid)}"
-            found = Path(f"{base}{folder(path, self._driver)}")
-            if found.is_dir():
-                return found
-        return None
+            place = folder(f"{self._shared(quality)}/{pod_folder(uid)}", self._driver)
+            if Path(f"{base}{place}").is_dir():
+                return place
+        return ""
 
     def container_folder(self, container_id: str) -> str:
         """Of a container, below its pod's."""

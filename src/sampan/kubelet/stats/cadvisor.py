@@ -1,26 +1,34 @@
 """/metrics/cadvisor: the names that dashboards know, as far as the kernel's files give them.
 
-Job: what pods use → upstream's metrics. Pure, apart from nothing.
+Job: what the machine and its pods use → upstream's metrics.
 Invariant: a figure that is not known is left out, never shown as 0 of something else.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 
 from sampan.api.objects import name_of, namespace_of
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.runtime import Layer
 from sampan.kubelet.node.machine import Machine
+from sampan.kubelet.stats.cgroup_bounds import Bounds
 from sampan.kubelet.stats.node_stats import PodUsage
-from sampan.kubelet.stats.usage import NANO, Interface, Usage
+from sampan.kubelet.stats.usage import (
+    NANO,
+    Interface,
+    Usage,
+    read_interfaces,
+    read_machine_usage,
+)
 
 _LABELS = ("container", "id", "image", "name", "namespace", "pod")
 _INTERFACE = ("id", "image", "interface", "name", "namespace", "pod")
 _DEVICE = ("container", "device", "id", "image", "name", "namespace", "pod")
 
+_CPU = ("container", "cpu", "id", "image", "name", "namespace", "pod")
+
 # name → help, field of Usage, divisor
 _COUNTERS = {
-    "container_cpu_usage_seconds_total": (
-        "Cumulative cpu time consumed in seconds.", "cpu_nanoseconds", NANO),
     "container_cpu_user_seconds_total": (
         "Cumulative user cpu time consumed in seconds.", "cpu_user_nanoseconds", NANO),
     "container_cpu_system_seconds_total": (
@@ -50,6 +58,25 @@ _GAUGES = {
     "container_processes": (
         "Number of processes running inside the container.", "processes"),
 }  # fmt: skip
+# name → help, field of Bounds
+_SPEC = {
+    "container_spec_cpu_period": ("CPU period of the container.", "cpu_period"),
+    "container_spec_cpu_quota": ("CPU quota of the container.", "cpu_quota"),
+    "container_spec_cpu_shares": ("CPU share of the container.", "cpu_shares"),
+    "container_spec_memory_limit_bytes": ("Memory limit for the container.", "memory_bytes"),
+    "container_spec_memory_reservation_limit_bytes": (
+        "Memory reservation limit for the container.", "reserved_bytes"),
+    "container_spec_memory_swap_limit_bytes": (
+        "Memory swap limit for the container.", "swap_bytes"),
+}  # fmt: skip
+_DISKS = {
+    "container_fs_reads_bytes_total": ("Cumulative count of bytes read", "read_bytes"),
+    "container_fs_reads_total": ("Cumulative count of reads completed", "reads"),
+    "container_fs_writes_bytes_total": ("Cumulative count of bytes written", "written_bytes"),
+    "container_fs_writes_total": ("Cumulative count of writes completed", "writes"),
+}
+_LAST_SEEN = "Last time a container was seen by the exporter"
+_CONGESTION = {"cpu": "CPU", "memory": "memory", "io": "IO"}
 _QUOTA_ONLY = frozenset(name for name in _COUNTERS if "_cfs_" in name)
 _NETWORK = {
     "container_network_receive_bytes_total": ("bytes received", "received_bytes"),
@@ -81,23 +108,68 @@ def render(
     metrics.gauge("machine_swap_bytes", "Amount of swap memory available on the machine.").set(
         machine.swap_bytes
     )
+    _show_machine(metrics, machine, now)
     for usage in usages:
         about = (namespace_of(usage.pod), name_of(usage.pod))
-        _show(metrics, usage.usage, ("", usage.path, "", "", *about), usage.started_at, now)
+        labels: tuple[str, ...] = ("", usage.path, "", "", *about)
+        _show(metrics, usage.usage, labels, usage.started_at, now)
+        _show_bounds(metrics, usage.bounds, labels)
         for interface in usage.interfaces:
             _show_interface(metrics, interface, usage.path, about)
         for inside in usage.containers:
             status = inside.status
-            labels = (status.name, f"{usage.path}/{status.id}", status.image, status.id, *about)
+            labels = (status.name, inside.path, status.image, status.id, *about)
             _show(metrics, inside.usage, labels, status.started_at, now)
+            _show_bounds(metrics, inside.bounds, labels)
             if status.id in layers:
                 _show_layer(metrics, layers[status.id], labels)
     return metrics.render()
 
 
+def _show_machine(metrics: Metrics, machine: Machine, now: float) -> None:
+    """As the cgroup above all others."""
+    labels, usage = ("", "/", "", "", "", ""), read_machine_usage()
+    _show_cpu(metrics, usage, labels)
+    for name in ("memory_rss", "memory_usage_bytes", "memory_working_set_bytes"):
+        text, field = _GAUGES[f"container_{name}"]
+        metrics.gauge(f"container_{name}", text, _LABELS).set(getattr(usage, field), *labels)
+    bounds = Bounds(memory_bytes=machine.capacity.memory_bytes, swap_bytes=machine.swap_bytes)
+    _show_bounds(metrics, bounds, labels)
+    for interface in read_interfaces(os.getpid()):
+        _show_interface(metrics, interface, "/", ("", ""))
+    metrics.gauge("container_last_seen", _LAST_SEEN, _LABELS).set(int(now), *labels)
+
+
+def _show_cpu(metrics: Metrics, usage: Usage, labels: tuple[str, ...]) -> None:
+    text, container, *rest = "Cumulative cpu time consumed in seconds.", *labels
+    metrics.counter("container_cpu_usage_seconds_total", text, _CPU).add(
+        container, "total", *rest, by=usage.cpu_nanoseconds / NANO
+    )
+
+
+def _show_bounds(metrics: Metrics, bounds: Bounds, labels: tuple[str, ...]) -> None:
+    for name, (text, field) in _SPEC.items():
+        value = getattr(bounds, field)
+        if value is not None and (value or field != "cpu_quota"):
+            metrics.gauge(name, text, _LABELS).set(value, *labels)
+    container, *rest = labels
+    for disk in bounds.disks:
+        for name, (text, field) in _DISKS.items():
+            metrics.counter(name, text, _DEVICE).add(
+                container, disk.device, *rest, by=getattr(disk, field)
+            )
+    for what, (waiting, stalled) in bounds.pressure.items():
+        name, congestion = f"container_pressure_{what}", f"due to {_CONGESTION[what]} congestion."
+        text = f"Total time duration tasks in the container have waited {congestion}"
+        metrics.counter(f"{name}_waiting_seconds_total", text, _LABELS).add(*labels, by=waiting)
+        text = f"Total time duration no tasks in the container could make progress {congestion}"
+        metrics.counter(f"{name}_stalled_seconds_total", text, _LABELS).add(*labels, by=stalled)
+
+
 def _show(
     metrics: Metrics, usage: Usage, labels: tuple[str, ...], started_at: float, now: float
 ) -> None:
+    _show_cpu(metrics, usage, labels)
     for name, (text, field, divisor) in _COUNTERS.items():
         if name not in _QUOTA_ONLY or usage.cpu_periods:
             metrics.counter(name, text, _LABELS).add(*labels, by=getattr(usage, field) / divisor)
@@ -108,9 +180,7 @@ def _show(
         "Start time of the container since unix epoch in seconds.",
         _LABELS,
     ).set(started_at, *labels)
-    metrics.gauge(
-        "container_last_seen", "Last time a container was seen by the exporter", _LABELS
-    ).set(int(now), *labels)
+    metrics.gauge("container_last_seen", _LAST_SEEN, _LABELS).set(int(now), *labels)
 
 
 def _show_interface(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.rules.pods import is_host_network
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.metrics import Metrics
 from sampan.kubelet.cgroups.pod_cgroups import Cgroups
 from sampan.kubelet.contracts.runtime import (
@@ -20,6 +20,7 @@ from sampan.kubelet.contracts.runtime import (
     ObservedPod,
     SandboxStatus,
 )
+from sampan.kubelet.stats.cgroup_bounds import NO_BOUNDS, Bounds, read_bounds
 from sampan.kubelet.stats.usage import (
     NANO,
     Interface,
@@ -38,6 +39,8 @@ _CONTAINER = ("container", *_POD)
 class ContainerUsage:
     status: ContainerStatus
     usage: Usage
+    path: str = ""
+    bounds: Bounds = NO_BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class PodUsage:
     started_at: float
     containers: tuple[ContainerUsage, ...]
     interfaces: tuple[Interface, ...] = ()  # none in the node's own network
+    bounds: Bounds = NO_BOUNDS  # where they were asked for
 
 
 class NodeStats:
@@ -67,14 +71,31 @@ class NodeStats:
             if observed is not None and any(sandbox.ready for sandbox in observed.sandboxes):
                 yield self.usage_of(pod, observed)
 
+    def bounded_usages(self) -> Iterator[PodUsage]:
+        """With what each cgroup may use, and what it waited for."""
+        for one in self.usages():
+            uid = uid_of(one.pod)
+            paths = [self._path(uid, item) for item in ("cpu", "memory", "blkio")]
+            containers = tuple(
+                replace(
+                    item,
+                    bounds=read_bounds(
+                        *(path and path / self._folder(item.status.id) for path in paths)
+                    ),
+                )
+                for item in one.containers
+            )
+            yield replace(one, containers=containers, bounds=read_bounds(*paths))
+
     def usage_of(self, pod: Obj, observed: ObservedPod) -> PodUsage:
         uid = uid_of(pod)
         paths = [self._path(uid, item) for item in ("cpuacct", "memory", "pids", "cpu")]
-        memory = paths[1]
+        memory, place = paths[1], "" if self._cgroups is None else self._cgroups.place_of(uid)
         containers = tuple(
             ContainerUsage(
                 container,
                 read_usage(*(path and path / self._folder(container.id) for path in paths)),
+                f"{place}/{self._folder(container.id)}",
             )
             for container in observed.containers
             if container.state is ContainerState.RUNNING
@@ -84,7 +105,7 @@ class NodeStats:
         return PodUsage(
             pod,
             read_usage(*paths),
-            str(memory or ""),
+            place,
             min((item.created_at for item in ready), default=0.0),
             containers,
             read_interfaces(inside) if inside and not is_host_network(pod) else (),

@@ -56,7 +56,7 @@ def read_usage(
     in version 2."""
     used, stat = 0, {}
     if memory is not None:
-        used = _number(memory / "memory.current") or _number(memory / "memory.usage_in_bytes")
+        used = number_of(memory / "memory.current") or number_of(memory / "memory.usage_in_bytes")
         stat = _fields(memory / "memory.stat")
     inactive = stat.get("total_inactive_file", stat.get("inactive_file", 0))
     return Usage(
@@ -70,19 +70,21 @@ def read_usage(
         rss_bytes=stat.get("total_rss", stat.get("anon", 0)),
         page_faults=stat.get("total_pgfault", stat.get("pgfault", 0)),
         major_page_faults=stat.get("total_pgmajfault", stat.get("pgmajfault", 0)),
-        processes=_number(pids / "pids.current") if pids is not None else 0,
+        processes=number_of(pids / "pids.current") if pids is not None else 0,
     )
 
 
 def read_machine_usage(proc: Path = Path("/proc")) -> Usage:
     """Of everything that runs on the machine."""
-    fields = _text(proc / "stat").partition("\n")[0].split()
+    fields = text_of(proc / "stat").partition("\n")[0].split()
     # user nice system idle iowait irq softirq steal, in hundredths of a second
     ticks = [int(field) for field in fields[1:9] if is_digits(field)]
     busy = sum(ticks) - sum(ticks[3:5])
     memory = {
         name: int(rest.split()[0]) * 1024
-        for name, _, rest in (line.partition(":") for line in _text(proc / "meminfo").splitlines())
+        for name, _, rest in (
+            line.partition(":") for line in text_of(proc / "meminfo").splitlines()
+        )
         if rest.split()
     }
     total = memory.get("MemTotal", 0)
@@ -97,7 +99,7 @@ def read_machine_usage(proc: Path = Path("/proc")) -> Usage:
 def read_interfaces(pid: int, proc: Path = Path("/proc")) -> tuple[Interface, ...]:
     """Of the namespace that a process is in; loopback is nobody's business."""
     found = []
-    for line in _text(proc / str(pid) / "net/dev").splitlines()[2:]:
+    for line in text_of(proc / str(pid) / "net/dev").splitlines()[2:]:
         name, _, rest = line.partition(":")
         figures = [int(part) for part in rest.split() if is_digits(part)]
         if name.strip() != "lo" and len(figures) >= 12:
@@ -107,7 +109,7 @@ def read_interfaces(pid: int, proc: Path = Path("/proc")) -> tuple[Interface, ..
 
 def first_process(folder: Path | None) -> int:
     """Of those in a cgroup; 0 where there is none."""
-    text = _text(folder / "cgroup.procs") if folder is not None else ""
+    text = text_of(folder / "cgroup.procs") if folder is not None else ""
     first = text.partition("\n")[0]
     return int(first) if is_digits(first) else 0
 
@@ -119,7 +121,7 @@ def _cpu(folder: Path | None, quota: Path | None) -> dict[str, int]:
     stat, old = _fields(quota / "cpu.stat"), _fields(folder / "cpuacct.stat")
     tick = NANO // 100
     return {
-        "cpu_nanoseconds": _number(folder / "cpuacct.usage") or stat.get("usage_usec", 0) * 1000,
+        "cpu_nanoseconds": number_of(folder / "cpuacct.usage") or stat.get("usage_usec", 0) * 1000,
         "cpu_user_nanoseconds": old.get("user", 0) * tick or stat.get("user_usec", 0) * 1000,
         "cpu_system_nanoseconds": old.get("system", 0) * tick or stat.get("system_usec", 0) * 1000,
         "cpu_periods": stat.get("nr_periods", 0),
@@ -134,24 +136,24 @@ def _memory_events(folder: Path | None) -> dict[str, int]:
         return {}
     control, events = _fields(folder / "memory.oom_control"), _fields(folder / "memory.events")
     return {
-        "peak_bytes": _number(folder / "memory.max_usage_in_bytes")
-        or _number(folder / "memory.peak"),
-        "limit_failures": _number(folder / "memory.failcnt") or events.get("max", 0),
+        "peak_bytes": number_of(folder / "memory.max_usage_in_bytes")
+        or number_of(folder / "memory.peak"),
+        "limit_failures": number_of(folder / "memory.failcnt") or events.get("max", 0),
         "oom_kills": control.get("oom_kill", 0) or events.get("oom_kill", 0),
     }
 
 
 def _fields(file: Path) -> dict[str, int]:
-    pairs = (line.split() for line in _text(file).splitlines())
+    pairs = (line.split() for line in text_of(file).splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and is_digits(pair[1])}
 
 
-def _number(file: Path) -> int:
-    text = _text(file).strip()
+def number_of(file: Path) -> int:
+    text = text_of(file).strip()
     return int(text) if is_digits(text) else 0
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
     try:
         return file.read_text()
     except OSError:

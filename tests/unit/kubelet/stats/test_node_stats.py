@@ -34,6 +34,9 @@ class OnePodsCgroups:
     def path_of(self, uid, controller):
         return self._root / controller
 
+    def place_of(self, uid):
+        return "/pods/u"
+
     def container_folder(self, container_id):
         return container_id
 
