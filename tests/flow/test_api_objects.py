@@ -229,6 +229,20 @@ def test_generation_counts_changes_of_spec_only(schema):
     run(schema, story)
 
 
+def test_annotations_of_deployments_count_as_a_generation_but_not_by_their_status(schema):
+    async def story(api):
+        path = "/apis/apps/v1/namespaces/default/deployments"
+        await api.made(path, deployment("web", replicas=1))
+        said = {"metadata": {"annotations": {"kubernetes.io/change-cause": "new image"}}}
+        assert (await api.patch(f"{path}/web", said)).obj["metadata"]["generation"] == 2
+        revision = {"metadata": {"annotations": {"deployment.kubernetes.io/revision": "1"}}}
+        meta = (await api.patch(f"{path}/web/status", revision)).obj["metadata"]
+        assert meta["generation"] == 2
+        assert meta["annotations"]["deployment.kubernetes.io/revision"] == "1"
+
+    run(schema, story)
+
+
 def test_three_kinds_of_patches_and_the_fourth_wants_a_manager(schema):
     async def story(api):
         await api.made(PODS, pod("web"))

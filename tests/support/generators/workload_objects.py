@@ -89,7 +89,7 @@ def status_in(actions: Sequence[Action]) -> Obj:
     for action in actions:
         if isinstance(action, Patch) and action.subresource == "status":
             assert isinstance(action.patch, dict)
-            status |= action.patch["status"]
+            status |= action.patch.get("status") or {}
     return status
 
 

@@ -129,6 +129,12 @@ def _first_template_generation(daemon_set: Obj) -> None:
     annotations[_TEMPLATE_GENERATION] = "1"
 
 
+def _next_generation_with_annotations(new: Obj, old: Obj) -> None:
+    """Upstream's controller copies them to the newest set: it has to see that they changed."""
+    if annotations_of(new) != annotations_of(old):
+        new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+
+
 def _next_template_generation(new: Obj, old: Obj) -> None:
     """An old field, which lives on as an annotation: one more with every change of the template."""
     had = annotations_of(old).get(_TEMPLATE_GENERATION) or "0"
@@ -166,6 +172,7 @@ _OWN = {
         keeps_status_on_create=True,
         fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
     ),
+    "deployments.apps": Strategy(prepare_update=_next_generation_with_annotations),
     "daemonsets.apps": Strategy(
         prepare_create=_first_template_generation, prepare_update=_next_template_generation
     ),

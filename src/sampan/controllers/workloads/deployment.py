@@ -404,11 +404,13 @@ def _collision(deployment: Obj) -> Action:
 
 
 def _revision_patch(deployment: Obj, new_set: Obj) -> list[Action]:
+    """As upstream, by its status: an annotation of the object itself counts as a generation."""
     revision = annotations_of(new_set).get(REVISION)
     if revision is None or annotations_of(deployment).get(REVISION) == revision:
         return []
     patch = {"metadata": {"uid": uid_of(deployment), "annotations": {REVISION: revision}}}
-    return [Patch(DEPLOYMENTS, namespace_of(deployment), name_of(deployment), patch)]
+    namespace, name = namespace_of(deployment), name_of(deployment)
+    return [Patch(DEPLOYMENTS, namespace, name, patch, subresource="status")]
 
 
 def _sized_event(deployment: Obj, sets: Sequence[Obj], outcome: Outcome) -> Record | None:
