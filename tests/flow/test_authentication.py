@@ -254,6 +254,18 @@ def test_a_bound_token_dies_with_its_pod():
             assert extra[f"{start}credential-id"][0].startswith("JTI=")
             stale = {"spec": {"boundObjectRef": {**reference, "uid": "other"}}}
             assert (await api.post(path, stale)).status == 409
+            for meta, code in (({"name": "other"}, 422), ({"uid": "other"}, 409)):
+                assert (await api.post(path, {"metadata": meta, "spec": {}})).status == code
+            others = "/api/v1/namespaces/default/serviceaccounts"
+            await api.made(others, {"metadata": {"name": "other"}})
+            refused = await api.post(f"{others}/other/token", asked)
+            assert refused.status == 400
+            assert "pod running with different serviceaccount name." in refused.obj["message"]
+            for version, text in (("apps/v1", "apps/v1"), ("v1", "/v1")):
+                map_ = {"kind": "ConfigMap", "apiVersion": version, "name": "p"}
+                refused = await api.post(path, {"spec": {"boundObjectRef": map_}})
+                why = f"cannot bind token to object of type {text}, Kind=ConfigMap"
+                assert (refused.status, refused.obj["message"]) == (400, why)
             await api.delete(f"{pods}/p?gracePeriodSeconds=0")
             assert await who(api, token) == 401
             await api.made(pods, body)  # another pod of that name is another pod
