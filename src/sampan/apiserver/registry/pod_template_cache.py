@@ -66,7 +66,10 @@ class PodTemplateCache:
         spec = obj.get("spec")
         if type(spec) is not dict or "schedulingGates" in spec:
             return None
-        return _text_of([spec, obj["metadata"].get("annotations")])
+        text = _text_of([spec, obj["metadata"].get("annotations")])
+        if text is None or b'atchLabelKeys"' in text:
+            return None  # labels are merged into selectors
+        return text
 
     def prepare_valid(self, key: bytes | None, obj: Obj) -> Sequence[str] | None:
         """What prepare_create does to a pod that is known to be valid, and what its name is warned

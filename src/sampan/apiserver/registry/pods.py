@@ -11,6 +11,7 @@ from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.rules import conditions
 from sampan.api.rules.pods import is_terminal
 from sampan.api.rules.qos import qos_class
+from sampan.apiserver.registry.pod_label_keys import merge_label_keys
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 
 DEFAULT_GRACE_SECONDS = 30
@@ -18,6 +19,8 @@ TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")  # a
 
 
 def prepare_create(pod: Obj) -> None:
+    if not (pod.get("status") or {}).get("phase"):  # else another name of the same pod is tried
+        merge_label_keys(pod)
     status = first_status(qos_class(pod))
     if (pod.get("spec") or {}).get("schedulingGates"):
         status["conditions"] = [

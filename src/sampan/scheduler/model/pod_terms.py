@@ -142,26 +142,24 @@ def _term(written: Obj, pod: Obj) -> PodTerm:
     namespace_selector = selector_of(written.get("namespaceSelector"))
     if not namespaces and namespace_selector is None:
         namespaces = frozenset({namespace_of(pod)})
-    labels = _with_keys(selector_of(written.get("labelSelector")), written, pod)
+    labels = selector_of(written.get("labelSelector"))
     selector = PodSelector(namespaces, namespace_selector, labels)
     return PodTerm(selector, written.get("topologyKey") or "")
 
 
 def _with_keys(selector: Selector, written: Obj, pod: Obj) -> Selector:
-    """matchLabelKeys and mismatchLabelKeys: the pod's own values of these labels."""
+    """matchLabelKeys: the pod's own values of these labels; as upstream, of spread constraints
+    only: terms of affinity have them in their selectors since the pod was created."""
     if selector is None:
         return None
     own = labels_of(pod)
-    extra = [
-        Requirement(key, operator, (own[key],))
-        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-        for key in written.get(field) or ()
-        if key in own
-    ]
-    if not extra:
-        return selector
     known = set(selector)
-    return Requirements((*selector, *(item for item in extra if item not in known)))
+    extra = [
+        requirement
+        for key in written.get("matchLabelKeys") or ()
+        if key in own and (requirement := Requirement(key, "In", (own[key],))) not in known
+    ]
+    return Requirements((*selector, *extra)) if extra else selector
 
 
 def _spread(written: Obj, pod: Obj) -> Spread:

@@ -124,4 +124,6 @@ def test_what_depends_on_more_than_the_spec_is_not_known():
     cache = PodTemplateCache(SCHEMA, OWNERSHIP.fields_of_new)
     gated = {"containers": [{"name": "a"}], "schedulingGates": [{"name": "a/b"}]}
     assert cache.validation_key({"metadata": {}, "spec": gated}) is None
+    spread = {"containers": [{"name": "a"}], "topologySpreadConstraints": [{"matchLabelKeys": "a"}]}
+    assert cache.validation_key({"metadata": {}, "spec": spread}) is None
     assert cache.prepare_valid(None, {"metadata": {"name": "a"}}) is None

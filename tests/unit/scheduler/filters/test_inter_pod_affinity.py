@@ -32,14 +32,7 @@ def term_selects(term, owner, pod):
         return False
     if term["labelSelector"] is None:
         return False
-    own, theirs = labels(owner), labels(pod)
-    for key in term.get("matchLabelKeys", []):
-        if key in own and theirs.get(key) != own[key]:
-            return False
-    for key in term.get("mismatchLabelKeys", []):
-        if key in own and theirs.get(key) == own[key]:
-            return False
-    return selects(selector_of(term["labelSelector"]), theirs)
+    return selects(selector_of(term["labelSelector"]), labels(pod))
 
 
 def everywhere(cluster):

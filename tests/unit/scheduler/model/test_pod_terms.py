@@ -41,14 +41,17 @@ def test_an_empty_namespace_selector_means_all():
     assert found.selector.matches("anywhere", {}, {"app": "web"})
 
 
-def test_label_keys_stand_for_the_pods_own_values():
-    both = term(matchLabelKeys=["v"], mismatchLabelKeys=["app"])
-    (found,) = demands_of(pod(affinity={"podAntiAffinity": required(both)})).anti_affinity
-    assert not found.selector.matches("default", {}, {"app": "web", "v": "2"})
-    merged = term(matchLabelKeys=["v"])
-    (found,) = demands_of(pod(affinity={"podAntiAffinity": required(merged)})).anti_affinity
-    assert found.selector.matches("default", {}, {"app": "web", "v": "2"})
-    assert not found.selector.matches("default", {}, {"app": "web", "v": "1"})
+def test_label_keys_are_in_the_selectors_of_terms_since_the_pod_was_created():
+    later = pod(affinity={"podAntiAffinity": required(term(matchLabelKeys=["v"]))})
+    (found,) = demands_of(later).anti_affinity
+    assert found.selector.matches("default", {}, {"app": "web", "v": "1"})
+
+
+def test_label_keys_of_a_spread_stand_for_the_pods_own_values():
+    one = {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["v"]}
+    (found,) = demands_of(pod(topologySpreadConstraints=[one])).spread
+    assert found.selector.matches("default", {}, {"v": "2"})
+    assert not found.selector.matches("default", {}, {"v": "1"})
 
 
 def test_what_is_carried_has_its_sign():

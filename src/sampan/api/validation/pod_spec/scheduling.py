@@ -145,30 +145,40 @@ def _validate_pod_term(term: Obj, path: str, errors: Errors) -> None:
     validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector", errors)
     for namespace in term.get("namespaces") or ():
         validate_with(names.dns_label, namespace, f"{path}.namespace", errors)
-    matching, differing = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
-    selector = term.get("labelSelector")
-    _validate_label_keys(matching, selector, f"{path}.matchLabelKeys", errors)
-    _validate_label_keys(differing, selector, f"{path}.mismatchLabelKeys", errors)
-    for index, key in enumerate(matching):
-        if key in differing:
-            why = "exists in both matchLabelKeys and mismatchLabelKeys"
-            errors.append(invalid_value(f"{path}.matchLabelKeys[{index}]", key, why))
+    _validate_label_keys(term, path, errors)
     topology = term.get("topologyKey") or ""
     if not topology:
         errors.append(required_value(f"{path}.topologyKey", "can not be empty"))
     validate_with(names.qualified_name, topology, f"{path}.topologyKey", errors)
 
 
-def _validate_label_keys(
-    keys: Sequence[str], selector: Obj | None, path: str, errors: Errors
-) -> None:
-    if not keys:
-        return
-    if selector is None:
-        why = "must not be specified when labelSelector is not set"
-        errors.append(field_forbidden(path, why))
-    for index, key in enumerate(keys):
-        validate_with(names.qualified_name, key, f"{path}[{index}]", errors)
+def _validate_label_keys(term: Obj, path: str, errors: Errors) -> None:
+    """Of a term of affinity or a spread constraint: the selector of a new pod has them already."""
+    matching, differing = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
+    selector = term.get("labelSelector")
+    for field, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", differing)):
+        if keys and selector is None:
+            why = "must not be specified when labelSelector is not set"
+            errors.append(field_forbidden(f"{path}.{field}", why))
+            continue
+        for index, key in enumerate(keys):
+            validate_with(names.qualified_name, key, f"{path}.{field}[{index}]", errors)
+    _validate_keys_once(matching, selector or {}, path, errors)
+    for index, key in enumerate(matching):
+        if key in differing:
+            why = "exists in both matchLabelKeys and mismatchLabelKeys"
+            errors.append(invalid_value(f"{path}.matchLabelKeys[{index}]", key, why))
+
+
+def _validate_keys_once(matching: Sequence[str], selector: Obj, path: str, errors: Errors) -> None:
+    indices = {key: index for index, key in enumerate(matching)}
+    known = {*(selector.get("matchLabels") or ())}
+    for expression in selector.get("matchExpressions") or ():
+        key = expression.get("key") or ""
+        if key in indices and key in known:
+            why = "exists in both matchLabelKeys and labelSelector"
+            errors.append(invalid_value(f"{path}[{indices[key]}]", key, why))
+        known.add(key)
 
 
 def _validate_spread_details(constraint: Obj, action: str, path: str, errors: Errors) -> None:
@@ -182,6 +192,5 @@ def _validate_spread_details(constraint: Obj, action: str, path: str, errors: Er
     for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         choices = ("Honor", "Ignore")
         validate_optional_choice(constraint.get(key), choices, f"{path}.{key}", errors)
-    selector, keys = constraint.get("labelSelector"), constraint.get("matchLabelKeys") or ()
-    _validate_label_keys(keys, selector, f"{path}.matchLabelKeys", errors)
-    validate_label_selector(selector, f"{path}.labelSelector", errors)
+    _validate_label_keys(constraint, path, errors)
+    validate_label_selector(constraint.get("labelSelector"), f"{path}.labelSelector", errors)
