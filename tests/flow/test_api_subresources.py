@@ -556,15 +556,6 @@ def test_ephemeral_containers_are_added_to_a_pod_and_stay(schema):
     run(schema, story)
 
 
-def test_what_is_not_there_yet_is_refused(schema):
-    """[X6]"""
-
-    async def story(api):
-        assert (await api.get("/api/v1/watch/pods")).status == 404
-
-    run(schema, story)
-
-
 def test_deprecated_kinds_warn(schema):
     async def story(api):
         reply = await api.get("/api/v1/namespaces/default/endpoints")

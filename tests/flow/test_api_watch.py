@@ -137,9 +137,24 @@ def test_a_start_that_is_too_old_is_expired(schema):
 
         await sleep(100)
         await api.patch(f"{CONFIGS}/c0", {"data": {"a": "b"}})
-        reply = await api.get(f"{CONFIGS}?watch=true&resourceVersion=20")
-        assert (reply.status, reply.obj["reason"]) == (410, "Expired")
-        assert reply.message.startswith("too old resource version: 20 (")
+        watch = await api.watch(f"{CONFIGS}?resourceVersion=20")
+        event = await watch.next()
+        assert event["type"] == "ERROR"
+        assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+        assert event["object"]["message"].startswith("too old resource version: 20 (")
+        assert await watch.next() is None
+
+    run(schema, story)
+
+
+def test_watch_before_what_is_watched_is_the_old_way_to_say_it(schema):
+    async def story(api):
+        await api.made(CONFIGS, config("a"))
+        await api.made(CONFIGS, config("b"))
+        watch = await api.watch("/api/v1/watch/namespaces/default/configmaps/b?timeoutSeconds=1")
+        event = await watch.next()
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "b")
+        assert await watch.next() is None
 
     run(schema, story)
 

@@ -80,7 +80,18 @@ def request_info(
     group, version, rest = _split_group(parts)
     if not rest:
         return RequestInfo(verb, path)
-    return _resource_info(verb, path, by_group(group, version, rest, by_plural), watch)
+    if rest[0] != "watch" or len(rest) < 2:
+        return _resource_info(verb, path, by_group(group, version, rest, by_plural), watch)
+    return _watch_info(verb, path, by_group(group, version, rest[1:], by_plural))
+
+
+def _watch_info(verb: str, path: str, found: "_Found") -> RequestInfo:
+    """Deprecated, and published: watch/ before what is watched."""
+    if len(found.rest) > 1 or "watch" not in found.resource.verbs:
+        raise unknown_path()
+    if verb != "get":
+        raise MethodNotAllowed("the server does not allow this method on the requested resource")
+    return _resource_info(verb, path, found, watch=True)
 
 
 def foreign_request_info(method: str, path: str, watch: bool) -> RequestInfo:

@@ -7,6 +7,7 @@ Invariant: nothing between the initial state and the first live event is lost or
 import random
 
 from sampan.api.calls import Call
+from sampan.api.errors import Expired
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.reads import wait_for
@@ -24,7 +25,7 @@ async def open_watch(
     rng: random.Random,
     shown: Shown | None = None,
 ) -> WatchStream:
-    """Raises Expired where the start is older than what is kept."""
+    """Of a start that is older than what is kept the stream tells Expired."""
     options = call.options
     check_list_options(options, watch=True)
     revision = options.resource_version
@@ -41,7 +42,10 @@ async def open_watch(
         if options.send_initial_events and options.allow_bookmarks:
             watcher.put([bookmark(call, cache.revision, initial_end=True)])
     else:
-        kind.replay(watcher, after)
+        try:
+            kind.replay(watcher, after)
+        except Expired as error:
+            watcher.failure = error
     lifetime = float(options.timeout_seconds) or settings.watch_timeout_seconds * (
         1.0 + rng.random()
     )

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from sampan.api.calls import Event, Item
+from sampan.api.errors import ApiError
 from sampan.apiserver.storage.stored_form import at_revision
 from sampan.core.wakeup import Wakeup
 
@@ -77,6 +78,7 @@ class Watcher:
         self.trigger: Trigger | None = None
         self.closed = False
         self.cut = False  # closed because it was too slow
+        self.failure: ApiError | None = None  # all that its reader is told, as an event
         self.matches = matches
         self._after = after
         self._bound = bound

@@ -52,6 +52,9 @@ class WatchStream:
             self._bookmark_timer = call_later(times.bookmark_seconds, self._bookmark)
 
     async def next(self) -> list[Event]:
+        """Raises ApiError where that is all that there is to tell."""
+        if self._watcher.failure is not None:
+            raise self._watcher.failure
         while True:
             events = self._watcher.take()
             if events:

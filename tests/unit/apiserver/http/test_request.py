@@ -20,6 +20,9 @@ from sampan.apiserver.http.request import (
         ("GET", "/api/v1/namespaces/a/pods/x", False, ("get", "pods", "a", "x", "")),
         ("HEAD", "/api/v1/namespaces/a/pods/x", False, ("get", "pods", "a", "x", "")),
         ("GET", "/api/v1/namespaces/a/pods/x", True, ("watch", "pods", "a", "x", "")),
+        ("GET", "/api/v1/watch/pods", False, ("watch", "pods", "", "", "")),
+        ("GET", "/api/v1/watch/namespaces/a/pods/x", False, ("watch", "pods", "a", "x", "")),
+        ("GET", "/api/v1/watch/namespaces/a", False, ("watch", "namespaces", "", "a", "")),
         ("GET", "/api/v1/namespaces/a/pods/x/log", False, ("get", "pods", "a", "x", "log")),
         ("POST", "/api/v1/namespaces/a/pods", False, ("create", "pods", "a", "", "")),
         (
@@ -60,7 +63,7 @@ def test_paths_outside_the_resources_have_no_resource(path):
         "/api/v1/namespaces/a/pods/..", "/api/v1/namespaces/a/pods/%2e%2e", "/api/v1/foos",
         "/apis/apps/v9/deployments", "/api/v1/pods/x", "/api/v1/namespaces/a/nodes",
         "/api/v1/namespaces/a/pods/x/nope", "/api/v1/namespaces/a/pods/x/log/more",
-        "/api/v1/watch/pods",
+        "/api/v1/watch", "/api/v1/watch/foos", "/api/v1/watch/namespaces/a/pods/x/status",
     ],
 )  # fmt: skip
 def test_tricky_and_unknown_paths_are_not_found(path):
@@ -79,7 +82,7 @@ def test_an_encoded_slash_is_never_a_slash():
         ("POST", "/api/v1/namespaces/a/pods/x"), ("PUT", "/api/v1/namespaces/a/pods"),
         ("POST", "/api/v1/pods"), ("DELETE", "/api/v1/namespaces"),
         ("DELETE", "/api/v1/namespaces/a/pods/x/status"), ("TRACE", "/api/v1/pods"),
-        ("GET", "/api/v1/namespaces/a/bindings"),
+        ("GET", "/api/v1/namespaces/a/bindings"), ("POST", "/api/v1/watch/pods"),
     ],
 )  # fmt: skip
 def test_methods_in_the_wrong_place_are_not_allowed(method, path):
