@@ -58,7 +58,7 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 # one after it; a module that is named by itself stands where it is named, not with its folder.
 LAYERS = {
     "api": (
-        "feature_gates features versioned_data objects configuration errors go_base64 "
+        "feature_gates features versioned_data objects configuration go_quoting errors go_base64 "
         "bare_answers quantity versions resources served kinds calls schema.field_kinds "
         "decode_scalars decode schema log_options json_bounds json_reading strict_json "
         "strict_yaml go_text json_path rules cel custom gated_fields defaults validation "

@@ -161,7 +161,7 @@ class TemplateFailure(CliError):
     easier to look at there."""
 
     def __init__(self, text: str, why: str, written: str, obj: Obj, *, ordered: bool) -> None:
-        from sampan.cli.printers.go_template.quoting import quoted
+        from sampan.api.go_quoting import quoted
         from sampan.cli.printers.go_template.values import data_of, text_of
         from sampan.cli.printers.json_text import compact
 

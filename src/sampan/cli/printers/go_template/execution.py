@@ -6,6 +6,7 @@ Invariant: what was written before a failure is kept.
 
 from typing import Any
 
+from sampan.api.go_quoting import quoted
 from sampan.api.objects import Obj
 from sampan.cli.printers.go_template import nodes
 from sampan.cli.printers.go_template.functions import (
@@ -19,7 +20,6 @@ from sampan.cli.printers.go_template.functions import (
 )
 from sampan.cli.printers.go_template.nodes import Node, Pipe, Term
 from sampan.cli.printers.go_template.parser import NAME, TemplateError, parse
-from sampan.cli.printers.go_template.quoting import quoted
 from sampan.cli.printers.go_template.values import (
     NOTHING,
     Boxed,

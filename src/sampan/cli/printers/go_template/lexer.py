@@ -23,7 +23,7 @@ class Item:
     line: int
 
     def __str__(self) -> str:
-        from sampan.cli.printers.go_template.quoting import quoted
+        from sampan.api.go_quoting import quoted
 
         if self.kind == "eof":
             return "EOF"
@@ -245,7 +245,7 @@ class Lexer:
                 return self._emit("raw string")
 
     def _number(self) -> Item:
-        from sampan.cli.printers.go_template.quoting import quoted
+        from sampan.api.go_quoting import quoted
 
         good = self._scan_number()
         if good and self._peek() in ("+", "-"):

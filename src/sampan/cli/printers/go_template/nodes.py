@@ -6,7 +6,7 @@ Job: the nodes, and how each is written in messages. Pure.
 import math
 from collections.abc import Sequence
 
-from sampan.cli.printers.go_template.quoting import character, quoted
+from sampan.api.go_quoting import character, quoted
 from sampan.core.fast_dataclass import dataclass
 
 

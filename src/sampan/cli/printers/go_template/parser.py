@@ -3,6 +3,7 @@
 Job: the templates of a text, by name; mistakes in Go's words, with their line. Pure.
 """
 
+from sampan.api.go_quoting import quoted, unquoted
 from sampan.cli.printers.go_template.lexer import Item, Lexer
 from sampan.cli.printers.go_template.nodes import (
     Action,
@@ -22,7 +23,6 @@ from sampan.cli.printers.go_template.nodes import (
     Variable,
     number,
 )
-from sampan.cli.printers.go_template.quoting import quoted, unquoted
 
 NAME = "output"  # what kubectl calls its template
 MOST_NESTED = 10_000
