@@ -91,7 +91,7 @@ def test_a_policy_refuses_with_upstreams_words():
 
 @pytest.mark.parametrize(
     ("reason", "code"),
-    [("Forbidden", 403), ("Unauthorized", 401), ("RequestEntityTooLarge", 413), ("Invalid", 422)],
+    [("Forbidden", 403), ("RequestEntityTooLarge", 413), ("Invalid", 422)],
 )
 def test_the_reason_makes_the_code(reason, code):
     async def test(api):

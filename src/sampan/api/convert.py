@@ -31,6 +31,7 @@ _EVENT_NAMES = (
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 )
+_NEVER_EMPTY = ("reportingController", "reportingInstance")  # they are in the core group
 
 
 def to_stored(resource: Resource, obj: Obj) -> Obj:
@@ -79,7 +80,11 @@ def _event_to_core(event: Obj) -> Obj:
 
 
 def _event_from_core(event: Obj) -> Obj:
-    return _rename(event, dict(_EVENT_NAMES), "events.k8s.io/v1")
+    renamed = _rename(event, dict(_EVENT_NAMES), "events.k8s.io/v1")
+    for key in _NEVER_EMPTY:
+        if renamed.get(key) == "":
+            del renamed[key]
+    return renamed
 
 
 def _rename(obj: Obj, names: dict[str, str], api_version: str) -> Obj:

@@ -65,12 +65,19 @@ class NotFound(ApiError):
     code, reason = 404, "NotFound"
 
 
+UNKNOWN_PATH = "the server could not find the requested resource"
+
+
 class UnknownPath(ApiError):
-    """Nothing is served there: the one error that is told in plain text, as upstream does. It says
-    nothing about any object, so it is no NotFound: who asked for one does not know it to be gone.
-    """
+    """Nothing is served there. It says nothing about any object, so it is no NotFound: who asked
+    for one does not know it to be gone."""
 
     code, reason = 404, "NotFound"
+
+
+class UnknownGroup(UnknownPath):
+    """Nothing is served there, and nothing of its group: the one error that is told in plain text,
+    as upstream does."""
 
 
 class MethodNotAllowed(ApiError):
@@ -193,6 +200,8 @@ def from_status(status: Obj, code: int = 500) -> ApiError:
     kind = _BY_REASON.get(status.get("reason") or "") or _BY_CODE.get(code) or InternalError
     given = status.get("details")
     details = None if given is None else dict(given)
+    if kind is NotFound and not details and status.get("message") == UNKNOWN_PATH:
+        kind = UnknownPath
     retry = None if details is None else details.pop("retryAfterSeconds", None)
     message = status.get("message") or f"the server answered {code}"
     return kind(message, details=details, retry_after_seconds=retry)
@@ -322,8 +331,10 @@ def value_text(value: Any) -> str:
     """A bad value as field errors print it: strings quoted, numbers plain, the rest as JSON."""
     import orjson  # the client only reads errors, and starts without it
 
+    from sampan.api.go_quoting import quoted
+
     if isinstance(value, str):
-        return orjson.dumps(value).decode()
+        return quoted(value)
     if value is None:
         return "null"
     if isinstance(value, bool):

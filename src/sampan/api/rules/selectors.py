@@ -164,13 +164,18 @@ def _unescape(value: str) -> str:
             escaped = True
         elif character in ",=":
             raise SelectorError(
-                f"invalid field selector: unescaped character in value: {character}"
+                f"invalid field selector: unescaped character in value: {ord(character)}"
             )
         else:
             out += character
     if escaped:
         raise SelectorError("invalid field selector: invalid escape sequence: \\")
     return out
+
+
+def escaped(value: str) -> str:
+    """As a value of a field selector."""
+    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
 
 
 def _all(questions: list[Question]) -> Question:
@@ -268,13 +273,13 @@ def _integer(text: str | None) -> int | None:
 
 
 def _check(one: Requirement) -> Requirement:
-    problems = [
-        f"key: Invalid value: {value_text(one.key)}: {why}" for why in _key_complaints(one.key)
-    ]
+    problems = _key_problems("key", one.key)
     problems += _count_complaints(one)
     for index, value in enumerate(one.values):
-        where = f"values[{index}][{one.key}]: Invalid value: {value_text(value)}"
-        problems += [f"{where}: {why}" for why in names.label_value(value)]
+        complaints = names.label_value(value)
+        if complaints:
+            where = f"values[{index}][{one.key}]: Invalid value: {value_text(value)}"
+            problems.append(f"{where}: {'; '.join(complaints)}")
     if problems:
         raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     return one
@@ -296,8 +301,11 @@ def _count_complaints(one: Requirement) -> list[str]:
     return []
 
 
-def _key_complaints(key: str) -> tuple[str, ...]:
-    return () if key == "metadata.name" else names.qualified_name(key)
+def _key_problems(where: str, key: str) -> list[str]:
+    complaints = names.label_key(key)
+    if not complaints:
+        return []
+    return [f"{where}: Invalid value: {value_text(key)}: {'; '.join(complaints)}"]
 
 
 def _words(text: str) -> list[str]:
@@ -355,6 +363,8 @@ class _Parser:
         key = self._take()
         if not _is_value(key):
             raise SelectorError(f"found '{key}', expected: identifier")
+        if problems := _key_problems("<nil>", key):  # as upstream, where a text has no path
+            raise SelectorError(problems[0])
         if absent or self._peek() in ("", ","):
             return _check(Requirement(key, "!" if absent else "exists"))
         sign = self._take()
@@ -387,7 +397,7 @@ class _Parser:
             elif word in (",", ")"):
                 values.append("")
             if word == ")":
-                return tuple(dict.fromkeys(values))
+                return tuple(sorted(set(values)))
             if word != ",":
                 raise SelectorError(f"found '{word}', expected: ',' or ')'")
 

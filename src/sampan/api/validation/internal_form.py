@@ -17,6 +17,7 @@ _TYPES = {
     "Capabilities": "Add Drop",
     "DaemonSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateDaemonSet',
     "DeploymentStrategy": 'Type="" RollingUpdate:RollingUpdateDeployment',
+    "EventSource": 'Component="" Host=""',
     "FlowDistinguisherMethod": 'Type=""',
     "FlowSchemaSpec": "PriorityLevelConfiguration:PriorityLevelConfigurationReference "
     "MatchingPrecedence=0 DistinguisherMethod:FlowDistinguisherMethod "
@@ -27,6 +28,8 @@ _TYPES = {
     "LendablePercent BorrowingLimitPercent",
     "NonResourcePolicyRule": "Verbs NonResourceURLs<nonResourceURLs",
     "NonResourceAttributes": 'Path="" Verb=""',
+    "ObjectReference": 'Kind="" Namespace="" Name="" UID<uid="" APIVersion<apiVersion="" '
+    'ResourceVersion="" FieldPath=""',
     "ParentReference": 'Group="" Resource="" Namespace="" Name=""',
     "PolicyRulesWithSubjects": "Subjects:Subject ResourceRules:ResourcePolicyRule "
     "NonResourceRules:NonResourcePolicyRule",

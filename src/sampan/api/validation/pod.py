@@ -32,6 +32,7 @@ UPDATABLE = (
     "`spec.tolerations` (only additions to existing tolerations)",
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 )
+_NOT_NEGATIVE = "must be a non-negative integer"
 _SYSTEM_CONDITIONS = frozenset((
     "PodScheduled", "Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers",
     "DisruptionTarget", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting",
@@ -76,18 +77,35 @@ def validate_pod_update(new: Obj, old: Obj, errors: Errors) -> None:
         _validate_spec_change(spec, was, errors)
 
 
+def _validate_conditions(status: Obj, errors: Errors) -> None:
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind, generation = condition.get("type") or "", condition.get("observedGeneration") or 0
+        if generation < 0:
+            path = f"metadata.conditions[{index}].observedGeneration"
+            errors.append(invalid_value(path, generation, _NOT_NEGATIVE))
+        if kind not in _SYSTEM_CONDITIONS:
+            validate_with(names.qualified_name, kind, f"metadata.conditions[{index}].Type", errors)
+
+
+def _validate_nominated(status: Obj, was: Obj, spec: Obj, errors: Errors) -> None:
+    nominated, path = status.get("nominatedNodeName"), "status.nominatedNodeName"
+    if nominated and nominated != was.get("nominatedNodeName"):
+        validate_with(names.dns_subdomain, nominated, path, errors)
+        if spec.get("nodeName"):
+            why = "may not be set on pods that are already bound to a node"
+            errors.append(field_forbidden(path, why))
+    observed = status.get("observedGeneration") or 0
+    if observed < 0:
+        errors.append(invalid_value("status.observedGeneration", observed, _NOT_NEGATIVE))
+
+
 def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
     _validate_mirror_unchanged(new, old, errors)
     status, was, spec = status_of(new), status_of(old), spec_of(old)
-    for index, condition in enumerate(status.get("conditions") or ()):
-        kind = condition.get("type") or ""
-        if kind not in _SYSTEM_CONDITIONS:
-            validate_with(names.qualified_name, kind, f"metadata.conditions[{index}].Type", errors)
+    _validate_conditions(status, errors)
     if spec_of(new).get("nodeName") != spec.get("nodeName"):
         errors.append(field_forbidden("status.nodeName", "may not be changed directly"))
-    nominated = status.get("nominatedNodeName")
-    if nominated and nominated != was.get("nominatedNodeName"):
-        validate_with(names.dns_subdomain, nominated, "status.nominatedNodeName", errors)
+    _validate_nominated(status, was, spec, errors)
     quality = status.get("qosClass")
     if was.get("qosClass") and quality != was["qosClass"]:
         errors.append(invalid_value("status.qosClass", quality or "", IMMUTABLE))

@@ -10,6 +10,7 @@ from sampan.api.rules import names
 from sampan.api.validation.metadata import validate_labels
 
 Errors = list[FieldError]
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _BAD_OPERATOR = "not a valid selector operator"
 
 
@@ -19,11 +20,17 @@ def validate_label_selector(selector: Obj | None, path: str, errors: Errors) -> 
     validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels", errors)
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
-        _validate_values(requirement, here, errors)
-        _validate_key(requirement, here, errors)
-        for number, value in enumerate(requirement.get("values") or ()):
-            for wrong in names.label_value(value):
-                errors.append(invalid_value(f"{here}.values[{number}]", value, wrong))
+        _validate_operator(requirement, here, errors)
+        validate_label_requirement(requirement, here, errors)
+
+
+def validate_label_requirement(requirement: Obj, path: str, errors: Errors) -> None:
+    """Whatever its operator is."""
+    validate_values_given(requirement, path, errors)
+    _validate_key(requirement, path, errors)
+    for number, value in enumerate(requirement.get("values") or ()):
+        for wrong in names.label_value(value):
+            errors.append(invalid_value(f"{path}.values[{number}]", value, wrong))
 
 
 def is_empty_selector(selector: Obj | None) -> bool:
@@ -59,18 +66,22 @@ def _validate_key(requirement: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.key", key, wrong))
 
 
-def _validate_values(requirement: Obj, path: str, errors: Errors) -> None:
+def _validate_operator(requirement: Obj, path: str, errors: Errors) -> None:
+    operator = requirement.get("operator") or ""
+    if operator not in _OPERATORS:
+        errors.append(invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
+
+
+def validate_values_given(requirement: Obj, path: str, errors: Errors) -> None:
+    """Where the operator wants some, and nowhere else."""
     operator, values = requirement.get("operator") or "", requirement.get("values")
     if operator in ("In", "NotIn"):
         if not values:
             why = "must be specified when `operator` is 'In' or 'NotIn'"
             errors.append(required_value(f"{path}.values", why))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(field_forbidden(f"{path}.values", why))
-    else:
-        errors.append(invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
+    elif operator in ("Exists", "DoesNotExist") and values:
+        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        errors.append(field_forbidden(f"{path}.values", why))
 
 
 def _validate_node_requirement(requirement: Obj, path: str, errors: Errors) -> None:
@@ -79,7 +90,8 @@ def _validate_node_requirement(requirement: Obj, path: str, errors: Errors) -> N
             why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
             errors.append(required_value(f"{path}.values", why))
     else:
-        _validate_values(requirement, path, errors)
+        _validate_operator(requirement, path, errors)
+        validate_values_given(requirement, path, errors)
     _validate_key(requirement, path, errors)
 
 

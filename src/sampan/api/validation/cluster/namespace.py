@@ -23,6 +23,16 @@ def validate_namespace(namespace: Obj, errors: Errors) -> None:
             errors.append(invalid_value("spec.finalizers", finalizer, why))
 
 
+def validate_namespace_finalizers(namespace: Obj, errors: Errors) -> None:
+    """By the subresource that is for them, which names the one that is wrong."""
+    for index, finalizer in enumerate(spec_of(namespace).get("finalizers") or ()):
+        path = f"spec.finalizers[{index}]"
+        errors += [invalid_value(path, finalizer, why) for why in names.qualified_name(finalizer)]
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid_value(path, finalizer, why))
+
+
 def validate_namespace_status(new: Obj, old: Obj, errors: Errors) -> None:
     phase = status_of(new).get("phase") or ""
     if is_deleted(new):

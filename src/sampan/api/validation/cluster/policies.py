@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Errors = list[FieldError]
 MOST_CONDITIONS, MOST_ANNOTATIONS, MOST_ANNOTATION_BYTES = 64, 20, 5 * 1024
 _NAME = lazy_pattern(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")  # as listed; Unauthorized is good too
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 
 
 def validate_policy(policy: Obj, errors: Errors) -> None:
@@ -215,7 +215,7 @@ def _validate_validation(validation: Obj, path: str, errors: Errors) -> None:
         why = "must not contain line breaks"
         errors.append(invalid_value(f"{path}.message", message, why))
     reason = validation.get("reason")
-    if reason not in (None, "Unauthorized", *_REASONS):
+    if reason not in (None, *_REASONS):
         errors.append(not_supported(f"{path}.reason", reason, _REASONS))
 
 
