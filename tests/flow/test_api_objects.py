@@ -38,7 +38,8 @@ def test_what_was_created_is_what_is_stored_and_answered(schema):
         assert made["spec"]["serviceAccountName"] == "default"
         got = await api.get(f"{PODS}/web")
         assert got.obj == made
-        assert (await api.get(PODS)).obj["items"] == [made]
+        untyped = {key: item for key, item in made.items() if key not in ("apiVersion", "kind")}
+        assert (await api.get(PODS)).obj["items"] == [untyped]  # the list says what they are
         entry = await api.store.get("/registry/pods/default/web")
         assert str(entry.revision) == meta["resourceVersion"]
         assert b"resourceVersion" not in entry.value
@@ -320,7 +321,7 @@ def test_dry_run_shows_and_stores_nothing(schema):
 def test_deleting_a_running_pod_takes_its_grace(schema):
     async def story(api):
         await api.made(PODS, pod("web", terminationGracePeriodSeconds=20))
-        binding = {"target": {"kind": "Node", "name": "n1"}}
+        binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}
         assert (await api.post(f"{PODS}/web/binding", binding)).status == 201
         leaving = (await api.delete(f"{PODS}/web")).obj["metadata"]
         assert leaving["deletionGracePeriodSeconds"] == 20

@@ -77,7 +77,11 @@ def test_a_name_and_a_node_are_given_once(schema):
         bound = await all_of(
             outcome(
                 client.create(
-                    PODS, {"target": {"name": node}}, "default", subresource="binding", name="web"
+                    PODS,
+                    {"metadata": {"name": "web"}, "target": {"name": node}},
+                    "default",
+                    subresource="binding",
+                    name="web",
                 )
             )
             for client, node in ((one, "n1"), (other, "n2"), (one, "n3"))

@@ -75,7 +75,8 @@ def test_a_node_sees_its_own_pods_only(schema):
         watch = await api.watch("/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&resourceVersion=0")
         for name, node in (("a", "n2"), ("b", "n1")):
             await api.made(PODS, pod(name))
-            await api.post(f"{PODS}/{name}/binding", {"target": {"name": node}})
+            binding = {"metadata": {"name": name}, "target": {"name": node}}
+            assert (await api.post(f"{PODS}/{name}/binding", binding)).status == 201
         assert await watch.seen(1) == [("ADDED", "b")]
 
     run(schema, story)

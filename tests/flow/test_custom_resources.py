@@ -200,6 +200,47 @@ def test_a_watch_and_patches_speak_the_version_that_they_ask_for(tmp_path):
     with_webhook(tmp_path, story)
 
 
+@pytest.mark.slow
+def test_a_field_selector_asks_of_the_version_that_is_spoken(tmp_path):
+    """Its fields need not be there in the version that is stored."""
+
+    async def story(api, _webhook):
+        made = (await api.get(f"{DEFINITIONS}/boats.example.com")).obj
+        for version, field in zip(made["spec"]["versions"], ("size", "length"), strict=True):
+            spec = {"type": "object", "properties": {field: {"type": "integer"}}}
+            version["schema"]["openAPIV3Schema"] = {"type": "object", "properties": {"spec": spec}}
+            version["selectableFields"] = [{"jsonPath": f".spec.{field}"}]
+        assert (await api.put(f"{DEFINITIONS}/boats.example.com", made)).status == 200
+        while (await api.get(f"{path('v1')}?fieldSelector=spec.size%3D4")).status != 200:
+            await asyncio.sleep(0.01)
+        for name, size in (("a", 3), ("b", 4)):
+            assert (await api.post(path("v1"), boat(name, size=size))).status == 201
+        selected = f"{path('v2')}?fieldSelector=spec.length%3D3"
+        assert (await api.get(selected)).items == ["a"]
+        assert (await api.get(f"{path('v1')}?fieldSelector=spec.size%3D4")).items == ["b"]
+        assert (await api.get(f"{path('v1')}?fieldSelector=spec.length%3D4")).status == 400
+        watch = await api.watch(selected)
+        assert await watch.seen(1) == [("ADDED", "a")]
+        merge = "application/merge-patch+json"
+        await api.patch(path("v1", "b"), {"spec": {"size": 5}}, merge)
+        await api.patch(path("v1", "b"), {"spec": {"size": 3}}, merge)
+        await api.patch(path("v1", "b"), {"metadata": {"labels": {"x": "y"}}}, merge)
+        await api.patch(path("v1", "a"), {"spec": {"size": 9}}, merge)
+        await api.delete(path("v1", "a"))
+        await api.delete(path("v1", "b"))
+        seen = [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a"), ("DELETED", "b")]
+        assert await watch.seen(4) == seen
+        await watch.close()
+        await api.post(path("v1"), boat("c", size=3))
+        await api.post(path("v1"), boat("d", size=4))
+        assert [item["metadata"]["name"] for item in (await api.delete(selected)).obj["items"]] == [
+            "c"
+        ]
+        assert (await api.get(path("v1"))).items == ["d"]
+
+    with_webhook(tmp_path, story)
+
+
 def owners(obj):
     """(manager, version) → the fields of the spec."""
     return {

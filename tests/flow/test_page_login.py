@@ -134,14 +134,23 @@ def test_another_page_cannot_use_the_browsers_certificate():
     """Browsers show it whoever asks; the origin says who does."""
 
     async def work(api):
-        own = {"host": "127.0.0.1:6443", "origin": "https://127.0.0.1:6443"}
-        other = {**own, "origin": "https://evil.example"}
+        own = {
+            "host": "127.0.0.1:6443", "origin": "https://127.0.0.1:6443",
+            "sec-fetch-site": "same-origin", "user-agent": "Mozilla/5.0",
+        }  # fmt: skip
+        other = {**own, "origin": "https://evil.example", "sec-fetch-site": "cross-site"}
         body = {"metadata": {"name": "made"}}
         path = "/api/v1/namespaces"
         assert (await api.send("POST", path, body, headers=other)).status == 401
         assert (await api.send("GET", path, headers={**other, **HANDSHAKE})).status == 401
         assert (await api.send("POST", SESSION, {"code": "x"}, headers=other)).status == 403
         assert (await api.send("POST", path, body, headers=own)).status == 201
+        # An old browser does not say from where it fetches; its name says that it is one.
+        old = {key: item for key, item in other.items() if key != "sec-fetch-site"}
+        assert (await api.send("POST", path, body, headers=old)).status == 401
+        # Libraries for WebSockets name an origin, whoever uses them.
+        program = {**old, "user-agent": "Go-http-client/1.1"}
+        assert (await api.send("POST", path, body, headers=program)).status == 409
         # `kubectl proxy` passes the origin of the pages that it serves on, and says that it is one.
         proxied = {**other, "x-forwarded-for": "127.0.0.1"}
         assert (await api.send("POST", path, body, headers=proxied)).status == 409

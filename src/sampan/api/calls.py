@@ -35,7 +35,7 @@ class Options:
     field_manager: str = ""
     field_validation: str = "Warn"
     patch_type: str = ""  # json, merge, strategic, apply
-    force: bool = False
+    force: bool | None = None  # None: nothing was said
     # deletes
     grace_seconds: int | None = None
     precondition_uid: str = ""

@@ -73,6 +73,11 @@ def go_type_name(value: Any) -> str:
     return names.get(type(value), "<nil>")
 
 
+def internal_type(group: str, kind: str) -> str:
+    """As Go names upstream's own type of a kind: `core.Pod`."""
+    return f"{group.partition('.')[0] or 'core'}.{kind}"
+
+
 def go_float(value: float) -> str:
     """As %v: with an exponent from a million on, and below a ten thousandth."""
     digits, power = _shortest(value)

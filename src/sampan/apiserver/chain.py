@@ -15,7 +15,7 @@ from functools import partial
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.custom.custom_version import custom_of
-from sampan.api.errors import ApiError, MethodNotAllowed, UnknownPath
+from sampan.api.errors import UNKNOWN_PATH, ApiError, MethodNotAllowed, UnknownPath
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED, Resource
 from sampan.apiserver.admission.chain import CONNECT, attributes_of
@@ -29,7 +29,7 @@ from sampan.apiserver.registry.reads import list_of, shown_list, wait_for
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.registry.traced_objects import READS, TracedObjects
 from sampan.apiserver.registry.watches import open_watch
-from sampan.apiserver.watch.watch_stream import WatchStream
+from sampan.apiserver.watch.watch_stream import Showing, WatchStream
 from sampan.apiserver.write.apply import apply
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
@@ -71,7 +71,7 @@ class Chain:
         if found is resource or self.aggregation.server_of(resource) is not None:
             return call
         if found is None:
-            raise UnknownPath("the server could not find the requested resource")
+            raise UnknownPath(UNKNOWN_PATH)
         return replace(call, resource=found)
 
     def resources(self, group: str, version: str) -> Sequence[Resource]:
@@ -82,7 +82,7 @@ class Chain:
         rows = (*self.scope.registry.kinds.all(), *MEASURED)
         found = [row for row in rows if (row.group, row.version) == (group, version)]
         if not found:
-            raise UnknownPath("the server could not find the requested resource")
+            raise UnknownPath(UNKNOWN_PATH)
         return found
 
     async def authorize(self, user: User, call: Call) -> None:
@@ -137,9 +137,10 @@ class Chain:
                 await scope.conversions.prepare(call.resource, (item,))
                 return answer_of(call.resource, item)
             case "list":
-                found = await list_of(scope.registry, call, await self._selection(call))
+                selection = await self._selection(call)
+                found = await list_of(scope.registry, call, selection)
                 await scope.conversions.prepare(call.resource, found.items)
-                return shown_list(found)
+                return shown_list(found, selection)
             case "create" if not call.subresource:
                 return await create(scope, user, call)
             case "patch" if call.options.patch_type == "apply" and not call.subresource:
@@ -166,8 +167,15 @@ class Chain:
             raise MethodNotAllowed("a kind of another server is not watched from inside")
         await self.authorize(user, call)
         selection = await self._selection(call)
-        shown = None if call.resource.custom is None else scope.conversions.events(call.resource)
-        return await open_watch(scope.registry, call, selection, scope.settings, scope.rng, shown)
+        showing = self._showing(call.resource, selection)
+        return await open_watch(scope.registry, call, selection, scope.settings, scope.rng, showing)
+
+    def _showing(self, resource: Resource, selection: Selection) -> Showing:
+        scope, empty = self.scope, {}
+        shown = None if resource.custom is None else scope.conversions.events(resource, selection)
+        if scope.schema.name_of(resource.api_version, resource.kind) is not None:
+            empty = scope.schema.zero(resource.api_version, resource.kind)
+        return Showing(shown, empty)
 
     async def connect(self, user: User, call: Call, read: Callable[[], Obj]) -> Obj:
         """What is asked of a pod, node or service, as admission leaves it; `read` brings the

@@ -6,12 +6,16 @@ Owner: whoever serves it says which checks each path has.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from urllib.parse import parse_qsl
 
 from sampan.core.http.messages import Request, Response
+from sampan.core.http.query import query_values
 
 PATHS = ("/healthz", "/livez", "/readyz")
-_TEXT = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
+_PLAIN = (
+    ("content-type", "text/plain; charset=utf-8"),
+    ("cache-control", "no-cache, private"),
+)
+_TEXT = (*_PLAIN, ("x-content-type-options", "nosniff"))
 
 Check = Callable[[], str]  # what is wrong; empty: nothing
 
@@ -35,10 +39,10 @@ class HealthChecks:
     def reply(self, request: Request) -> Response:
         _, kind, *name = request.path.split("/")
         checks = self._checks_of(kind)
-        if name and name != [""]:
+        if name:
             return self._single(kind, "/".join(name), checks)
-        asked = parse_qsl(request.query, keep_blank_values=True)
-        skipped = {value for key, value in asked if key == "exclude"}
+        asked = query_values(request.query)
+        skipped = set(asked.get("exclude", ()))
         lines, failed = [], False
         for title, check in checks.items():
             if title in skipped:
@@ -54,7 +58,7 @@ class HealthChecks:
         if failed:
             body = "\n".join([*lines, f"{kind} check failed", ""])
             return Response(500, _TEXT, body.encode())
-        if any(key == "verbose" for key, _ in asked):
+        if "verbose" in asked:
             body = "\n".join([*lines, f"{kind} check passed", ""])
             return Response(200, _TEXT, body.encode())
         return Response(200, _TEXT, b"ok")
@@ -79,11 +83,11 @@ class HealthChecks:
     def _single(self, kind: str, name: str, checks: Mapping[str, Check]) -> Response:
         check = checks.get(name)
         if check is None:
-            return Response(404, _TEXT, b"404 page not found")
+            return Response(404, _TEXT, b"404 page not found\n")
         wrong = self._result(kind, name, check)
         if wrong:
             return Response(500, _TEXT, f"internal server error: {wrong}\n".encode())
-        return Response(200, _TEXT, b"ok")
+        return Response(200, _PLAIN, b"ok")
 
     def _result(self, kind: str, name: str, check: Check) -> str:
         wrong = check()

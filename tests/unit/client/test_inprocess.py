@@ -98,7 +98,7 @@ def test_updates_and_deletes_take_conditions(schema):
 def test_status_and_binding_are_subresources(schema):
     async def story(client, _api):
         await client.create(PODS, pod("web"), "default")
-        target = {"target": {"kind": "Node", "name": "n1"}}
+        target = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}
         await client.create(PODS, target, "default", subresource="binding", name="web")
         bound = await client.get(PODS, "default", "web")
         status = {**bound, "status": {**bound["status"], "phase": "Running"}}

@@ -21,7 +21,13 @@ from sampan.api.apply.field_sets import (
     within,
 )
 from sampan.api.apply.field_types import Sets, compare
-from sampan.api.errors import FieldError, invalid_value, too_long
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    required_value,
+    too_long,
+)
 from sampan.api.objects import Obj, meta_of
 from sampan.core.fast_dataclass import dataclass
 
@@ -287,6 +293,16 @@ def _canonical_entry(entry: Obj) -> Obj:
         raise ValueError("not an entry of managedFields")
     fields = in_canonical_order(canonical_set(entry.get("fieldsV1") or {}))
     return {**entry, "fieldsV1": fields}
+
+
+def patch_errors(patch_type: str, force: bool | None, manager: str) -> list[FieldError]:
+    """What is wrong with a patch's say about who owns what."""
+    wrong = []
+    if patch_type != "apply" and force is not None:
+        wrong.append(field_forbidden("force", "may not be specified for non-apply patch"))
+    if patch_type == "apply" and not manager:
+        wrong.append(required_value("fieldManager", "is required for apply patch"))
+    return wrong + manager_errors(manager)
 
 
 def manager_errors(manager: str) -> list[FieldError]:

@@ -10,7 +10,7 @@ Invariant: a browser shows its certificate whoever asks for something: it counts
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -135,7 +135,7 @@ class Authentication:
                 continue
             if user is not None:
                 return with_authenticated_group(user)
-        raise BadToken(", ".join(troubles) or "no authenticator accepted the token")
+        raise BadToken(", ".join(troubles))
 
     def _by_certificate(self, request: Request, certificate: bytes) -> User | None:
         proxy, is_client = self._with.front_proxy, self._with.is_client
@@ -226,10 +226,20 @@ def _part_of_the_cluster(name: str) -> User:
 def is_own_page(request: Request) -> bool:
     """Whether no browser asks, or a page that was served from where it asks. What comes by way of a
     proxy (`kubectl proxy`) is the proxy's affair: no page can make a browser say that it does."""
-    origin = request.headers.get("origin")
-    if origin is None or "x-forwarded-for" in request.headers:
+    headers = request.headers
+    origin = headers.get("origin")
+    if origin is None or "x-forwarded-for" in headers or not _is_browser(headers):
         return True
-    return origin.partition("://")[2].lower() == request.headers.get("host", "").lower()
+    return origin.partition("://")[2].lower() == headers.get("host", "").lower()
+
+
+def _is_browser(headers: Mapping[str, str]) -> bool:
+    """Every browser of these years says from where it fetches, which no page can keep it from; the
+    older ones are known by their name. Other programs may name an Origin, and mean nothing by it:
+    libraries for WebSockets have to name one."""
+    if "sec-fetch-site" in headers or "sec-fetch-mode" in headers:
+        return True
+    return headers.get("user-agent", "").startswith("Mozilla/")
 
 
 def _websocket_token(request: Request) -> str | None:

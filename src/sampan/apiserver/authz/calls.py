@@ -12,17 +12,19 @@ from sampan.apiserver.registry.selection import name_selected
 
 async def authorize(may: Authorization, user: User, call: Call) -> None:
     """Raises Forbidden."""
-    resource = call.resource
+    resource, namespace = call.resource, call.namespace
+    if resource.plural == "namespaces" and not resource.group:
+        namespace = call.name  # who may do something in it may do it to it
     kind = (
         user.name, user.groups, call.verb, resource.group, resource.plural, call.subresource,
-        call.namespace,
+        namespace,
     )  # fmt: skip
     reason = may.known.get(kind)
     if reason is None:
         fields = call.options.field_selector
         asked = Attributes(
             user, call.verb, resource.group, resource.plural, call.subresource,
-            call.namespace, call.name or (name_selected(fields) if fields else ""), "", fields,
+            namespace, call.name or (name_selected(fields) if fields else ""), "", fields,
         )  # fmt: skip
         note("authorization.k8s.io/decision", "forbid")
         reason = await may.require(asked)

@@ -144,7 +144,7 @@ def refusal(attributes: Attributes, reason: str) -> Forbidden:
     user, verb = attributes.user.name, attributes.verb
     if attributes.path:
         said = f'forbidden: User "{user}" cannot {verb} path "{attributes.path}"'
-        return Forbidden(f"{said}: {reason}" if reason else said)
+        return Forbidden(f"{said}: {reason}" if reason else said, details={})
     plural = attributes.resource
     full = f"{plural}/{attributes.subresource}" if attributes.subresource else plural
     scope = (

@@ -3,17 +3,24 @@
 Job: authorize the path, then answer with the document that is served there.
 """
 
-from sampan.api.errors import BadRequest, Forbidden, MethodNotAllowed
+from sampan.api.errors import BadRequest, Forbidden, NotAcceptable
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.apiserver.authn.page_sessions import CODE_SECONDS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
 from sampan.apiserver.http import bodies, page, replies
+from sampan.apiserver.http.negotiate import JSON, REPRESENTED, check_represented
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.page import Page
-from sampan.apiserver.http.request import unknown_path
+from sampan.apiserver.http.request import method_not_allowed, nothing_at
 from sampan.apiserver.http.trace_paths import TracePaths
 from sampan.core.http.messages import Reply, Request, Response
+
+_READ_ONLY = {
+    "/version": (JSON,),
+    "/.well-known/openid-configuration": (JSON,),
+    "/openid/v1/jwks": ("application/jwk-set+json",),
+}
 
 
 class DocumentsEdge:
@@ -44,13 +51,17 @@ class DocumentsEdge:
         server = aggregation.openapi_server(request.path) if verb == "get" else None
         if server is not None:
             return await aggregation.proxy.reply(server, request, user)
-        reply = await self._documents.reply(request)
+        available = _only_read(request.path)
+        try:
+            reply = await self._documents.reply(request)
+        except NotAcceptable:
+            check_represented(request.headers.get("accept", ""), available)
+            raise
         if reply is None:
-            raise unknown_path()
-        if verb != "get":
-            raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource"
-            )
+            raise nothing_at(request.path)
+        if available and request.method != "GET":
+            raise method_not_allowed()
+        check_represented(request.headers.get("accept", ""), available)
         return reply
 
     async def _login_code(self, request: Request, user: User) -> Response:
@@ -59,3 +70,12 @@ class DocumentsEdge:
         if code is None:
             raise Forbidden("a login code is for who shows a certificate or token of their own")
         return replies.object_reply(page.code_answer(code, CODE_SECONDS), 201)
+
+
+def _only_read(path: str) -> tuple[str, ...]:
+    """In which forms, where anything but a GET is refused. As upstream: whoever answers the others
+    does not look at the method; a health check by OPTIONS, as balancers send it, is one."""
+    path = path.rstrip("/")
+    is_core = path == "/api" or path.startswith("/api/")
+    is_version = path.startswith("/apis/") and path.count("/") > 2
+    return REPRESENTED if is_core or is_version else _READ_ONLY.get(path, ())

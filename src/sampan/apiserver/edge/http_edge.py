@@ -8,10 +8,9 @@ Invariant: every reply to a failed request is a Status; nothing below knows of H
 import asyncio
 import sys
 from collections.abc import Awaitable
-from urllib.parse import parse_qsl
 
 from sampan.api.calls import DEFAULT_OPTIONS, Call, Options
-from sampan.api.errors import ApiError, BadRequest, Unauthorized, UnknownPath
+from sampan.api.errors import ApiError, BadRequest, NotAcceptable, Unauthorized, UnknownGroup
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.apiserver.aggregation.servers import AggregatedServer
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
@@ -24,10 +23,12 @@ from sampan.apiserver.edge.resources import LARGE_BYTES, ResourceEdge
 from sampan.apiserver.flow.in_flight import Headers, RequestLimit, SeatTaken
 from sampan.apiserver.http import impersonation, page, replies, traced_requests
 from sampan.apiserver.http.metrics import Measure
-from sampan.apiserver.http.negotiate import PROTOBUF
+from sampan.apiserver.http.negotiate import PROTOBUF, STATUS, full_form
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import (
+    NotRouted,
     RequestInfo,
+    deadline_seconds,
     foreign_request_info,
     is_watch,
     request_info,
@@ -37,6 +38,7 @@ from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.query import first_value
 from sampan.core.side_thread import working_for
 from sampan.core.telemetry.spans import NO_MARKS
 
@@ -87,10 +89,16 @@ class HttpEdge:
         self._resources.close()
 
     def _error_reply(self, request: Request, error: ApiError) -> Response:
-        accept = request.headers.get("accept", "")
-        if accept.startswith(PROTOBUF) and "," not in accept and not isinstance(error, UnknownPath):
+        headers = request.headers
+        try:
+            form = full_form(
+                headers.get("accept", ""), request.query, headers.get("user-agent", ""), STATUS
+            )
+        except NotAcceptable:
+            return replies.error_reply(error, None)
+        if form.media == PROTOBUF and not isinstance(error, UnknownGroup):
             return self._resources.protobuf_error(error)
-        return replies.error_reply(error)
+        return replies.error_reply(error, form)
 
     async def reply(self, request: Request) -> Reply:
         if request.path.startswith(page.ROOT):
@@ -174,6 +182,8 @@ class HttpEdge:
         server = self._aggregation.servers.at(request.path)
         try:
             served.info = self._request_info(request, server)
+        except NotRouted as wrong:
+            served.info, unknown = wrong.info, wrong.error
         except (ApiError, UnicodeDecodeError) as error:
             unknown = error if isinstance(error, ApiError) else unknown_path()
         info = served.info
@@ -184,17 +194,24 @@ class HttpEdge:
             if served.entry is not None:
                 served.entry.impersonated(user)
         if info is None or info.subresource not in CONNECTED:
-            verb = info.verb if info is not None else request.method.lower()
-            served.seat = self._limit.take(user, info, request.path, verb, now)
-            if served.seat is None:
-                served.seat = await self._limit.wait(user, info, request.path, verb)
-                served.marks.at("priority and fairness")
-        if info is None or unknown is not None:
-            await self._chain.authorize_path(user, request.method.lower(), request.path)
-            raise unknown or unknown_path()
+            await self._take_seat(served, user, now)
+        if "timeout=" in request.query and not _is_long(info):
+            deadline_seconds(request.query)
+        if unknown is not None:
+            await self._authorize(request, info, user)
+            raise unknown
+        assert info is not None
         if server is not None:
             return await self._pass_on(served, info, user, server)
         return await self._answer(served, info, user)
+
+    async def _take_seat(self, served: "_Served", user: User, now: float) -> None:
+        info, path = served.info, served.request.path
+        verb = info.verb if info is not None else served.request.method.lower()
+        served.seat = self._limit.take(user, info, path, verb, now)
+        if served.seat is None:
+            served.seat = await self._limit.wait(user, info, path, verb)
+            served.marks.at("priority and fairness")
 
     def _answer(self, served: "_Served", info: RequestInfo, user: User) -> Awaitable[Reply]:
         request = served.request
@@ -214,7 +231,7 @@ class HttpEdge:
             if info.resource is None:
                 return False
             await self._chain.authorize(user, _bare_call(info))
-        except (ApiError, UnicodeDecodeError):
+        except (ApiError, NotRouted, UnicodeDecodeError):
             return False  # and the answer will say why
         return True
 
@@ -230,12 +247,12 @@ class HttpEdge:
             return foreign_request_info(request.method, request.path, watch)
         return request_info(request.method, request.path, watch, self._by_plural)
 
-    async def _authorize_elsewhere(self, request: Request, info: RequestInfo, user: User) -> None:
-        """Raises Forbidden."""
-        if info.resource is None:
+    async def _authorize(self, request: Request, info: RequestInfo | None, user: User) -> None:
+        """Of what is not served here, as far as its path says what it is. Raises Forbidden."""
+        if info is None or info.resource is None:
             await self._chain.authorize_path(user, request.method.lower(), request.path)
             return
-        fields = dict(parse_qsl(request.query)).get("fieldSelector", "")
+        fields = first_value(request.query, "fieldSelector")
         call = _bare_call(info, fields if info.verb in ("list", "watch") else "")
         await self._chain.authorize(user, call)
 
@@ -244,7 +261,7 @@ class HttpEdge:
     ) -> Reply:
         """To the server whose group it is, in the name of whoever asks."""
         request = served.request
-        await self._authorize_elsewhere(request, info, user)
+        await self._authorize(request, info, user)
         # The work is another server's: one that hangs must not take everybody's seats.
         if served.seat is not None:
             served.seat.leave(self._clock.monotonic())
@@ -252,6 +269,11 @@ class HttpEdge:
         refuse_too_large(request)
         is_long = info.verb == "watch" or "follow=" in request.query
         return await self._aggregation.proxy.reply(server, request, user, is_watch=is_long)
+
+
+def _is_long(info: RequestInfo | None) -> bool:
+    """Whether it may last: then nobody looks at its timeout."""
+    return info is not None and (info.verb == "watch" or info.subresource in CONNECTED)
 
 
 def _bare_call(info: RequestInfo, fields: str = "") -> Call:

@@ -4,16 +4,11 @@ Job: the call of a request's head → the same call with its body, options and p
 Invariant: no body is read before its call was authorized: reading one costs more than refusing it.
 """
 
-from functools import lru_cache
-
-from sampan.api.calls import Call, Options
+from sampan.api.calls import Call
 from sampan.api.errors import RequestEntityTooLarge
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.apiserver.http import bodies
-from sampan.apiserver.http.negotiate import patch_type
-from sampan.apiserver.http.request import MOST_REMEMBERED
 from sampan.apiserver.write.decoding import expected_kind
-from sampan.core.fast_dataclass import replace
 from sampan.core.http.messages import Request
 from sampan.core.side_thread import SideThread
 
@@ -40,13 +35,7 @@ class RequestBodies:
         body: object = None
         problems: tuple[str, ...] = ()
         if call.verb == "patch":
-            media = request.headers.get("content-type", "")
-            kind = patch_type(media, call.resource.custom is not None)
-            options = (
-                _patching(options, kind)
-                if len(request.query) <= MOST_REMEMBERED
-                else replace(options, patch_type=kind)
-            )
+            kind = options.patch_type
             body, problems = bodies.patch_body_of(request, kind, options.field_validation)
         elif call.verb in ("delete", "deletecollection"):
             options = bodies.delete_options(request, options, self._protobuf)
@@ -66,9 +55,3 @@ def refuse_too_large(request: Request) -> None:
     """Raises RequestEntityTooLarge."""
     if request.body_too_large:
         raise RequestEntityTooLarge(f"Request entity too large: limit is {bodies.LIMIT}")
-
-
-@lru_cache(maxsize=128)
-def _patching(options: Options, kind: str) -> Options:
-    """Clients repeat the same few, and a copy costs more than all the rest of them."""
-    return replace(options, patch_type=kind)

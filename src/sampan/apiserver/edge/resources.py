@@ -7,21 +7,36 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.calls import DEFAULT_OPTIONS, Answer, Call, ListAnswer
 from sampan.api.errors import ApiError, BadRequest, Timeout
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.writer import ProtobufWriter
-from sampan.api.resources import CREATE
+from sampan.api.resources import CREATE, Resource
 from sampan.apiserver.audit.audit_log import Entry
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
 from sampan.apiserver.edge.request_bodies import RequestBodies
 from sampan.apiserver.http import replies
-from sampan.apiserver.http.negotiate import PROTOBUF, YAML, Form, full_form
+from sampan.apiserver.http.negotiate import (
+    ANSWERED,
+    CUSTOM,
+    LISTED,
+    OBJECT,
+    PROTOBUF,
+    REPRESENTED,
+    YAML,
+    Form,
+    Offer,
+    check_represented,
+    full_form,
+    patch_type,
+)
+from sampan.apiserver.http.options import options_of
 from sampan.apiserver.http.protobuf_replies import ProtobufReplies
-from sampan.apiserver.http.request import RequestInfo, deadline_seconds, options_of
+from sampan.apiserver.http.request import RequestInfo, deadline_seconds
 from sampan.apiserver.http.watch_messages import watch_messages
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import replace
 from sampan.core.http.messages import Reply, Request, Response
 from sampan.core.http.websocket import is_websocket
 from sampan.core.side_thread import SideThread
@@ -50,10 +65,19 @@ class ResourceEdge:
         self, request: Request, info: RequestInfo, user: User, marks: Marks, entry: Entry | None
     ) -> Reply:
         """`entry`: where the body is noted for the audit log. Raises ApiError."""
-        # What is asked and answered, and never stored, has no table.
-        has_table = info.resource is not None and info.resource.verbs != CREATE
-        form = full_form(request.headers.get("accept", ""), request.query, has_table)
-        call = _call(request, info, marks)
+        call = _bare_call(request, info, marks)
+        accept = request.headers.get("accept", "")
+        try:
+            if info.resource is not None and info.resource.custom is None:
+                is_listed = call.verb in ("list", "watch")
+                check_represented(accept, LISTED if is_listed else REPRESENTED)
+            form = full_form(accept, request.query, call.agent, _offer(call.resource))
+            options = options_of(request.query, info.verb, _patch_type(request, info))
+        except ApiError:
+            await self._chain.authorize(user, call)  # who may not ask is not told what is wrong
+            raise
+        if options is not call.options:
+            call = replace(call, options=options)
         if call.verb == "watch":
             return await self._watch(request, call, user, form)
         seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
@@ -117,11 +141,25 @@ class ResourceEdge:
         return await self._side.run(shape) if takes_long else shape()
 
 
-def _call(request: Request, info: RequestInfo, marks: Marks) -> Call:
-    """What the head of the request says: enough to authorize it."""
+def _offer(resource: Resource) -> Offer:
+    if resource.custom is not None:
+        return CUSTOM
+    return ANSWERED if resource.verbs == CREATE else OBJECT
+
+
+def _patch_type(request: Request, info: RequestInfo) -> str:
+    """Raises UnsupportedMediaType."""
+    if info.verb != "patch":
+        return ""
+    assert info.resource is not None
+    media = request.headers.get("content-type", "")
+    return patch_type(media, info.resource.custom is not None)
+
+
+def _bare_call(request: Request, info: RequestInfo, marks: Marks) -> Call:
+    """What the head of the request says, but for its options."""
     assert info.resource is not None
     return Call(
         info.verb, info.resource, info.namespace, info.name, info.subresource, None,
-        options_of(request.query, info.verb), (), request.headers.get("user-agent", ""),
-        0, marks,
+        DEFAULT_OPTIONS, (), request.headers.get("user-agent", ""), 0, marks,
     )  # fmt: skip

@@ -28,6 +28,7 @@ from sampan.apiserver.registry.custom_resources import (
     keep_form,
     shown_item,
 )
+from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.watch.watch_stream import Shown
 from sampan.core.side_thread import SideThread
 
@@ -65,14 +66,18 @@ class Conversions:
             for item, obj in zip(group, found, strict=True):
                 keep_form(item, custom, obj)
 
-    def events(self, resource: Resource) -> Shown:
-        """Events of a watch as the resource's version shows them."""
+    def events(self, resource: Resource, selection: Selection) -> Shown:
+        """Events of a watch as the resource's version shows them, and selects them."""
+        select = None if selection.shown is None else _Selected(selection.shown)
 
         async def shown(events: list[Event]) -> list[Event]:
             await self.prepare(
                 resource, [event.item for event in events if event.type != "BOOKMARK"]
             )
-            return [_shown_event(resource, event) for event in events]
+            found = [_shown_event(resource, event) for event in events]
+            if select is None:
+                return found
+            return [event for each in found if (event := select.event(each)) is not None]
 
         return shown
 
@@ -130,6 +135,28 @@ class Conversions:
             if not told.startswith("conversion webhook for"):
                 told = f"conversion webhook for {kind_text(objects[0])} failed: {told}"
             raise Failure(told) from error
+
+
+class _Selected:
+    """Which objects a watcher has been shown, where only the form of its version tells whether it
+    selects them: entering the selection is ADDED, leaving it is DELETED."""
+
+    def __init__(self, matches: Callable[[Obj], bool]) -> None:
+        self._matches = matches
+        self._inside: dict[str, bool] = {}
+
+    def event(self, event: Event) -> Event | None:
+        if event.type == "BOOKMARK":
+            return event
+        key, item = event.item.key, event.item
+        # Who watches from a revision on may have what was not changed since.
+        was_inside = self._inside.pop(key, event.type != "ADDED")
+        if event.type == "DELETED":
+            return event if was_inside else None
+        inside = self._inside[key] = self._matches(item.obj)
+        if not inside:
+            return Event("DELETED", item) if was_inside else None
+        return event if was_inside or event.type == "ADDED" else Event("ADDED", item)
 
 
 def _default(custom: CustomVersion, obj: Obj) -> Obj:

@@ -10,17 +10,15 @@ import orjson
 from sampan.api import json_reading, strict_json
 from sampan.api.calls import Options
 from sampan.api.decode_scalars import json_word
-from sampan.api.errors import (
-    BadRequest,
-    RequestEntityTooLarge,
-    not_supported,
-)
-from sampan.api.errors import invalid as invalid_object
+from sampan.api.errors import BadRequest, RequestEntityTooLarge
 from sampan.api.json_bounds import TOO_MANY, has_too_many_values
-from sampan.api.objects import DEPTH, Obj, is_deeper_than
+from sampan.api.objects import DEPTH, is_deeper_than
 from sampan.api.patch.operations import read_operations, unknown_members
 from sampan.api.protobuf.codec import ProtobufError, ProtobufReader
+from sampan.api.schema.published import NotHandled
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, body_media
+from sampan.apiserver.http.options import check_delete_options, propagation_of
+from sampan.core.fast_dataclass import replace
 from sampan.core.http.messages import Request
 
 LIMIT = 3 * 1024 * 1024
@@ -30,11 +28,13 @@ AT_ONCE_YAML_BYTES = 8 * 1024
 AT_ONCE_JSON_BYTES = 64 * 1024  # of what calls itself YAML
 MOST_STRICT_FIELDS = 60_000  # of which it is told whether one is there twice
 _SUMMARY = 30  # bytes of a body that an error shows
-_ARRAY = (
-    "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
-    'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-    'Kind string "json:\\"kind,omitempty\\"" }'
+_DELETE_OPTIONS = "DeleteOptions"
+_NOT_OBJECT = (
+    "couldn't get version/kind; json parse error: json: cannot unmarshal {word} into Go value of "
+    'type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }}'
 )
+_ARRAY = _NOT_OBJECT.format(word="array")
 _SPACED = (b'" :', b'"\t:', b'"\n:', b'"\r:')
 
 
@@ -178,6 +178,8 @@ def _unrecognized_error(kind: str, why: str, body: bytes) -> BadRequest:
 
 def _summary(body: bytes) -> str:
     """The beginning, as text where it looks like an object, else as digits."""
+    if not body:
+        return "<empty>"
     if not body.startswith(b"{"):
         shown = body[:_SUMMARY].hex()
     else:
@@ -237,67 +239,31 @@ def _count_keys(value: Any) -> int:
 
 
 def delete_options(request: Request, options: Options, protobuf: ProtobufReader) -> Options:
-    """The query's options, overruled by a DeleteOptions body. Raises BadRequest, Invalid."""
+    """The query's options or, where there is a body, all that it says: what the query says of the
+    same is not looked at then. Raises BadRequest, Invalid."""
     if not request.body and not request.body_too_large:
         return options
     body, _ = body_of(request, "Ignore", protobuf)
-    if not isinstance(body, dict):
-        raise BadRequest("the object provided is unrecognized (must be of type DeleteOptions)")
-    if body.get("kind") not in (None, "", "DeleteOptions"):
-        raise BadRequest(f"decoded object cannot be converted to DeleteOptions: {body.get('kind')}")
-    if set(body) <= {"kind", "apiVersion"}:
-        return options
-    return _options_from(body, options)
-
-
-def _options_from(body: Obj, options: Options) -> Options:
-    _check_delete_options(body)
-    preconditions = body.get("preconditions") or {}
-    propagation = body.get("propagationPolicy") or ""
-    if propagation not in ("", "Orphan", "Background", "Foreground"):
-        supported = ["Foreground", "Background", "Orphan", "nil"]
-        wrong = not_supported("propagationPolicy", propagation, supported)
-        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [wrong])
-    if not propagation and body.get("orphanDependents") is not None:
-        propagation = "Orphan" if body["orphanDependents"] else "Background"
-    grace = body.get("gracePeriodSeconds")
-    return Options(
-        label_selector=options.label_selector,
-        field_selector=options.field_selector,
-        resource_version=options.resource_version,
-        dry_run=options.dry_run or "All" in (body.get("dryRun") or ()),
-        grace_seconds=grace if grace is not None else options.grace_seconds,
-        precondition_uid=str(preconditions.get("uid") or ""),
-        precondition_resource_version=str(preconditions.get("resourceVersion") or ""),
-        propagation=propagation or options.propagation,
+    if isinstance(body, list):
+        raise BadRequest(_ARRAY)
+    if body is not None and not isinstance(body, dict):
+        raise BadRequest(_NOT_OBJECT.format(word=json_word(body)))
+    body = body or {}
+    kind, api_version = body.get("kind") or _DELETE_OPTIONS, body.get("apiVersion") or "v1"
+    if kind != _DELETE_OPTIONS:
+        raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}"')
+    try:
+        given = protobuf.schema.check("v1", _DELETE_OPTIONS, body).obj
+    except NotHandled as error:
+        raise BadRequest(error.why) from error
+    policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
+    dry_run, preconditions = given.get("dryRun") or (), given.get("preconditions") or {}
+    check_delete_options(policy, orphan, dry_run)
+    return replace(
+        options,
+        dry_run=bool(dry_run),
+        grace_seconds=given.get("gracePeriodSeconds"),
+        precondition_uid=preconditions.get("uid") or "",
+        precondition_resource_version=preconditions.get("resourceVersion") or "",
+        propagation=propagation_of(policy, orphan),
     )
-
-
-_DELETE_OPTIONS: dict[str, tuple[type, str]] = {
-    "preconditions": (dict, "v1.Preconditions"),
-    "gracePeriodSeconds": (int, "int64"),
-    "orphanDependents": (bool, "bool"),
-    "propagationPolicy": (str, "v1.DeletionPropagation"),
-    "dryRun": (list, "[]string"),
-}
-
-
-def _check_delete_options(body: Obj) -> None:
-    """Raises BadRequest, worded as Go's decoder does."""
-    for key, (wanted, go_type) in _DELETE_OPTIONS.items():
-        value = body.get(key)
-        if value is not None and type(value) is not wanted:
-            raise BadRequest(
-                f"json: cannot unmarshal {_json_type(value)} into Go struct field "
-                f"DeleteOptions.{key} of type {go_type}"
-            )
-    dry_run = body.get("dryRun") or []
-    if any(item != "All" for item in dry_run):
-        shown = [str(item) for item in dry_run]
-        wrong = not_supported("dryRun", shown, ["All"])
-        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [wrong])
-
-
-def _json_type(value: Any) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "bool"}
-    return names.get(type(value), "number")

@@ -9,20 +9,18 @@ import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
-import orjson
-
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj
 from sampan.api.protobuf.discovery_forms import discovery_bytes
 from sampan.api.resources import Resource, Subresource
 from sampan.api.versions import version_rank
-from sampan.apiserver.http.negotiate import JSON, PROTOBUF
+from sampan.apiserver.http.accept import parse_accept
+from sampan.apiserver.http.negotiate import JSON, PROTOBUF, STATUS, YAML, Form, encoded, form_of
 from sampan.core.fast_dataclass import dataclass
 
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"
-_DISCOVERY_VERSIONS = ("v2", "v2beta1")
-_OFFERED = (JSON, "*/*", "application/*", PROTOBUF)
+_DISCOVERY_VERSIONS = ("v2",)
 _FIRST_GROUP, _FIRST_PRIORITY = "apiregistration.k8s.io", 20001  # it has no APIService itself
 
 GroupVersion = tuple[str, str]
@@ -36,7 +34,7 @@ class Document:
     """A body that is the same for everybody, with what HTTP needs to cache it."""
 
     body: bytes
-    etag: str  # with its quotes
+    etag: str  # with its quotes; empty where it is not to be kept
     content_type: str = "application/json"
 
 
@@ -60,16 +58,20 @@ class Discovery:
         self._made: dict[tuple[str, str, str], Document | None] = {}
 
     def document(self, path: str, accept: str = "") -> Document | None:
-        """The answer to a GET of a discovery path; None where there is no such group or version."""
+        """The answer to a GET of a discovery path; None where there is no such group or version.
+        Raises NotAcceptable."""
         path = path.rstrip("/")
         media, version = wanted_form(accept)
         version = version if path in ("/api", "/apis") else ""
+        data = None
+        if not version:
+            data = self._legacy(path)
+            if data is None:
+                return None
+            media = form_of(accept, STATUS).media
         key = (path, version, media)
         if key not in self._made:
-            data = self._aggregate(path, version) if version else self._legacy(path)
-            if data is None:
-                return None  # not kept: anybody may ask for any path
-            self._made[key] = _document(data, version, media)
+            self._made[key] = _document(data or self._aggregate(path, version), version, media)
         return self._made[key]
 
     def _aggregate(self, path: str, version: str) -> Obj:
@@ -146,29 +148,36 @@ class Discovery:
 
 
 def wanted_form(accept: str) -> tuple[str, str]:
-    """(media type, version of the aggregated form or nothing for the legacy one): the first that is
-    offered in JSON; in protobuf for who takes nothing else."""
+    """(media type, version of the aggregated form or nothing for the legacy one): what is wanted
+    most of what is offered, but JSON for who takes that as well as protobuf. Empty where nothing
+    is."""
+    if not accept:
+        return JSON, ""
     in_protobuf: tuple[str, str] | None = None
-    for clause in accept.split(","):
-        media, *parameters = (part.strip() for part in clause.split(";"))
-        given = dict(part.partition("=")[::2] for part in parameters)
-        if media not in _OFFERED:
+    for clause in parse_accept(accept):
+        given = clause.parameters
+        shape = (given.get("g", ""), given.get("as", ""))
+        is_legacy = shape == ("", "") and "v" not in given
+        version = given.get("v", "")
+        if not is_legacy and (
+            shape != (_DISCOVERY_GROUP, _AGGREGATED) or version not in _DISCOVERY_VERSIONS
+        ):
             continue
-        version = given.get("v", "") if given.get("as") else ""
-        offered = given.get("g") == _DISCOVERY_GROUP and version in _DISCOVERY_VERSIONS
-        if given.get("as") and not (offered and given["as"] == _AGGREGATED):
-            continue
-        if media != PROTOBUF:
-            return JSON, version
-        in_protobuf = in_protobuf or (PROTOBUF, version)
-    return in_protobuf or (JSON, "")
+        for media in (JSON, YAML, PROTOBUF):
+            if not clause.matches("application", media.removeprefix("application/")):
+                continue
+            if media == PROTOBUF:
+                in_protobuf = in_protobuf or (media, version)
+            elif is_legacy or media == JSON:
+                return media, version
+    return in_protobuf or ("", "")
 
 
 def _document(data: Obj, version: str, media: str) -> Document:
-    body = discovery_bytes(data) if media == PROTOBUF else orjson.dumps(data) + b"\n"
-    etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    body = discovery_bytes(data) if media == PROTOBUF else encoded(data, Form(media))
     if not version:
-        return Document(body, etag, media)
+        return Document(body, "", media)
+    etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
     return Document(body, etag, f"{media};g={_DISCOVERY_GROUP};v={version};as={_AGGREGATED}")
 
 

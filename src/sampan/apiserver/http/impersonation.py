@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from sampan.api.errors import BadRequest
+from sampan.api.rules import names
 from sampan.apiserver.authn.tokens import PREFIX
 from sampan.apiserver.authn.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
 from sampan.apiserver.authz.chain import Attributes
@@ -20,7 +21,11 @@ _EXTRA = "impersonate-extra-"
 
 def is_asked(headers: Mapping[str, str]) -> bool:
     # One look at all names at once: this is asked of every request.
-    return "\nimpersonate-" in "\n" + "\n".join(headers)
+    if "\nimpersonate-" not in "\n" + "\n".join(headers):
+        return False
+    return bool(headers.get(_USER)) or any(
+        headers[key] for key in headers if key.startswith((_GROUP, _UID, _EXTRA))
+    )
 
 
 def impersonated_user(request: Request) -> User:
@@ -34,7 +39,7 @@ def impersonated_user(request: Request) -> User:
         if key.startswith(_EXTRA)
     }
     if not name:
-        raise BadRequest("requested impersonation without impersonating a user")
+        raise BadRequest(f"requested [{_wanted(request)}] without impersonating a user")
     if len(request.values(_USER)) > 1 or len(request.values(_UID)) > 1:
         raise BadRequest("requested impersonation of more than one user")
     account = _service_account(name)
@@ -45,6 +50,18 @@ def impersonated_user(request: Request) -> User:
     if name == ANONYMOUS.name and not groups:
         groups = (UNAUTHENTICATED,)
     return User(name, groups, headers.get(_UID, ""), extra)
+
+
+def _wanted(request: Request) -> str:
+    """As Go prints the references."""
+    version = "authentication.k8s.io/v1"
+    parts = [f"{{Group  {group}    }}" for group in request.values(_GROUP)]
+    for key in request.headers:
+        if key.startswith(_EXTRA):
+            field = unquote(key[len(_EXTRA) :])
+            parts += [f"{{UserExtra  {item}  {version}  {field}}}" for item in request.values(key)]
+    parts += [f"{{UID  {uid}  {version}  }}" for uid in request.values(_UID)[:1]]
+    return " ".join(parts)
 
 
 def required_access(user: User, request: Request) -> list[Attributes]:
@@ -79,5 +96,7 @@ def required_access(user: User, request: Request) -> list[Attributes]:
 def _service_account(name: str) -> tuple[str, str] | None:
     if not name.startswith(PREFIX):
         return None
-    namespace, found, account = name[len(PREFIX) :].partition(":")
-    return (namespace, account) if found and namespace and account else None
+    parts = name[len(PREFIX) :].split(":")
+    if len(parts) != 2 or names.dns_label(parts[0]) or names.dns_subdomain(parts[1]):
+        return None
+    return parts[0], parts[1]

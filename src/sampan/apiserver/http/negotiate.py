@@ -5,18 +5,19 @@ Invariant: what a client does not accept is 406, what we cannot read is 415; not
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from urllib.parse import parse_qsl
 
 import orjson
 
 from sampan.api.calls import Item
-from sampan.api.errors import NotAcceptable, UnsupportedMediaType
+from sampan.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType, invalid_value
 from sampan.api.objects import Obj
+from sampan.apiserver.http.accept import Clause, parse_accept
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import STEP_BYTES
+from sampan.core.http.query import first_value
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -29,7 +30,12 @@ PATCH_TYPES = {
     "application/strategic-merge-patch+json": "strategic",
     "application/apply-patch+yaml": "apply",
 }
+_INCLUDED = ("", "None", "Metadata", "Object")
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")  # as Go's ParseBool
+REPRESENTED = (JSON, YAML, PROTOBUF)
+LISTED = (*REPRESENTED, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_SHAPED = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,59 +50,105 @@ class Form:
 
 
 PLAIN = Form()
+_MEDIA = ((JSON, "json"), (YAML, "yaml"), (PROTOBUF, "vnd.kubernetes.protobuf"))
+_READERS = ("curl", "Wget", "Mozilla/5.0")  # whose answers people look at
 
 
-def full_form(accept: str, query: str, has_table: bool = True) -> Form:
-    """Accept and the query's say in it. Raises NotAcceptable."""
-    form = form_of(accept, has_table)
-    if "pretty=" not in query and "includeObject=" not in query:
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What of a resource can be had."""
+
+    has_protobuf: bool = True  # of the object itself: custom kinds have only metadata in it
+    shapes: tuple[str, ...] = _SHAPES  # others than the object itself
+
+
+OBJECT = Offer()
+ANSWERED = Offer(shapes=_SHAPES[1:])  # asked and answered, and never stored: it has no table
+CUSTOM = Offer(has_protobuf=False)
+STATUS = Offer(shapes=())  # an error is what it is
+
+
+def full_form(accept: str, query: str, agent: str = "", offer: Offer = OBJECT) -> Form:
+    """Accept, and what query and agent say of it. Raises NotAcceptable, BadRequest."""
+    form = form_of(accept, offer)
+    is_pretty = form.pretty or _is_pretty(query, agent)
+    include = first_value(query, "includeObject") if form.shape == "Table" else ""
+    if include not in _INCLUDED:
+        allowed = "must be 'Metadata', 'Object', 'None', or empty"
+        why = invalid_value("includeObject", include, allowed)
+        raise BadRequest(f"Unable to convert to Table as requested: {why}")
+    if is_pretty == form.pretty and not include:
         return form
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    pretty = given.get("pretty", "false").lower() not in ("false", "0")
-    return replace(form, include=given.get("includeObject", ""), pretty=pretty)
+    return replace(form, include=include, pretty=is_pretty)
 
 
-def form_of(accept: str, has_table: bool = True) -> Form:
-    """The first form of the Accept header that we can give. Raises NotAcceptable."""
+def _is_pretty(query: str, agent: str) -> bool:
+    wanted = first_value(query, "pretty")
+    return wanted in _TRUE if wanted else agent.startswith(_READERS)
+
+
+def form_of(accept: str, offer: Offer = OBJECT) -> Form:
+    """The form that is wanted most of those that we can give. Raises NotAcceptable."""
     negotiate = _form_of if len(accept) <= MOST_REMEMBERED else _form_of.__wrapped__
-    return negotiate(accept, has_table)
+    return negotiate(accept, offer)
 
 
 @lru_cache(maxsize=256)
-def _form_of(accept: str, has_table: bool) -> Form:
+def _form_of(accept: str, offer: Offer) -> Form:
     if not accept:
         return PLAIN
     in_protobuf: Form | None = None
-    for clause in accept.split(","):
-        media, *parameters = (part.strip() for part in clause.split(";"))
-        given = dict(part.partition("=")[::2] for part in parameters)
-        found = _media(media.lower())
-        shape = given.get("as", "")
-        if found is None or (shape and not _is_offered(shape, given)):
-            continue
-        if shape == "Table" and (not has_table or found == PROTOBUF):
-            continue  # tables have no form in protobuf
-        form = Form(found, shape, given.get("v", "") if shape else "")
-        if found != PROTOBUF:
-            return form
-        in_protobuf = in_protobuf or form
+    for clause in parse_accept(accept):
+        for media, subtype in _MEDIA:
+            form = (
+                _offered(media, clause, offer) if clause.matches("application", subtype) else None
+            )
+            if form is None:
+                continue
+            if media != PROTOBUF:
+                return form
+            in_protobuf = in_protobuf or form
     if in_protobuf is not None:
         return in_protobuf  # last: JSON is there already, this has to be made
     raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}")
 
 
-def _media(media: str) -> str | None:
-    if media in (JSON, "*/*", "application/*"):
-        return JSON
-    if media in (YAML, "application/x-yaml", "text/yaml"):
-        return YAML
-    return PROTOBUF if media == PROTOBUF else None
+def _offered(media: str, clause: Clause, offer: Offer) -> Form | None:
+    given = clause.parameters
+    if not _is_known(media, given, offer):
+        return None
+    pretty, shape, version = given.get("pretty") == "1", given.get("as", ""), given.get("v", "")
+    if not shape and "g" not in given and "v" not in given:
+        is_had = media != PROTOBUF or offer.has_protobuf
+        return Form(media, pretty=pretty) if is_had else None
+    if (given.get("g"), version) not in _SHAPED or shape not in offer.shapes:
+        return None
+    if shape == "Table" and media == PROTOBUF:
+        return None  # tables have no form in protobuf
+    return Form(media, shape, version, pretty=pretty)
 
 
-def _is_offered(shape: str, given: dict[str, str]) -> bool:
-    return (
-        shape in _SHAPES and given.get("g") == "meta.k8s.io" and given.get("v") in ("v1", "v1beta1")
-    )
+def _is_known(media: str, given: Mapping[str, str], offer: Offer) -> bool:
+    """Whether it is a way to stream, and a version of the server, that there is."""
+    stream, version = given.get("stream", ""), given.get("sv", "")
+    if stream and (stream != "watch" or media == YAML):
+        return False
+    return not version or (version == "v1" and bool(offer.shapes))
+
+
+def check_represented(accept: str, available: tuple[str, ...]) -> None:
+    """As upstream's router, which looks at media types by name, before anybody negotiates. Raises
+    NotAcceptable."""
+    if accept and available and not _is_represented(accept[:MOST_REMEMBERED], available):
+        raise NotAcceptable(
+            f"406: Not Acceptable\n\nAvailable representations: {', '.join(available)}", details={}
+        )
+
+
+@lru_cache(maxsize=256)
+def _is_represented(accept: str, available: tuple[str, ...]) -> bool:
+    named = {clause.partition(";")[0].strip(" ") for clause in accept.split(",")}
+    return "*/*" in named or not named.isdisjoint(available)
 
 
 def media_type(content_type: str) -> str:
@@ -140,10 +192,19 @@ def yaml_bytes(obj: Obj) -> bytes:
     return text
 
 
+def encoded(obj: Obj, form: Form) -> bytes:
+    """As Go's serializers write it: a line, but for people, who get several."""
+    if form.media == YAML:
+        return yaml_bytes(obj)
+    if form.pretty:
+        return orjson.dumps(obj, option=orjson.OPT_INDENT_2)
+    return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
+
+
 def list_head(
     kind: str, api_version: str, revision: int, continue_token: str, remaining: int | None
 ) -> Obj:
-    metadata: Obj = {"resourceVersion": str(revision)}
+    metadata: Obj = {"resourceVersion": str(revision)} if revision else {}
     if continue_token:
         metadata["continue"] = continue_token
     if remaining is not None:
@@ -155,19 +216,29 @@ class ListPieces:
     """The list's JSON, joined from what the cache has, a step at a time: it may be megabytes, which
     exist nowhere else where the cache keeps no bytes."""
 
-    def __init__(self, head: Obj, items: Sequence[Item]) -> None:
+    def __init__(self, head: Obj, items: Sequence[Item], type_of_items: bytes = b"{") -> None:
+        """`type_of_items`: how their bytes begin, where the list says of what type they are."""
         self._start = orjson.dumps(head)[:-1] + b',"items":['
-        self._items = items
+        self._items, self._type = items, type_of_items
         self.about_bytes = len(self._start) + sum(item.size for item in items)
 
     def __iter__(self) -> Iterator[bytes]:
-        items = self._items
+        items, cut = self._items, len(self._type)
         at_once = max(1, len(items) * STEP_BYTES // self.about_bytes)
-        start = self._start
+        start = self._start + b"{"
         for at in range(0, len(items), at_once):
-            yield start + b",".join([item.data for item in items[at : at + at_once]])
-            start = b","
-        yield b"]}" if items else start + b"]}"
+            yield start + b",{".join([item.data[cut:] for item in items[at : at + at_once]])
+            start = b",{"
+        yield b"]}\n" if items else self._start + b"]}\n"
+
+
+def type_bytes(api_version: str, kind: str) -> bytes:
+    """How the bytes of every object of this type begin (storage/stored_form.py)."""
+    return b'{"apiVersion":"%b","kind":"%b",' % (api_version.encode(), kind.encode())
+
+
+def untyped(obj: Obj) -> Obj:
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
 
 
 def partial(obj: Obj, version: str) -> Obj:

@@ -24,10 +24,14 @@ from sampan.core.metrics import Metrics
 
 Document = Callable[[str], Awaitable[Obj | None]]  # of what follows its path; raises ApiError
 Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
+NOT_KEPT = ("cache-control", "no-cache, private")
 _HOUR = ("cache-control", "public, max-age=3600")
 _OPENID = (("content-type", "application/json"), _HOUR)
 _KEYS = (("content-type", "application/jwk-set+json"), _HOUR)
-_METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
+_METRICS = (
+    ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
+    NOT_KEPT,
+)
 
 
 class Documents:
@@ -63,7 +67,7 @@ class Documents:
             # Making a document takes a while the first time; others need not wait for it.
             foreign = self._aggregation.openapi()
             packed = await asyncio.to_thread(self._openapi_document, request, foreign)
-            return Response(404) if packed is None else _unpack(request, packed)
+            return Response(404, (NOT_KEPT,)) if packed is None else _unpack(request, packed)
         if self._health.is_path(path):
             return self._health.reply(request)
         for prefix, found in self._more.items():
@@ -72,13 +76,13 @@ class Documents:
                 return None if answer is None else replies.object_reply(answer)
         match path:
             case "/version" | "/version/":
-                return replies.object_reply(version())
+                return replies.shown_reply(version())
             case "/metrics":
                 return Response(200, _METRICS, self._metrics.render().encode())
             case "/metrics/slis":
                 return Response(200, _METRICS, self._health.slis().encode())
-            case "/":
-                return replies.object_reply({"paths": self._paths()})
+            case "/" | "/index.html":
+                return replies.shown_reply({"paths": self._paths()})
             case "/.well-known/openid-configuration" if self._signer is not None:
                 return Response(200, _OPENID, orjson.dumps(_openid(self._signer)))
             case "/openid/v1/jwks" if self._signer is not None:
@@ -98,8 +102,11 @@ class Documents:
         document = self._discovery.document(request.path, request.headers.get("accept", ""))
         if document is None:
             return None
+        content_type = ("content-type", document.content_type)
+        if not document.etag:
+            return Response(200, (content_type, NOT_KEPT), document.body)
         headers = [
-            ("content-type", document.content_type),
+            content_type,
             ("etag", document.etag),
             ("vary", "Accept"),
             ("cache-control", "public"),

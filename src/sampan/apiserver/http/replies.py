@@ -11,19 +11,24 @@ import orjson
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Event, Item, ListAnswer
-from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownPath, Unserved
+from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownGroup, Unserved
+from sampan.api.go_text import internal_type
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
 from sampan.apiserver.http.negotiate import (
     JSON,
+    PLAIN,
+    PROTOBUF,
     YAML,
     Form,
     ListPieces,
+    encoded,
     gzip_bytes,
     gzip_wanted,
     list_head,
     partial,
-    yaml_bytes,
+    type_bytes,
+    untyped,
 )
 from sampan.apiserver.http.watch_chunks import WatchChunks
 from sampan.apiserver.printers.table import TableForm, table_of
@@ -44,17 +49,16 @@ _PLAIN_TEXT = (
 
 
 def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
-    if form.shape and answer.obj.get("kind") != "Status":
-        shaped = in_shape(answer.obj, resource, form, now)
-        return Response(answer.code, headers_of(JSON, answer.warnings), orjson.dumps(shaped))
-    if form.media == YAML:
-        return Response(answer.code, headers_of(YAML, answer.warnings), yaml_bytes(answer.obj))
-    data = answer.data
-    if form.pretty:
-        data = orjson.dumps(answer.obj, option=orjson.OPT_INDENT_2)
-    elif data is None:
-        data = orjson.dumps(answer.obj)
-    headers = _PLAIN if not answer.warnings else headers_of(JSON, answer.warnings)
+    obj, data = answer.obj, answer.data
+    if form.shape and obj.get("kind") != "Status":
+        obj, data = in_shape(obj, resource, form, now), None
+    if data is None or form.media == YAML or form.pretty:
+        data = encoded(obj, form)
+    else:
+        data += b"\n"
+    headers = (
+        _PLAIN if form == PLAIN and not answer.warnings else headers_of(form.media, answer.warnings)
+    )
     return Response(answer.code, headers, data)
 
 
@@ -70,7 +74,8 @@ def in_shape(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
     if resource.custom is not None:
         raise Failure("content is not a list")
     raise NotAcceptable(
-        f"you requested {form.shape}, but the requested object is not a list ({resource.kind})"
+        f"you requested {form.shape}, but the requested object is not a list "
+        f"(*{internal_type(resource.group, resource.kind)})"
     )
 
 
@@ -85,9 +90,9 @@ def in_list_shape(answer: ListAnswer, form: Form) -> Obj:
 
 def _refuse_shape_of_one(resource: Resource, form: Form) -> None:
     if form.shape == "PartialObjectMetadata":
-        what = (
-            "*unstructured.UnstructuredList" if resource.custom is not None else resource.list_kind
-        )
+        what = f"*{internal_type(resource.group, resource.list_kind)}"
+        if resource.custom is not None:
+            what = "*unstructured.UnstructuredList"
         raise NotAcceptable(
             f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         )
@@ -95,49 +100,62 @@ def _refuse_shape_of_one(resource: Resource, form: Form) -> None:
 
 def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
     resource = answer.resource
-    kind, api_version = resource.list_kind, resource.api_version
-    items: Sequence[Item] = answer.items
     _refuse_shape_of_one(resource, form)
+    headers = headers_of(form.media, answer.warnings)
+    items: Sequence[Item] = answer.items
     if resource.stored_in != ("", ""):
         items = [_item(convert.from_stored(resource, item.obj)) for item in items]
-    if form.shape == "PartialObjectMetadataList":
-        kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
-        items = [_item(partial(item.obj, form.version)) for item in items]
-    head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
-    if resource.custom is not None and not form.shape:
+    if form.shape:
+        return Response(200, headers, encoded(_shaped_list(answer, items, form, now), form))
+    head = _head_of(answer, resource.list_kind, resource.api_version)
+    if resource.custom is not None:
         head["metadata"].setdefault("continue", "")  # as upstream's untyped lists have it
-    if form.shape == "Table":
-        shown = (item.obj for item in items)
-        how = TableForm(form.include, form.version)
-        table = table_of(resource, shown, now, how, head["metadata"])
-        return Response(200, headers_of(JSON, answer.warnings), orjson.dumps(table))
-    if form.media == YAML:
-        body = yaml_bytes({**head, "items": [item.obj for item in items]})
-        return Response(200, headers_of(YAML, answer.warnings), body)
-    if form.pretty:
-        whole = {**head, "items": [item.obj for item in items]}
-        body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
+        start = b"{"
     else:
-        pieces = ListPieces(head, items)
-        if pieces.about_bytes > STEP_BYTES:
-            return Response(200, headers_of(JSON, answer.warnings), pieces=pieces)
-        body = b"".join(pieces)
-    return Response(200, headers_of(JSON, answer.warnings), body)
+        start = type_bytes(resource.api_version, resource.kind)
+    if form.media == YAML or form.pretty:
+        shown = [item.obj if start == b"{" else untyped(item.obj) for item in items]
+        return Response(200, headers, encoded({**head, "items": shown}, form))
+    pieces = ListPieces(head, items, start)
+    if pieces.about_bytes > STEP_BYTES:
+        return Response(200, headers, pieces=pieces)
+    return Response(200, headers, b"".join(pieces))
+
+
+def _head_of(answer: ListAnswer, kind: str, api_version: str) -> Obj:
+    return list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
+
+
+def _shaped_list(answer: ListAnswer, items: Sequence[Item], form: Form, now: float) -> Obj:
+    """A table, or the metadata of all."""
+    head = _head_of(answer, "PartialObjectMetadataList", f"meta.k8s.io/{form.version}")
+    if form.shape != "Table":
+        return {**head, "items": [partial(item.obj, form.version) for item in items]}
+    rows = (item.obj for item in items)
+    how = TableForm(form.include, form.version)
+    return table_of(answer.resource, rows, now, how, head["metadata"])
 
 
 def object_reply(obj: Obj, code: int = 200) -> Response:
-    return Response(code, _PLAIN, orjson.dumps(obj))
+    return Response(code, _PLAIN, encoded(obj, PLAIN))
 
 
-def error_reply(error: ApiError) -> Response:
-    if isinstance(error, UnknownPath):
+def shown_reply(obj: Obj) -> Response:
+    """Written for people, whoever asks."""
+    return Response(200, _PLAIN, encoded(obj, Form(pretty=True)))
+
+
+def error_reply(error: ApiError, form: Form | None = PLAIN) -> Response:
+    """`form`: None where the client takes nothing that an error can be told in."""
+    if isinstance(error, UnknownGroup):
         return Response(404, _PLAIN_TEXT, b"404 page not found\n")
     if isinstance(error, Unserved):
         return Response(503, _PLAIN_TEXT, f"{error.message}\n".encode())
-    headers = headers_of(JSON, error.warnings)
+    form = form or Form(pretty=True)
+    headers = headers_of(form.media, error.warnings)
     if error.retry_after_seconds is not None:
         headers.append(("retry-after", str(error.retry_after_seconds)))
-    return Response(error.code, headers, orjson.dumps(error.status()))
+    return Response(error.code, headers, encoded(error.status(), form))
 
 
 async def compress(reply: Response, accept_encoding: str) -> Response:
@@ -152,7 +170,10 @@ async def compress(reply: Response, accept_encoding: str) -> Response:
 def watch_reply(watching: WatchStream, resource: Resource, form: Form, clock: Clock) -> Stream:
     if form.shape == "PartialObjectMetadataList" or form.media == YAML:
         watching.close()
-        raise NotAcceptable("watches are offered as application/json only")
+        raise NotAcceptable(
+            f"only the following media types are accepted: {JSON};stream=watch, "
+            f"{PROTOBUF};stream=watch"
+        )
     return Stream(200, _PLAIN, WatchChunks(watching, _JsonLines(resource, form, clock)))
 
 
@@ -206,7 +227,9 @@ def _bookmark_head(obj: Obj) -> Obj:
 
 
 def _item(obj: Obj) -> Item:
-    return Item("", 0, obj, orjson.dumps(obj))
+    """In the order of what is stored: its type first."""
+    typed = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
+    return Item("", 0, obj, orjson.dumps({**typed, **obj}))
 
 
 def headers_of(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:

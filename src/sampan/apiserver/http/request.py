@@ -7,37 +7,30 @@ Invariant: a path that could mean two things (empty or dotted segments, encoded 
 """
 
 from collections.abc import Callable
-from functools import lru_cache
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from sampan.api import resources
-from sampan.api.apply.managed_fields import manager_errors
-from sampan.api.calls import DEFAULT_OPTIONS, Options
 from sampan.api.errors import (
+    UNKNOWN_PATH,
+    ApiError,
     BadRequest,
-    FieldError,
     MethodNotAllowed,
+    UnknownGroup,
     UnknownPath,
-    invalid,
     method_not_supported,
     not_found,
-    not_supported,
 )
 from sampan.api.resources import Resource
-from sampan.core.digits import all_digits
+from sampan.api.served import served_resources
 from sampan.core.durations import NANO, DurationError, parse_duration
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http.query import first_value, query_values
 
 MOST_SECONDS = 60.0  # that a request may take, whatever it asks for
-MOST_REMEMBERED = 1024  # characters of a query
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip
-_OPTIONS = {
-    "create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions",
-    "delete": "DeleteOptions", "deletecollection": "DeleteOptions",
-}  # fmt: skip
 _COLLECTION = {"get": "list", "delete": "deletecollection"}
-_NAMED_ONLY, _UNNAMED_ONLY = ("get", "update", "patch", "delete"), ("create",)
+_NAMED = ("get", "update", "patch", "delete")  # of one object; all others are of a collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,132 +42,181 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     rest: str = ""  # what follows nodes/NAME/proxy/
-    elsewhere: bool = False  # another server answers, and knows whether there is such a resource
+    elsewhere: bool = False  # what it names is not known here: another server's, or nobody's
+
+
+class NotRouted(Exception):
+    """Nothing is served there, or not by this method. `info`: what was asked for, all the same: who
+    may not ask is told that, and nothing else."""
+
+    def __init__(self, info: RequestInfo, error: ApiError) -> None:
+        super().__init__(str(error))
+        self.info, self.error = info, error
 
 
 Lookup = Callable[[str, str, str], Resource | None]  # group, version, plural
 
 
 def unknown_path() -> UnknownPath:
-    return UnknownPath("the server could not find the requested resource")
+    return UnknownPath(UNKNOWN_PATH, details={})
+
+
+def _unknown_group() -> UnknownGroup:
+    return UnknownGroup(UNKNOWN_PATH)
+
+
+def nothing_at(path: str) -> UnknownPath:
+    """As upstream: whoever serves a group says so in a Status, nobody in plain text."""
+    parts = path.split("/")
+    is_served = parts[1] == "api" or (
+        parts[1] == "apis" and parts[2:3] != [] and parts[2] in _groups()
+    )
+    return unknown_path() if is_served else _unknown_group()
+
+
+def method_not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed(
+        "the server does not allow this method on the requested resource", details={}
+    )
 
 
 def request_info(
     method: str, path: str, watch: bool, by_plural: Lookup = resources.by_plural
 ) -> RequestInfo:
-    """Raises NotFound, BadRequest or MethodNotAllowed."""
-    verb = _VERBS.get(method)
-    if verb is None and method == "OPTIONS" and "/proxy" in path:
-        verb = ""  # of no verb, as upstream: only proxies take it
-    if verb is None:
-        raise MethodNotAllowed("the server does not allow this method on the requested resource")
+    """Raises NotRouted, BadRequest."""
     if not path.startswith(("/api/", "/apis/")):
-        return RequestInfo(verb, path)
-    if "%" in path:
-        path = _decode(path)
-    parts = path[1:].split("/")
-    if parts[-1] == "":
-        parts.pop()  # one slash at the end is harmless, as upstream
-    if _is_tricky(parts):
-        raise unknown_path()
+        return RequestInfo(_VERBS.get(method, ""), path)
+    parts = _parts_of(path)
+    if parts is None:
+        raise NotRouted(RequestInfo(_VERBS.get(method, ""), path), unknown_path())
     group, version, rest = _split_group(parts)
     if not rest:
-        return RequestInfo(verb, path)
-    if rest[0] != "watch" or len(rest) < 2:
-        return _resource_info(verb, path, by_group(group, version, rest, by_plural), watch)
-    return _watch_info(verb, path, by_group(group, version, rest[1:], by_plural))
-
-
-def _watch_info(verb: str, path: str, found: "_Found") -> RequestInfo:
-    """Deprecated, and published: watch/ before what is watched."""
-    if len(found.rest) > 1 or "watch" not in found.resource.verbs:
-        raise unknown_path()
-    if verb != "get":
-        raise MethodNotAllowed("the server does not allow this method on the requested resource")
-    return _resource_info(verb, path, found, watch=True)
+        return RequestInfo(_VERBS.get(method, ""), path)
+    asked = _asked(method, rest, watch)
+    resource = by_plural(group, version, asked.plural)
+    if resource is None:
+        raise NotRouted(_stand_in(path, group, version, asked), nothing_at(path))
+    if resource.custom is None:
+        wrong = _wrong_route(method, asked, resource)
+    else:
+        wrong = _wrong_custom_route(asked, resource)
+    if wrong is not None:
+        raise NotRouted(_stand_in(path, group, version, asked), wrong)
+    namespace = asked.namespace if resource.namespaced else ""
+    return RequestInfo(
+        asked.verb, path, resource, namespace, asked.name, asked.subresource, asked.rest
+    )
 
 
 def foreign_request_info(method: str, path: str, watch: bool) -> RequestInfo:
     """Of a path below another server's group and version: who may ask is said here, what there is
-    is said there. Raises NotFound, BadRequest."""
-    if "%" in path:
-        path = _decode(path)
-    parts = path[1:].split("/")
-    if parts[-1] == "":
-        parts.pop()
-    if _is_tricky(parts):
-        raise unknown_path()
+    is said there. Raises NotRouted, BadRequest."""
+    parts = _parts_of(path)
+    if parts is None:
+        raise NotRouted(RequestInfo(_VERBS.get(method, ""), path), unknown_path())
     group, version, rest = _split_group(parts)
     if not rest:
         return RequestInfo(method.lower(), path, elsewhere=True)
-    verb = _VERBS.get(method, "")
-    if rest[0] in ("proxy", "watch") and len(rest) > 1:  # an old way to say it
-        verb, rest = rest[0], rest[1:]
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        namespace, rest = rest[1], rest[2:]
-    elif rest[0] == "namespaces" and len(rest) > 1:
-        namespace = rest[1]
-    name, subresource = (*rest[1:], "", "")[:2]
-    verb = verb if subresource else _verb_at(verb, name, watch)
-    resource = Resource(group, version, "", rest[0], bool(namespace))
-    return RequestInfo(
-        verb, path, resource, namespace, name, subresource, "/".join(rest[3:]), elsewhere=True
-    )
+    return _stand_in(path, group, version, _asked(method, rest, watch))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    resource: Resource
+class _Asked:
+    """What a path names, whether or not there is such a thing."""
+
+    verb: str
+    is_watch_path: bool  # the old way to watch: /watch/ before the resource
     namespace: str
-    rest: list[str]  # name, subresource, what follows
+    plural: str
+    name: str
+    subresource: str
+    rest: str
 
 
-def by_group(group: str, version: str, rest: list[str], by_plural: Lookup) -> _Found:
-    """Raises NotFound."""
+def _asked(method: str, rest: list[str], watch: bool) -> _Asked:
+    """As upstream's RequestInfo."""
+    verb = _VERBS.get(method, "")
+    is_watch_path = rest[0] in ("proxy", "watch") and len(rest) > 1
+    if is_watch_path:
+        verb, rest = rest[0], rest[1:]
     namespace = ""
-    # namespaces/NAME/status and /finalize are the namespace's own subresources.
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        namespace, rest = rest[1], rest[2:]
-    resource = by_plural(group, version, rest[0])
-    if resource is None or (namespace and not resource.namespaced):
-        raise unknown_path()
-    if len(rest) > 1 and resource.namespaced and not namespace:
-        raise unknown_path()
-    return _Found(resource, namespace, rest[1:])
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        # namespaces/NAME/status and /finalize are the namespace's own subresources.
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    name, subresource = (*rest[1:], "", "")[:2]
+    if not name and not is_watch_path:
+        verb = "watch" if watch and verb == "get" else _COLLECTION.get(verb, verb)
+    return _Asked(verb, is_watch_path, namespace, rest[0], name, subresource, "/".join(rest[3:]))
 
 
-def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestInfo:
-    resource, rest = found.resource, found.rest
-    name, subresource = (*rest, "", "")[:2]
+def _stand_in(path: str, group: str, version: str, asked: _Asked) -> RequestInfo:
+    resource = Resource(group, version, "", asked.plural, bool(asked.namespace))
+    return RequestInfo(
+        asked.verb, path, resource, asked.namespace, asked.name, asked.subresource, asked.rest,
+        elsewhere=True,
+    )  # fmt: skip
+
+
+def _wrong_route(method: str, asked: _Asked, resource: Resource) -> ApiError | None:
+    """Of a built-in kind: what is wrong with the place, or with the method there."""
+    is_own = resource.plural == "namespaces" and not resource.group
+    if asked.namespace and not resource.namespaced and not is_own:
+        return unknown_path()
+    if asked.name and resource.namespaced and not asked.namespace:
+        return unknown_path()
+    if asked.is_watch_path:
+        if asked.verb != "watch" or asked.subresource or "watch" not in resource.verbs:
+            return unknown_path()
+        return None if method == "GET" else method_not_allowed()
+    if asked.subresource:
+        return _wrong_subresource(method, asked, resource)
+    return None if method != "HEAD" and _is_offered(asked, resource) else method_not_allowed()
+
+
+def _is_offered(asked: _Asked, resource: Resource) -> bool:
+    """Of an object or a collection; of that of all namespaces there is less."""
+    verb = asked.verb
+    if verb not in resource.verbs or (verb in _NAMED) != bool(asked.name):
+        return False
+    return not resource.namespaced or bool(asked.namespace) or verb in ("list", "watch")
+
+
+def _wrong_subresource(method: str, asked: _Asked, resource: Resource) -> ApiError | None:
+    row, is_proxy = resource.subresource(asked.subresource), asked.subresource == "proxy"
+    if row is None or (asked.rest and not is_proxy):
+        return unknown_path()
+    if is_proxy:
+        return None if method in _VERBS or method == "OPTIONS" else method_not_allowed()
+    return None if asked.verb in row.verbs and method != "HEAD" else method_not_allowed()
+
+
+def _wrong_custom_route(asked: _Asked, resource: Resource) -> ApiError | None:
+    """Of a custom kind: who serves those says it in other words."""
+    if asked.is_watch_path:
+        return _unknown_group()
+    if bool(asked.namespace) != resource.namespaced and (asked.namespace or asked.name):
+        return _unknown_group()
     verbs: tuple[str, ...] = resource.verbs
-    wrong_place = False
-    if subresource:
-        row = resource.subresource(subresource)
-        if row is None and resource.custom is not None:
-            raise not_found(resource.plural, resource.group, name)
-        if row is None or (len(rest) > 2 and subresource != "proxy"):
-            raise unknown_path()
-        verbs = (*row.verbs, "") if subresource == "proxy" else row.verbs
-    else:
-        verb = _verb_at(verb, name, watch)
-        wrong_place = verb in (_UNNAMED_ONLY if name else _NAMED_ONLY)
-    missing_namespace = verb == "create" and resource.namespaced and not found.namespace
-    if resource.custom is not None:
-        if missing_namespace:
-            raise unknown_path()
-        if verb not in verbs:
-            raise method_not_supported(resource.plural, resource.group, verb)
-    if verb not in verbs or wrong_place or missing_namespace:
-        raise MethodNotAllowed("the server does not allow this method on the requested resource")
-    return RequestInfo(verb, path, resource, found.namespace, name, subresource, "/".join(rest[2:]))
+    if asked.subresource:
+        row = resource.subresource(asked.subresource)
+        if row is None:
+            return not_found(resource.plural, resource.group, asked.name)
+        if asked.rest:
+            return _unknown_group()
+        verbs = row.verbs
+    elif resource.namespaced and not asked.namespace and asked.verb == "create":
+        return _unknown_group()
+    if asked.verb not in verbs:
+        return method_not_supported(resource.plural, resource.group, asked.verb)
+    if not asked.subresource and (asked.verb in _NAMED) != bool(asked.name):
+        return method_not_allowed()
+    return None
 
 
-def _verb_at(verb: str, name: str, watch: bool) -> str:
-    """What a method means of one object, or of a collection."""
-    if not name:
-        verb = _COLLECTION.get(verb, verb)
-    return "watch" if watch and verb in ("get", "list") else verb
+def _groups() -> set[str]:
+    return {row.group for row in served_resources()}
 
 
 def _split_group(parts: list[str]) -> tuple[str, str, list[str]]:
@@ -185,6 +227,16 @@ def _split_group(parts: list[str]) -> tuple[str, str, list[str]]:
         parts[2] if len(parts) > 2 else "",
         parts[3:],
     )
+
+
+def _parts_of(path: str) -> list[str] | None:
+    """None: it could mean two things. Raises BadRequest."""
+    if "%" in path:
+        path = _decode(path)
+    parts = path[1:].split("/")
+    if parts[-1] == "":
+        parts.pop()  # one slash at the end is harmless, as upstream
+    return None if _is_tricky(parts) else parts
 
 
 def _is_tricky(parts: list[str]) -> bool:
@@ -203,23 +255,19 @@ def _decode(path: str) -> str:
     return "/".join(segments)
 
 
+def is_true(text: str) -> bool:
+    """As apimachinery reads a bool of a query: whatever is not one of these, an empty one too."""
+    return text.lower() not in ("false", "0")
+
+
 def is_watch(query: str) -> bool:
-    if "watch=" not in query:
-        return False
-    return any(key == "watch" and _truth(value) for key, value in parse_qsl(query, True))
-
-
-def options_of(query: str, verb: str) -> Options:
-    """The query's options; clients repeat the same few, so they are remembered. What a verb has no
-    use for is not looked at. Raises BadRequest, Invalid."""
-    if len(query) > MOST_REMEMBERED:
-        return _options_of.__wrapped__(query, verb)
-    return _options_of(query, verb)
+    given = query_values(query).get("watch") if "watch" in query else None
+    return given is not None and is_true(given[0])
 
 
 def deadline_seconds(query: str) -> float | None:
     """Of the request itself, where it names one. Raises BadRequest."""
-    text = dict(parse_qsl(query)).get("timeout", "")
+    text = first_value(query, "timeout")
     if not text:
         return None
     try:
@@ -227,78 +275,3 @@ def deadline_seconds(query: str) -> float | None:
     except DurationError as error:
         raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
     return min(seconds, MOST_SECONDS) if seconds > 0 else None
-
-
-@lru_cache(maxsize=512)
-def _options_of(query: str, verb: str) -> Options:
-    if not query:
-        return DEFAULT_OPTIONS
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    if wrong := _wrong_options(given, verb):
-        raise invalid(_OPTIONS[verb], "meta.k8s.io", "", wrong)
-    dry_run = given.get("dryRun", "")
-    validation = given.get("fieldValidation") or "Warn"
-    grace = given.get("gracePeriodSeconds")
-    return Options(
-        resource_version=given.get("resourceVersion", ""),
-        resource_version_match=given.get("resourceVersionMatch", ""),
-        label_selector=given.get("labelSelector", ""),
-        field_selector=given.get("fieldSelector", ""),
-        limit=max(0, _number(given.get("limit"))),  # as upstream: negative is none
-        continue_token=given.get("continue", ""),
-        timeout_seconds=_number(given.get("timeoutSeconds")),
-        allow_bookmarks=_truth(given.get("allowWatchBookmarks", "false")),
-        send_initial_events=_truth_if_said(given.get("sendInitialEvents")),
-        dry_run=dry_run == "All",
-        field_manager=given.get("fieldManager", ""),
-        field_validation=validation,
-        force=_truth(given.get("force", "false")),
-        grace_seconds=None if not grace else _number(grace),
-        propagation=_propagation(given),
-    )
-
-
-def _wrong_options(given: dict[str, str], verb: str) -> list[FieldError]:
-    if verb not in _OPTIONS:
-        return []
-    wrong = manager_errors(given.get("fieldManager", "")) if verb in ("create", "update") else []
-    dry_run = given.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        wrong.append(not_supported("dryRun", [dry_run], ["All"]))
-    policy = given.get("propagationPolicy", "")
-    if verb not in ("delete", "deletecollection"):
-        validation = given.get("fieldValidation") or "Warn"
-        if validation not in ("Ignore", "Warn", "Strict"):
-            supported = ["", "Ignore", "Strict", "Warn"]
-            wrong.append(not_supported("fieldValidation", validation, supported))
-    elif policy not in ("", "Orphan", "Background", "Foreground"):
-        supported = ["Foreground", "Background", "Orphan", "nil"]
-        wrong.append(not_supported("propagationPolicy", policy, supported))
-    return wrong
-
-
-def _propagation(given: dict[str, str]) -> str:
-    policy = given.get("propagationPolicy", "")
-    if not policy and "orphanDependents" in given:
-        return "Orphan" if _truth(given["orphanDependents"]) else "Background"
-    return policy
-
-
-def _truth(text: str) -> bool:
-    # As apimachinery's query conversion: anything but these is true, an empty value too.
-    return text.lower() not in ("false", "0")
-
-
-def _truth_if_said(text: str | None) -> bool | None:
-    return None if text is None else _truth(text)
-
-
-def _number(text: str | None) -> int:
-    if not text:
-        return 0
-    # What int() takes besides (spaces, underscores, other scripts' digits) is none of these.
-    if not all_digits(text.removeprefix("-")):
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return int(text)

@@ -164,6 +164,9 @@ class Registry:
 
     async def replace(self, resource: Resource, item: Item, obj: Obj, terms: "Terms") -> Item:
         """Raises Stale."""
+        if "selfLink" in obj["metadata"] and not terms.dry_run:  # as upstream: never stored
+            obj = {**obj, "metadata": {**obj["metadata"]}}
+            del obj["metadata"]["selfLink"]
         ordered = canonical(obj)
         value = stored_bytes(ordered)
         if same_content(item, value, ordered):

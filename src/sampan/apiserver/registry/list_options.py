@@ -6,6 +6,7 @@ Job: the rules between resourceVersion, resourceVersionMatch, continue and sendI
 from sampan.api.calls import Options
 from sampan.api.errors import (
     ApiError,
+    Failure,
     FieldError,
     field_forbidden,
     invalid,
@@ -13,6 +14,7 @@ from sampan.api.errors import (
     not_supported,
 )
 from sampan.core.digits import all_digits
+from sampan.core.fast_dataclass import replace
 
 LARGEST_REVISION = 2**64 - 1
 
@@ -75,13 +77,31 @@ def _wrong_with_watch(options: Options) -> list[FieldError]:
 
 
 def revision_number(text: str) -> int:
-    if not all_digits(text):
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise _bad_options([invalid_value("resourceVersion", text, why)])
-    if len(text) > 20 or int(text) > LARGEST_REVISION:
-        why = f'strconv.ParseUint: parsing "{text}": value out of range'
-        raise _bad_options([invalid_value("resourceVersion", text, why)])
+    """Raises Failure: as upstream, which takes what is none for a failure of its own."""
+    wrong = revision_complaint(text)
+    if wrong:
+        raise Failure(wrong)
     return int(text)
+
+
+def revision_complaint(text: str) -> str:
+    if not all_digits(text):
+        why = "invalid syntax"
+    elif len(text.lstrip("0")) > 20 or int(text) > LARGEST_REVISION:
+        why = "value out of range"
+    else:
+        return ""
+    parsing = f'strconv.ParseUint: parsing "{text}": {why}'
+    return str(invalid_value("resourceVersion", text, parsing))
+
+
+def with_watch_defaults(options: Options) -> Options:
+    """Who watches from now on and says nothing else is sent what is there first."""
+    if options.send_initial_events is not None or options.resource_version_match:
+        return options
+    if options.resource_version not in ("", "0"):
+        return options
+    return replace(options, send_initial_events=True, resource_version_match="NotOlderThan")
 
 
 def _bad_options(causes: list[FieldError]) -> ApiError:

@@ -48,14 +48,15 @@ def prepare_updated(new: Obj, old: Obj) -> None:
         meta["uid"] = before["uid"]
 
 
-def bump_generation(new: Obj, old: Obj, counts_status: bool = False) -> None:
+def bump_generation(new: Obj, old: Obj, counts_status: bool = False, of_metadata: str = "") -> None:
     """One more when anything but metadata and status has changed. `counts_status`: of a custom kind
-    whose status is a field like any other."""
+    whose status is a field like any other; `of_metadata`: what of the metadata counts too."""
     ours = _NOT_GENERATED if counts_status else _NOT_GENERATED_NOR_STATUS
-    for key in {*new, *old}:
-        if key not in ours and new.get(key, _ABSENT) != old.get(key, _ABSENT):
-            new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
-            return
+    meta, before = new["metadata"], old["metadata"]
+    if any(
+        key not in ours and new.get(key, _ABSENT) != old.get(key, _ABSENT) for key in {*new, *old}
+    ) or (of_metadata and (meta.get(of_metadata) or {}) != (before.get(of_metadata) or {})):
+        meta["generation"] = int(before.get("generation") or 0) + 1
 
 
 def new_uid(rng: random.Random) -> str:

@@ -6,6 +6,7 @@ Invariant: what a page shows is of one moment; others have the loop in between w
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
 
 from sampan.api.calls import Item
 from sampan.apiserver.storage.stored_form import item_from
@@ -39,20 +40,26 @@ async def cached_page(kind: KindCache, wanted: Wanted) -> Found:
         return Found(items, kind.count_from(namespace, start) - len(items) if most else 0)
     found: list[Item] = []
     if most:  # it may well be among the first; then the others need not even be gathered
-        found = [item for item in kind.page(namespace, start, STEP) if matches(item)]
-    if len(found) <= (most or ALL):
+        found = _first(kind.page(namespace, start, STEP), matches, most)
+    if len(found) < (most or ALL):
         found = await _matching(kind.page(namespace, start, ALL), matches, most or ALL)
-    return _cut(found, most)
+    if not most or len(found) < most:
+        return Found(found, 0)
+    # As upstream: whether one of those that follow matches is not looked at.
+    return Found(found, min(1, kind.count_from(namespace, found[-1].key + "\0")))
+
+
+def _first(items: list[Item], matches: Matches, most: int) -> list[Item]:
+    return list(islice((item for item in items if matches(item)), most))
 
 
 async def _matching(items: list[Item], matches: Matches, most: int) -> list[Item]:
-    """One more than wanted, where there is one."""
     found: list[Item] = []
     for first in range(0, len(items), STEP):
         if first:
             await asyncio.sleep(0)
-        found += [item for item in items[first : first + STEP] if matches(item)]
-        if len(found) > most:
+        found += _first(items[first : first + STEP], matches, most - len(found))
+        if len(found) >= most:
             break
     return found
 
@@ -71,9 +78,12 @@ async def stored_page(
         items = await _items(page.entries, prefix, kind)
         if matches is None:
             return Found(items, page.remaining)
-        found += [item for item in items if matches(item)]
-        if not page.remaining or len(found) > most:
-            return _cut(found, most)
+        found += _first(items, matches, most - len(found) if most else ALL)
+        if most and len(found) >= most:
+            left = page.remaining or found[-1] is not items[-1]
+            return Found(found, 1 if left else 0)
+        if not page.remaining:
+            return Found(found, 0)
         start = items[-1].key + "\0"
 
 
@@ -88,9 +98,3 @@ async def _items(entries: Sequence[Entry], prefix: str, kind: KindCache) -> list
             cached = item_from(key, entry.value, entry.revision, None)
         items.append(cached)
     return items
-
-
-def _cut(found: list[Item], most: int) -> Found:
-    if not most or len(found) <= most:
-        return Found(found, 0)
-    return Found(found[:most], 1)

@@ -102,25 +102,21 @@ def bind(pod: Obj, binding: Obj, now: float) -> Obj:
     if annotations_of(binding):
         changed["annotations"] = {**annotations_of(pod), **annotations_of(binding)}
     brought = labels_of(binding)
-    given = {key: brought[key] for key in TOPOLOGY if key in brought}
-    if given:
-        changed["labels"] = {**labels_of(pod), **given}
+    if brought:
+        changed["labels"] = {**labels_of(pod), **brought}
     status = {**(pod.get("status") or {})}
     status.pop("nominatedNodeName", None)  # else it would be counted on two nodes
-    status["conditions"] = _scheduled(
-        status.get("conditions") or [], int(meta.get("generation") or 0), now
-    )
+    status["conditions"] = _scheduled(status.get("conditions") or [], now)
     return {**pod, "metadata": changed, "spec": {**spec, "nodeName": node}, "status": status}
 
 
-def _scheduled(listed: list[Obj], generation: int, now: float) -> list[Obj]:
+def _scheduled(listed: list[Obj], now: float) -> list[Obj]:
     old = conditions.find(listed, "PodScheduled")
     new: Obj = {
         "type": "PodScheduled",
         "status": "True",
         "lastProbeTime": None,
         "lastTransitionTime": conditions.transition_time(old, "True", now),
-        "observedGeneration": generation,
     }
     if old is None:
         return [*listed, new]

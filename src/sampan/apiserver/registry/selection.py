@@ -15,7 +15,14 @@ from sampan.apiserver.registry.strategy import Getter, Strategy, path_getter
 from sampan.apiserver.watch.cache_watcher import Matches, Trigger
 from sampan.core.fast_dataclass import dataclass
 
+Test = Callable[[Obj], bool]
 MOST_REMEMBERED = 512  # characters of a selector
+# Kinds whose conversion says which one it is.
+_NAMING = {
+    "Job": 'field label "{field}" not supported for Job',
+    "ResourceSlice": "field label not supported for {resource.api_version}, Kind=ResourceSlice: "
+    "{field}",
+}
 _NAME = path_getter("metadata", "name")
 _NAMESPACE = path_getter("metadata", "namespace")
 
@@ -23,6 +30,8 @@ _NAMESPACE = path_getter("metadata", "namespace")
 @dataclass(frozen=True, slots=True)
 class Selection:
     matches: Matches | None = None  # None: everything
+    # Of a custom kind: what is asked of its own fields, as the version that is spoken shows them.
+    shown: Test | None = None
     trigger: Trigger | None = None
     trigger_getter: Getter = _NAME
 
@@ -34,25 +43,37 @@ def selection_of(resource: Resource, strategy: Strategy, name: str, options: Opt
     """Raises BadRequest. `name` is that of a watch on one object."""
     if not (options.label_selector or options.field_selector or name):
         return EVERYTHING
-    tests: list[Callable[[Obj], bool]] = []
-    trigger: Trigger | None = None
-    getter = _NAME
     requirements = _field_requirements(options.field_selector)
     if name:
         requirements.append(("metadata.name", True, name))
+    trigger, getter = _trigger(resource, strategy, requirements)
     by_field: dict[str, list[tuple[bool, str]]] = {}
     for field, equal, value in requirements:
-        by_field.setdefault(field, []).append((equal, value))
-        if equal and trigger is None and field in strategy.trigger_fields:
-            trigger, getter = (field, value), _getter(resource, strategy, field)
-    tests += [_field_test(_getter(resource, strategy, field), asked) for field, asked in
-              by_field.items()]  # fmt: skip
+        if field or value or not equal:  # as upstream: nothing is asked of nothing
+            by_field.setdefault(field, []).append((equal, value))
+    tests: list[Test] = []
+    of_shown: list[Test] = []
+    for field, asked in by_field.items():
+        is_own = resource.custom is not None and field in strategy.fields
+        test = _field_test(_getter(resource, strategy, field), asked)
+        (of_shown if is_own else tests).append(test)
     if options.label_selector:
         tests.append(_label_test(options.label_selector))
-    return Selection(_all(tests), trigger, getter)
+    shown = None if not of_shown else lambda obj: all(test(obj) for test in of_shown)
+    return Selection(_all(tests) if tests else None, shown, trigger, getter)
 
 
-def _all(tests: list[Callable[[Obj], bool]]) -> Matches:
+def _trigger(
+    resource: Resource, strategy: Strategy, requirements: list[tuple[str, bool, str]]
+) -> tuple[Trigger | None, Getter]:
+    """The first that narrows a watch."""
+    for field, equal, value in requirements:
+        if equal and field in strategy.trigger_fields:
+            return (field, value), _getter(resource, strategy, field)
+    return None, _NAME
+
+
+def _all(tests: list[Test]) -> Matches:
     if len(tests) == 1:
         only = tests[0]
         return lambda item: only(item.obj)
@@ -63,7 +84,7 @@ def _all(tests: list[Callable[[Obj], bool]]) -> Matches:
     return matches
 
 
-def _label_test(text: str) -> Callable[[Obj], bool]:
+def _label_test(text: str) -> Test:
     try:
         selector = selectors.parse_label_selector(text)
     except selectors.SelectorError as error:
@@ -83,7 +104,7 @@ def _field_requirements(text: str) -> list[tuple[str, bool, str]]:
         raise BadRequest(str(error)) from error
 
 
-def _field_test(get: Getter, asked: list[tuple[bool, str]]) -> Callable[[Obj], bool]:
+def _field_test(get: Getter, asked: list[tuple[bool, str]]) -> Test:
     """All that is asked of one field: a request may bring thousands."""
     wanted = {value for equal, value in asked if equal}
     refused = {value for equal, value in asked if not equal}
@@ -98,16 +119,21 @@ def _field_test(get: Getter, asked: list[tuple[bool, str]]) -> Callable[[Obj], b
 def _getter(resource: Resource, strategy: Strategy, field: str) -> Getter:
     if field == "metadata.name":
         return _NAME
-    if field == "metadata.namespace" and resource.namespaced:
+    if field == "metadata.namespace" and (resource.namespaced or not strategy.fields):
         return _NAMESPACE
     get = strategy.fields.get(field)
     if get is not None:
         return get
-    if strategy.fields:
-        raise BadRequest(f"field label not supported: {field}")
-    raise BadRequest(
-        f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-    )
+    raise BadRequest(_unknown_field(resource, field, own=bool(strategy.fields)))
+
+
+def _unknown_field(resource: Resource, field: str, own: bool) -> str:
+    """In the words of whoever converts the kind's fields upstream."""
+    if resource.kind in _NAMING:
+        return _NAMING[resource.kind].format(field=field, resource=resource)
+    if own:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def name_selected(field_selector: str) -> str:

@@ -77,6 +77,11 @@ _RETURNS_DELETED = frozenset({
     "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",
 })  # fmt: skip
 
+# A Deployment's annotations go on to its ReplicaSets, a slice's labels say whose it is.
+_GENERATION_METADATA = {
+    "deployments.apps": "annotations",
+    "endpointslices.discovery.k8s.io": "labels",
+}
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 # What a claim may be made from, where it says so in the old field: (group, kind).
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
@@ -129,12 +134,6 @@ def _first_template_generation(daemon_set: Obj) -> None:
     annotations[_TEMPLATE_GENERATION] = "1"
 
 
-def _next_generation_with_annotations(new: Obj, old: Obj) -> None:
-    """Upstream's controller copies them to the newest set: it has to see that they changed."""
-    if annotations_of(new) != annotations_of(old):
-        new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
-
-
 def _next_template_generation(new: Obj, old: Obj) -> None:
     """An old field, which lives on as an annotation: one more with every change of the template."""
     had = annotations_of(old).get(_TEMPLATE_GENERATION) or "0"
@@ -172,7 +171,6 @@ _OWN = {
         keeps_status_on_create=True,
         fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
     ),
-    "deployments.apps": Strategy(prepare_update=_next_generation_with_annotations),
     "daemonsets.apps": Strategy(
         prepare_create=_first_template_generation, prepare_update=_next_template_generation
     ),
@@ -182,7 +180,6 @@ _OWN = {
         prepare_update=lambda new, _old: _string_data(new),
         fields={"type": path_getter("type")},
     ),
-    "replicasets.apps": Strategy(fields={"status.replicas": path_getter("status", "replicas")}),
     "replicationcontrollers": Strategy(
         fields={"status.replicas": path_getter("status", "replicas")},
         default_propagation="Orphan",
@@ -264,6 +261,7 @@ class Strategies:
             strategy,
             drop_gated=dropping(name),
             has_generation=strategy.has_generation or name in _GENERATION or _counts(name),
+            generation_metadata=_GENERATION_METADATA.get(name, ""),
             unconditional_update=name not in _CONDITIONAL_ONLY,
             creates_on_update=name in _CREATED_BY_PUT,
             returns_deleted=strategy.returns_deleted or name in _RETURNS_DELETED,

@@ -75,6 +75,8 @@ class Strategy:
     templates: TemplateCache | None = None
     keeps_status_on_create: bool = False
     has_generation: bool = False
+    # Of the metadata: what makes another generation when it changes.
+    generation_metadata: str = ""
     unconditional_update: bool = True
     creates_on_update: bool = False  # a PUT of what is not there
     # Field selectors beyond metadata.name and metadata.namespace.

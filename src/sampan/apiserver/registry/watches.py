@@ -9,12 +9,22 @@ import random
 from sampan.api.calls import Call
 from sampan.api.errors import Expired
 from sampan.apiserver.registry.generic import Registry
-from sampan.apiserver.registry.list_options import check_list_options, revision_number
+from sampan.apiserver.registry.list_options import (
+    check_list_options,
+    revision_number,
+    with_watch_defaults,
+)
 from sampan.apiserver.registry.reads import wait_for
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.cache_watcher import Watcher
-from sampan.apiserver.watch.watch_stream import Shown, WatchStream, WatchTimes, bookmark
+from sampan.apiserver.watch.watch_stream import (
+    AS_STORED,
+    Showing,
+    WatchStream,
+    WatchTimes,
+    bookmark,
+)
 
 
 async def open_watch(
@@ -23,14 +33,13 @@ async def open_watch(
     selection: Selection,
     settings: ApiServerSettings,
     rng: random.Random,
-    shown: Shown | None = None,
+    showing: Showing = AS_STORED,
 ) -> WatchStream:
     """Of a start that is older than what is kept the stream tells Expired."""
-    options = call.options
+    options = with_watch_defaults(call.options)
     check_list_options(options, watch=True)
     revision = options.resource_version
-    from_now = revision in ("", "0")
-    from_state = options.send_initial_events or (from_now and options.send_initial_events is None)
+    from_now, from_state = revision in ("", "0"), options.send_initial_events
     if from_state or from_now:
         await wait_for(registry, revision)
     cache, kind = registry.cache, registry.kind(call.resource)
@@ -39,8 +48,8 @@ async def open_watch(
     watcher = Watcher(call.namespace, selection.matches, after, settings.watcher_buffer_events)
     if from_state:
         watcher.begin_with(kind.select(call.namespace, selection.matches))
-        if options.send_initial_events and options.allow_bookmarks:
-            watcher.put([bookmark(call, cache.revision, initial_end=True)])
+        if options.allow_bookmarks:
+            watcher.put([bookmark(call, cache.revision, showing.empty, initial_end=True)])
     else:
         try:
             kind.replay(watcher, after)
@@ -51,6 +60,6 @@ async def open_watch(
     )
     with kind.watch(watcher, selection.trigger, selection.trigger_getter) as hold:
         times = WatchTimes(lifetime, settings.watch_bookmark_seconds)
-        stream = WatchStream(cache, kind, call, watcher, times, shown)
+        stream = WatchStream(cache, kind, call, watcher, times, showing)
         hold.commit()  # from now on whoever has the stream closes it
     return stream

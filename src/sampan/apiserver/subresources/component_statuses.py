@@ -25,11 +25,13 @@ async def get_status(scope: RequestScope, user: User, call: Call) -> Answer:
 
 
 async def list_statuses(scope: RequestScope, user: User, call: Call) -> ListAnswer:
+    matches = scope.strategies.selection(call).matches
     items = [
         Item(status["metadata"]["name"], 0, status, orjson.dumps(status))
         for status in _statuses(scope)
     ]
-    return ListAnswer(call.resource, items, scope.registry.cache.revision)
+    shown = items if matches is None else [item for item in items if matches(item)]
+    return ListAnswer(call.resource, shown, 0)
 
 
 def _statuses(scope: RequestScope) -> list[Obj]:

@@ -29,6 +29,8 @@ async def set_scale(scope: RequestScope, user: User, call: Call) -> Answer:
     given = decode_body(scope.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
+    else:
+        check_names(call, given)
 
     def change(current: Obj) -> Obj:
         if call.options.patch_type == "apply":
@@ -62,6 +64,8 @@ async def set_custom_scale(scope: RequestScope, user: User, call: Call) -> Answe
     given = decode_body(scope.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
+    else:
+        check_names(call, given)
 
     def change(current: Obj) -> Obj:
         if call.options.patch_type == "apply":

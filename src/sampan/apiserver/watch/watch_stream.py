@@ -5,6 +5,7 @@ Invariant: nothing between the initial state and the first live event is lost or
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import field
 
 import orjson
 
@@ -26,6 +27,17 @@ class WatchTimes:
     bookmark_seconds: float  # between bookmarks
 
 
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How a watch shows its kind."""
+
+    shown: Shown | None = None  # in another version; None: as it is stored
+    empty: Obj = field(default_factory=dict)  # an object of which nothing is said
+
+
+AS_STORED = Showing()
+
+
 class WatchStream:
     """`next` gives events as they come; an empty list is the end."""
 
@@ -36,9 +48,9 @@ class WatchStream:
         call: Call,
         watcher: Watcher,
         times: WatchTimes,
-        shown: Shown | None = None,
+        showing: Showing = AS_STORED,
     ) -> None:
-        self._shown = shown
+        self._shown, self._empty = showing.shown, showing.empty
         self._cache, self._kind = cache, kind
         self._call = call
         self._watcher = watcher
@@ -57,14 +69,18 @@ class WatchStream:
             raise self._watcher.failure
         while True:
             events = self._watcher.take()
+            if events and self._shown is not None:
+                events = await self._shown(events)
+                if not events:
+                    continue  # none that it selects
             if events:
-                return events if self._shown is None else await self._shown(events)
+                return events
             if self._over or self._watcher.closed:
                 # Also of one that did not keep up: it has all up to here, and watches on from it.
                 return []
             if self._bookmark_due:
                 self._bookmark_due = False
-                return [bookmark(self._call, self._cache.revision, initial_end=False)]
+                return [bookmark(self._call, self._cache.revision, self._empty, initial_end=False)]
             await self._watcher.wait()
 
     def close(self) -> None:
@@ -85,11 +101,13 @@ class WatchStream:
         self._bookmark_timer = call_later(self._bookmark_seconds, self._bookmark)
 
 
-def bookmark(call: Call, revision: int, *, initial_end: bool) -> Event:
-    """An object with nothing but a resourceVersion (and the mark that ends the initial state)."""
-    metadata: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}
+def bookmark(call: Call, revision: int, empty: Obj, *, initial_end: bool) -> Event:
+    """An object with nothing but a resourceVersion (and the mark that ends the initial state), as
+    Go writes one: `empty`."""
+    metadata: Obj = {"resourceVersion": str(revision)}
     if initial_end:
         metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
     resource = call.resource
-    obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version}
+    obj |= {**empty, "metadata": metadata}
     return Event("BOOKMARK", Item("", revision, obj, orjson.dumps(obj)))

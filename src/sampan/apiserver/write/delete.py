@@ -12,11 +12,13 @@ from sampan.apiserver.admission.chain import DELETE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import deletion
 from sampan.apiserver.registry.generic import Stale, Terms, answer_of
+from sampan.apiserver.registry.list_options import check_list_options
 from sampan.apiserver.registry.reads import list_of, shown_list
 from sampan.apiserver.registry.strategy import Removed
 from sampan.apiserver.write.object_rules import deleted_status, in_version_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.apiserver.write.request_scope import RequestScope
+from sampan.core.fast_dataclass import replace
 from sampan.core.holding import Hold, Outcome, run_to_end
 from sampan.core.tasks import all_of
 
@@ -94,13 +96,21 @@ class _Removal:
 
 
 async def delete_collection(scope: RequestScope, user: User, call: Call) -> ListAnswer:
-    found = await list_of(scope.registry, call, scope.strategies.selection(call))
+    """As upstream, which reads them page by page: at a revision that is named it is a list of
+    exactly that one."""
+    check_list_options(call.options, watch=False)
+    listed = call
+    if call.options.resource_version not in ("", "0") and not call.options.resource_version_match:
+        listed = replace(call, options=replace(call.options, resource_version_match="Exact"))
+    selection = scope.strategies.selection(call)
+    found = await list_of(scope.registry, listed, selection)
+    await scope.conversions.prepare(call.resource, found.items)
+    found = shown_list(found, selection)
     for start in range(0, len(found.items), AT_ONCE):
         await all_of(
             _delete_item(scope, user, call, item) for item in found.items[start : start + AT_ONCE]
         )
-    await scope.conversions.prepare(call.resource, found.items)
-    return shown_list(found)
+    return found
 
 
 async def _delete_item(scope: RequestScope, user: User, call: Call, item: Item) -> None:

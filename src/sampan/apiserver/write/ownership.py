@@ -20,9 +20,9 @@ from sampan.api.apply.managed_fields import (
     Writer,
     after_write,
     entries_of,
-    manager_errors,
     manager_from_user_agent,
     new_entry,
+    patch_errors,
     same_but_times,
 )
 from sampan.api.apply.merge import apply, which
@@ -38,7 +38,7 @@ from sampan.api.apply.scale import (
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.decode_scalars import json_word
-from sampan.api.errors import BadRequest, Failure, field_forbidden, invalid, required_value
+from sampan.api.errors import BadRequest, Failure, invalid
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.resources import Resource
@@ -91,6 +91,16 @@ class Ownership:
             fields = {**self._created_fields(rest, writer), "f:spec": of_spec}
         else:
             fields = (self._fields_by_text if is_custom else self._created_fields)(obj, writer)
+        if fields:
+            meta["managedFields"] = [new_entry(writer, UPDATE, fields)]
+
+    def posted(self, user: User, call: Call, obj: Obj, now: float) -> None:
+        """Of what is answered and never stored, and need not be of the resource's own kind."""
+        meta = obj["metadata"]
+        meta.pop("managedFields", None)
+        writer = replace(self._writer(user, call, now), api_version=obj["apiVersion"])
+        asked = {key: value for key, value in obj.items() if key != "status"}
+        fields = self._created_fields(asked, writer)
         if fields:
             meta["managedFields"] = [new_entry(writer, UPDATE, fields)]
 
@@ -147,7 +157,7 @@ class Ownership:
         """A new object; `live` is {} where there is none. Raises BadRequest, Conflict, Failure."""
         config = self._configuration(call)
         writer = self._writer(user, call, now)
-        result = apply(self._fields, live, config, writer, call.options.force)
+        result = apply(self._fields, live, config, writer, bool(call.options.force))
         new = self._as_object(call.resource, result.obj)
         _judge_repeated(call, warnings)
         self.own(new, result.entries, live)
@@ -196,7 +206,7 @@ class Ownership:
         else:
             scale, replicas = custom_scale_of(live, custom.scale), owned_at(custom.scale.spec)
         scale["metadata"]["managedFields"] = scale_entries(before, replicas)
-        result = apply(self._fields, scale, config, writer, call.options.force)
+        result = apply(self._fields, scale, config, writer, bool(call.options.force))
         entries = object_entries(before, result.entries, call.resource.api_version, replicas)
         return result.obj, entries
 
@@ -290,12 +300,7 @@ def _all_but_status(custom: CustomVersion) -> FieldSet:
 def check_options(call: Call) -> None:
     """Of a patch. Raises Invalid."""
     options = call.options
-    wrong = []
-    if options.patch_type != "apply" and options.force:
-        wrong.append(field_forbidden("force", "may not be specified for non-apply patch"))
-    if options.patch_type == "apply" and not options.field_manager:
-        wrong.append(required_value("fieldManager", "is required for apply patch"))
-    wrong += manager_errors(options.field_manager)
+    wrong = patch_errors(options.patch_type, options.force, options.field_manager)
     if wrong:
         raise invalid("PatchOptions", "meta.k8s.io", "", wrong)
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import Failure, FieldError, conflict, invalid, invalid_value
+from sampan.api.errors import Conflict, Failure, FieldError, conflict, invalid, invalid_value
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update, validate_update
@@ -45,6 +45,11 @@ def _accept(_resource: Resource, _new: Obj, _old: Obj, _warnings: list[str]) -> 
     return []
 
 
+_APART = ("apiextensions.k8s.io", "apiregistration.k8s.io")  # servers of their own upstream
+_OLD_KEYS = {
+    "endpoints": "services/endpoints", "ingresses": "ingress", "nodes": "minions",
+    "replicationcontrollers": "controllers", "services": "services/specs",
+}  # fmt: skip
 Prepare = Callable[[Obj, Obj], None]  # (new, old)
 Validate = Callable[[Resource, Obj, Obj, list[str]], list[FieldError]]  # and warnings
 
@@ -141,17 +146,23 @@ async def modify(scope: RequestScope, user: User, call: Call, what: Modification
     raise lost_race(call)
 
 
-def _storage_error(call: Call) -> str:
-    """How upstream's store begins, with its own key; ours has others for built-in kinds."""
+def precondition_error(call: Call, what: str, wanted: str, found: str) -> Conflict:
+    """As upstream's store says it, with its own key."""
     resource = call.resource
-    if resource.custom is None:
-        return ""
     place = f"{call.namespace}/{call.name}" if call.namespace else call.name
-    key = f"/registry/{resource.group}/{resource.plural}/{place}"
-    return (
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-        "AdditionalErrorMsg: "
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{_upstream_key(resource)}/{place}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
+        f"{wanted}, {what} in object meta: {found}"
     )
+    return conflict(resource.plural, resource.group, call.name, why)
+
+
+def _upstream_key(resource: Resource) -> str:
+    """Below which upstream keeps a kind."""
+    if resource.custom is not None or resource.group in _APART:
+        return f"{resource.group}/{resource.plural}"
+    return _OLD_KEYS.get(resource.plural, resource.plural)
 
 
 def _change(scope: RequestScope, user: User, call: Call, what: Modification, old: Obj) -> Obj:
@@ -172,7 +183,7 @@ def _check(scope: RequestScope, call: Call, what: Modification, new: Obj, old: O
     what.prepare(checked, before)
     if not call.subresource and strategy.has_generation:
         own_status = resource.custom is not None and resource.subresource("status") is None
-        bump_generation(checked, before, counts_status=own_status)
+        bump_generation(checked, before, own_status, strategy.generation_metadata)
     settle(checked, before)
     warnings: list[str] = []
     refuse(resource, new, what.validate(resource, checked, before, warnings), warnings)
@@ -194,8 +205,4 @@ def _check_based_on(scope: RequestScope, call: Call, new: Obj, old: Obj) -> None
         raise lost_race(call)
     # A patch has no preconditions, as upstream: there another uid is a change like any other.
     if call.verb != "patch" and meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        why_not = _storage_error(call) + (
-            f"Precondition failed: UID in precondition: {meta['uid']}, "
-            f"UID in object meta: {uid_of(old)}"
-        )
-        raise conflict(resource.plural, resource.group, call.name, why_not)
+        raise precondition_error(call, "UID", meta["uid"], uid_of(old))

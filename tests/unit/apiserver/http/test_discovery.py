@@ -78,16 +78,15 @@ def test_the_aggregated_form_holds_everything_in_two_answers():
     wanted = [(row.group, row.version, row.plural) for row in RESOURCES if row.group]
     assert sorted(rows) == sorted(wanted)
     assert DISCOVERY.document("/apis", KUBECTL).content_type == V2
-    assert DISCOVERY.document("/apis", BETA).content_type == BETA
     assert DISCOVERY.document("/apis").content_type == "application/json"
 
 
 @pytest.mark.parametrize(
     ("accept", "form"),
     [
-        (KUBECTL, (JSON, "v2")), (BETA, (JSON, "v2beta1")), ("", (JSON, "")),
+        (KUBECTL, (JSON, "v2")), (BETA, ("", "")), ("", (JSON, "")),
         (JSON, (JSON, "")), ("*/*", (JSON, "")), (f"{JSON},{V2}", (JSON, "")),
-        (f"{PROTOBUF},{BETA}", (JSON, "v2beta1")), (V2.replace("v=v2", "v=v3"), (JSON, "")),
+        (f"{PROTOBUF},{BETA}", (PROTOBUF, "")), (V2.replace("v=v2", "v=v3"), ("", "")),
         (PROTOBUF, (PROTOBUF, "")), (V2.replace(JSON, PROTOBUF), (PROTOBUF, "v2")),
         (f"{V2.replace(JSON, PROTOBUF)},{PROTOBUF}", (PROTOBUF, "v2")),
     ],

@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.api.calls import Options
-from sampan.api.errors import Invalid
+from sampan.api.errors import Failure, Invalid
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 
 
@@ -36,11 +36,11 @@ def test_a_watch_may_say_whether_it_begins_with_what_is_there(initial):
 
 def test_a_resource_version_is_a_number():
     assert revision_number("12") == 12
-    with pytest.raises(Invalid):
+    with pytest.raises(Failure, match="invalid syntax"):
         revision_number("12a")
 
 
 def test_a_revision_has_64_bits():
     assert revision_number(str(2**64 - 1)) == 2**64 - 1
-    with pytest.raises(Invalid, match="value out of range"):
+    with pytest.raises(Failure, match="value out of range"):
         revision_number(str(2**64))

@@ -54,10 +54,10 @@ def test_a_binding_leaves_the_pod_as_it_was():
     before["status"] = {"conditions": [{"type": "Other", "status": "True"}], "phase": "Pending"}
     kept = copy_of(before)
     topology = "topology.kubernetes.io/zone"
-    meta = {"annotations": {"c": "d"}, "labels": {topology: "z", "other": "not taken"}}
+    meta = {"annotations": {"c": "d"}, "labels": {topology: "z", "other": "y"}}
     bound = bind(before, {"target": {"name": "n"}, "metadata": meta}, 0.0)
     assert before == kept
-    assert bound["metadata"]["labels"] == {"a": "b", topology: "z"}
+    assert bound["metadata"]["labels"] == {"a": "b", topology: "z", "other": "y"}
     assert bound["metadata"]["annotations"] == {"a": "b", "c": "d"}
     assert [item["type"] for item in bound["status"]["conditions"]] == ["Other", "PodScheduled"]
     assert bound["spec"] == {**before["spec"], "nodeName": "n"}

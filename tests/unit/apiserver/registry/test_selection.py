@@ -68,7 +68,6 @@ def test_bad_selectors_are_refused(options):
         ("nodes", "spec.unschedulable=true"),
         ("namespaces", "status.phase=Active"),
         ("secrets", "type=Opaque"),
-        ("replicasets", "status.replicas=0"),
         ("replicationcontrollers", "status.replicas=0"),
         ("jobs", "status.successful=1"),
         ("certificatesigningrequests", "spec.signerName=a"),
@@ -87,5 +86,5 @@ def test_each_kind_is_selected_by_its_own_fields_and_by_no_other(plural, fields)
     strategy = Strategies(ApiServerSettings()).of(resource)
     found = selection_of(resource, strategy, "", Options(field_selector=fields))
     assert found is not EVERYTHING
-    with pytest.raises(BadRequest, match=r"field label not supported: spec\.nosuch"):
+    with pytest.raises(BadRequest, match=r"field label .*spec\.nosuch"):
         selection_of(resource, strategy, "", Options(field_selector="spec.nosuch=a"))
