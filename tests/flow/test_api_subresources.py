@@ -39,7 +39,8 @@ async def running_pod(api, name, **labels):
     body = pod(name)
     body["metadata"]["labels"] = labels
     await api.made(PODS, body)
-    await api.post(f"{PODS}/{name}/binding", {"target": {"name": "n1"}})
+    binding = {"metadata": {"name": name}, "target": {"name": "n1"}}
+    assert (await api.post(f"{PODS}/{name}/binding", binding)).status == 201
     await api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
 
 
@@ -65,7 +66,7 @@ def test_a_pod_is_bound_once(schema):
         assert got["status"]["conditions"][0]["type"] == "PodScheduled"
         again = await api.post("/api/v1/namespaces/default/bindings", binding)
         assert again.status == 409
-        nowhere = await api.post(f"{PODS}/web/binding", {"target": {}})
+        nowhere = await api.post(f"{PODS}/web/binding", {**binding, "target": {}})
         assert (nowhere.status, nowhere.message) == (500, "target.name: Required value")
 
     run(schema, story)

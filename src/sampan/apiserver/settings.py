@@ -42,7 +42,7 @@ class ApiServerSettings:
     token_signing_key_pem: bytes = b""
     token_other_keys_pem: bytes = b""  # keys that signed before; they only verify
     token_other_issuers: tuple[str, ...] = ()
-    token_max_seconds: int = 365 * 24 * 3600
+    token_max_seconds: int = 0  # 0: what is asked for
     token_extend: bool = True  # a pod's own token lasts longer than it says; its use is noted
     # The bundle in every namespace's kube-root-ca.crt.
     ca_bundle_pem: str = ""

@@ -168,7 +168,9 @@ class TokenSigner:
         if claims.bound_kind:
             inner[claims.bound_kind] = {"name": claims.bound_name, "uid": claims.bound_uid}
         if claims.node_name:
-            inner["node"] = {"name": claims.node_name, "uid": claims.node_uid}
+            inner["node"] = {"name": claims.node_name}
+            if claims.node_uid:
+                inner["node"]["uid"] = claims.node_uid
         account = {"name": claims.service_account, "uid": claims.service_account_uid}
         inner["serviceaccount"] = account
         if claims.warn_after:
@@ -254,7 +256,8 @@ def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
         extra[f"{_EXTRA}{claims.bound_kind}-uid"] = (claims.bound_uid,)
     if claims.node_name:
         extra[f"{_EXTRA}node-name"] = (claims.node_name,)
-        extra[f"{_EXTRA}node-uid"] = (claims.node_uid,)
+        if claims.node_uid:
+            extra[f"{_EXTRA}node-uid"] = (claims.node_uid,)
     if claims.token_id:
         extra[f"{_EXTRA}credential-id"] = (f"JTI={claims.token_id}",)
     return extra

@@ -28,23 +28,17 @@ def prepare_create(namespace: Obj) -> None:
 
 
 def prepare_update(new: Obj, old: Obj) -> None:
-    new["spec"] = {**(new.get("spec") or {})}
-    finalizers = (old.get("spec") or {}).get("finalizers")
-    if finalizers is not None:
-        new["spec"]["finalizers"] = finalizers
+    """spec.finalizers are nobody's to change but by the `finalize` subresource: neither those that
+    are there nor, once they are gone, others."""
+    new["spec"] = old.get("spec") or {}
     new["status"] = old.get("status") or {}
     _label(new)
 
 
-def finalize(current: Obj, given: Obj) -> Obj:
-    """The `finalize` subresource: nothing but spec.finalizers is taken."""
-    finalizers = (given.get("spec") or {}).get("finalizers") or []
-    spec = {**(current.get("spec") or {})}
-    if finalizers:
-        spec["finalizers"] = finalizers
-    else:
-        spec.pop("finalizers", None)
-    return {**current, "metadata": dict(current["metadata"]), "spec": spec}
+def finalize(new: Obj, old: Obj) -> None:
+    """The `finalize` subresource."""
+    new["status"] = old.get("status") or {}
+    _label(new)
 
 
 def terminating(namespace: Obj, now: float) -> Obj | None:
@@ -102,7 +96,6 @@ def strategy(ca_bundle: str) -> Strategy:
         keeps_status_on_create=True,
         fields={
             "status.phase": path_getter("status", "phase"),
-            "name": path_getter("metadata", "name"),
         },
         terminating=terminating,
         vanishes=vanishes,

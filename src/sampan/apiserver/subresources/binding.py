@@ -4,35 +4,33 @@ Job: give a pod its node, once.
 """
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import Failure, FieldError
-from sampan.api.objects import Obj, name_of, uid_of
+from sampan.api.errors import BadRequest, Failure, FieldError
+from sampan.api.objects import Obj, meta_of, name_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.validation.pod import validate_binding
-from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import pods
-from sampan.apiserver.write.decoding import decode_body
-from sampan.apiserver.write.object_rules import SUCCESS
+from sampan.apiserver.write.posted import Posted
 from sampan.apiserver.write.request_scope import RequestScope
-from sampan.apiserver.write.update import Modification, modify
+from sampan.apiserver.write.update import Modification, modify, precondition_error
 
 
-async def bind(scope: RequestScope, user: User, call: Call) -> Answer:
+async def bind(scope: RequestScope, user: User, posted: Posted) -> Answer:
     """pods/NAME/binding, and the older bindings resource. [A9]"""
-    binding = decode_body(scope.schema, call, [])
+    call, binding = posted.call, posted.obj
     name = call.name or name_of(binding)
-    wrong_fields: list[FieldError] = []
-    validate_binding(binding, wrong_fields)
-    wrong = [str(field) for field in wrong_fields]
-    if wrong:
-        # As upstream, which takes them for a failure of its own.
-        raise Failure(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
-    attributes = attributes_of(user, CREATE, call, binding, None)
-    await scope.admission.mutate(attributes)
-    await scope.admission.validate(attributes)
-    wanted_uid = uid_of(binding)
+    if not name:
+        raise BadRequest("Name parameter required.")
+    if name != name_of(binding):
+        raise BadRequest("name in URL does not match name in Binding object")
+    _check(binding)
+    await posted.admit()
+    wanted_uid, wanted_version = uid_of(binding), meta_of(binding).get("resourceVersion")
 
     def change(pod: Obj) -> Obj:
+        version = meta_of(pod)["resourceVersion"]
+        if wanted_version and wanted_version != version:
+            raise precondition_error(inner, "ResourceVersion", wanted_version, version)
         new = pods.bind(pod, binding, scope.clock.now())
         if wanted_uid:
             new["metadata"]["uid"] = wanted_uid  # checked against the pod's own
@@ -42,4 +40,13 @@ async def bind(scope: RequestScope, user: User, call: Call) -> Answer:
         "update", PODS, call.namespace, name, "binding", options=call.options, marks=call.marks
     )
     await modify(scope, user, inner, Modification(change, is_admitted=True))
-    return Answer(SUCCESS, code=201)
+    return posted.succeeded()
+
+
+def _check(binding: Obj) -> None:
+    """Raises Failure: as upstream, which takes what is wrong for a failure of its own."""
+    wrong_fields: list[FieldError] = []
+    validate_binding(binding, wrong_fields)
+    wrong = [str(field) for field in wrong_fields]
+    if wrong:
+        raise Failure(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")

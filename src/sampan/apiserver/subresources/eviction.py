@@ -7,17 +7,16 @@ Invariant: a budget is charged only for a pod whose preconditions hold.
 from dataclasses import replace
 
 from sampan.api.calls import Answer, Call, Options
-from sampan.api.errors import ApiError, BadRequest, Conflict
+from sampan.api.errors import ApiError, BadRequest, Conflict, Failure
 from sampan.api.objects import Obj, labels_of, meta_of, name_of, namespace_of
 from sampan.api.resources import POD_DISRUPTION_BUDGETS, PODS
 from sampan.api.rules import disruption, selectors
 from sampan.api.rules.conditions import with_condition
-from sampan.apiserver.admission.chain import CREATE, NO_ADMISSION, attributes_of
+from sampan.apiserver.admission.chain import NO_ADMISSION
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.deletion import check_preconditions
-from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.delete import delete
-from sampan.apiserver.write.object_rules import SUCCESS
+from sampan.apiserver.write.posted import Posted
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.apiserver.write.request_scope import RequestScope
 from sampan.apiserver.write.update import Modification, modify
@@ -37,20 +36,18 @@ class SeveralBudgets(ApiError):
     code, reason = 500, ""
 
 
-async def evict(scope: RequestScope, user: User, call: Call) -> Answer:
-    eviction = decode_body(scope.schema, call, [])
+async def evict(scope: RequestScope, user: User, posted: Posted) -> Answer:
+    call, eviction = posted.call, posted.obj
     if name_of(eviction) != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
-    attributes = attributes_of(user, CREATE, call, eviction, None)
-    await scope.admission.mutate(attributes)
-    await scope.admission.validate(attributes)
     options = _delete_options(eviction.get("deleteOptions") or {}, call.options)
+    await posted.admit()
     # Admission has had its say: the writes from here on are the server's own.
     caller = _Caller(replace(scope, admission=NO_ADMISSION), user)
     pod = await caller.evict_unguarded(call, options)
     if pod is not None:
         await caller.evict_guarded(call, pod, options)
-    return Answer(SUCCESS, code=201)
+    return posted.succeeded()
 
 
 class _Caller:
@@ -60,6 +57,7 @@ class _Caller:
     async def evict_unguarded(self, call: Call, options: Options) -> Obj | None:
         """None: it is done. A pod that does not run yet may do so meanwhile: it is looked at
         again then, unless the caller means this very version."""
+        lost: ApiError = lost_race(call)
         for _ in range(ATTEMPTS):
             pod = (await self._scope.registry.current(PODS, call.namespace, call.name)).obj
             if disruption.is_guarded(pod):
@@ -69,12 +67,13 @@ class _Caller:
                 meant = _of_version(options, pod)
             try:
                 await self._delete(call, meant)
-            except Conflict:
+            except Conflict as error:
                 if meant is options:
                     raise
+                lost = error
                 continue
             return None
-        raise lost_race(call)
+        raise lost
 
     async def evict_guarded(self, call: Call, pod: Obj, options: Options) -> None:
         budgets = _budgets_of(self._scope, pod)
@@ -132,9 +131,15 @@ class _Caller:
 
 
 def _delete_options(given: Obj, options: Options) -> Options:
-    preconditions = given.get("preconditions") or {}
+    """Raises Failure where the body and the query do not ask for the same dry run."""
+    preconditions, dry_run = given.get("preconditions") or {}, given.get("dryRun") or []
+    if options.dry_run and dry_run and dry_run != ["All"]:
+        raise Failure(
+            "Non-matching dry-run options in request and content: [All] and "
+            f"[{' '.join(map(str, dry_run))}]"
+        )
     return Options(
-        dry_run=options.dry_run or given.get("dryRun") == ["All"],
+        dry_run=options.dry_run or "All" in dry_run,
         grace_seconds=given.get("gracePeriodSeconds"),
         precondition_uid=preconditions.get("uid") or "",
         precondition_resource_version=preconditions.get("resourceVersion") or "",

@@ -3,6 +3,9 @@
 Job: the table from (resource, subresource, verb) to a handler.
 """
 
+from collections.abc import Callable
+
+from sampan.api.objects import Obj
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.subresources import (
     approval,
@@ -15,28 +18,20 @@ from sampan.apiserver.subresources import (
     scale,
     token,
 )
+from sampan.apiserver.write.posted import AnswerPosted, posting
 from sampan.apiserver.write.request_scope import CUSTOM, Handler
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
 
 def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
-    authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
     table: dict[tuple[str, str, str], Handler] = {
         ("componentstatuses", "", "get"): component_statuses.get_status,
         ("componentstatuses", "", "list"): component_statuses.list_statuses,
-        ("pods", "binding", "create"): binding.bind,
-        ("bindings", "", "create"): binding.bind,
-        ("pods", "eviction", "create"): eviction.evict,
         ("namespaces", "finalize", "update"): finalize.finalize_namespace,
-        ("serviceaccounts", "token", "create"): token.TokenRequests(signer).create,
-        (f"selfsubjectreviews.{authentication}", "", "create"): reviews.self_subject_review,
-        (f"tokenreviews.{authentication}", "", "create"): reviews.token_review,
-        (f"selfsubjectaccessreviews.{authorization}", "", "create"): reviews.self_access_review,
-        (f"subjectaccessreviews.{authorization}", "", "create"): reviews.access_review,
-        (f"localsubjectaccessreviews.{authorization}", "", "create"): reviews.local_access_review,
-        (f"selfsubjectrulesreviews.{authorization}", "", "create"): reviews.self_rules_review,
     }
+    for (resource, subresource), posted in _posted(signer).items():
+        table[resource, subresource, "create"] = posting(*posted)
     for verb in ("update", "patch"):
         table["certificatesigningrequests.certificates.k8s.io", "approval", verb] = approval.approve
         table["pods", "ephemeralcontainers", verb] = pod_changes.set_ephemeral_containers
@@ -49,3 +44,26 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
     table[CUSTOM, "scale", "update"] = scale.set_custom_scale
     table[CUSTOM, "scale", "patch"] = scale.set_custom_scale
     return table
+
+
+def _posted(
+    signer: TokenSigner | None,
+) -> dict[tuple[str, str], tuple[AnswerPosted, Callable[[Obj], None] | None]]:
+    authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
+    of_tokens = (token.TokenRequests(signer).create, token.set_defaults)
+    return {
+        ("pods", "binding"): (binding.bind, None),
+        ("bindings", ""): (binding.bind, None),
+        ("pods", "eviction"): (eviction.evict, None),
+        ("serviceaccounts", "token"): of_tokens,
+        (f"selfsubjectreviews.{authentication}", ""): (reviews.self_subject_review, _as_it_is),
+        (f"tokenreviews.{authentication}", ""): (reviews.token_review, _as_it_is),
+        (f"selfsubjectaccessreviews.{authorization}", ""): (reviews.self_access_review, _as_it_is),
+        (f"subjectaccessreviews.{authorization}", ""): (reviews.access_review, _as_it_is),
+        (f"localsubjectaccessreviews.{authorization}", ""): (reviews.access_review, _as_it_is),
+        (f"selfsubjectrulesreviews.{authorization}", ""): (reviews.self_rules_review, _as_it_is),
+    }
+
+
+def _as_it_is(_obj: Obj) -> None:
+    """Nothing has a default."""

@@ -5,60 +5,65 @@ Job: SelfSubjectReview, TokenReview, and the access reviews, answered by the cha
 
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import BadRequest, invalid
-from sampan.api.objects import Obj, time_text
+from sampan.api.objects import Obj, spec_of, time_text
+from sampan.api.rules import selectors
 from sampan.api.validation import validate_create
 from sampan.apiserver.authn.tokens import BadToken
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
-from sampan.apiserver.write.decoding import decode_body
-from sampan.apiserver.write.object_rules import check_namespace
+from sampan.apiserver.write.posted import Posted
 from sampan.apiserver.write.request_scope import RequestScope
 
 _OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
+_SIGNS = {"In": "=", "NotIn": "!="}
 
 
-async def self_subject_review(scope: RequestScope, user: User, call: Call) -> Answer:
-    review = decode_body(scope.schema, call, [])
-    review["metadata"]["creationTimestamp"] = time_text(scope.clock.now())
+async def self_subject_review(scope: RequestScope, user: User, posted: Posted) -> Answer:
+    await posted.admit()
+    review = _new(posted.call)
+    review["metadata"] = {"creationTimestamp": time_text(scope.clock.now())}
     review["status"] = {"userInfo": user_info(user)}
     return Answer(review, code=201)
 
 
-async def token_review(scope: RequestScope, user: User, call: Call) -> Answer:
-    review = decode_body(scope.schema, call, [])
-    spec = review.get("spec") or {}
+async def token_review(scope: RequestScope, user: User, posted: Posted) -> Answer:
+    review = posted.obj
+    spec = spec_of(review)
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
+    await posted.admit()
     audiences = tuple(spec.get("audiences") or ())
     try:
         found, good = await scope.authentication.reviewed_token(spec["token"], audiences)
     except BadToken as error:
-        review["status"] = {"user": {}, "error": f"[invalid bearer token, {error}]"}
+        said = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
+        review["status"] = {"user": {}, "error": said}
         return Answer(review, code=201)
     review["status"] = {"authenticated": True, "user": user_info(found), "audiences": good}
     return Answer(review, code=201)
 
 
-async def self_access_review(scope: RequestScope, user: User, call: Call) -> Answer:
-    review = _question(scope, call)
-    return await _review(scope, review, user)
+async def self_access_review(scope: RequestScope, user: User, posted: Posted) -> Answer:
+    _check(posted)
+    return await _review(scope, posted, user)
 
 
-async def access_review(scope: RequestScope, user: User, call: Call) -> Answer:
-    review = _question(scope, call)
-    spec = review.get("spec") or {}
+async def access_review(scope: RequestScope, user: User, posted: Posted) -> Answer:
+    """Of a namespace of its own, too: a LocalSubjectAccessReview."""
+    _check(posted)
+    spec = spec_of(posted.obj)
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
     asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
-    return await _review(scope, review, asked)
+    return await _review(scope, posted, asked)
 
 
-async def self_rules_review(scope: RequestScope, user: User, call: Call) -> Answer:
-    """kubectl auth can-i --list."""
-    review = decode_body(scope.schema, call, [])
-    namespace = (review.get("spec") or {}).get("namespace")
+async def self_rules_review(scope: RequestScope, user: User, posted: Posted) -> Answer:
+    """kubectl auth can-i --list. What was asked is not repeated, as upstream."""
+    namespace = spec_of(posted.obj).get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
+    await posted.admit()
     known = scope.authorization.rules(user, namespace)
     status: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": known.incomplete}
     for rule in known.rules:
@@ -68,69 +73,102 @@ async def self_rules_review(scope: RequestScope, user: User, call: Call) -> Answ
             status["nonResourceRules"].append(_fields(rule, ("verbs", "nonResourceURLs")))
     if known.trouble:
         status["evaluationError"] = known.trouble
-    review["status"] = status
-    return Answer(review, code=201)
+    return Answer({**_new(posted.call), "metadata": {}, "spec": {}, "status": status}, code=201)
+
+
+def _new(call: Call) -> Obj:
+    return {"kind": call.resource.kind, "apiVersion": call.resource.api_version}
 
 
 def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
     return {name: rule[name] for name in names if rule.get(name)}
 
 
-async def local_access_review(scope: RequestScope, user: User, call: Call) -> Answer:
-    """Like a SubjectAccessReview, but about the request's own namespace."""
-    return await access_review(scope, user, call)
-
-
-def _question(scope: RequestScope, call: Call) -> Obj:
-    """Raises BadRequest or Invalid."""
-    review = decode_body(scope.schema, call, [])
-    check_namespace(call, review["metadata"])
-    wrong = validate_create(call.resource, review)
+def _check(posted: Posted) -> None:
+    """Raises Invalid."""
+    resource = posted.call.resource
+    wrong = validate_create(resource, posted.obj)
     if wrong:
-        raise invalid("", call.resource.group, "", wrong)  # of no kind, as upstream
-    return review
+        raise invalid("", resource.group, "", wrong)  # of no kind, as upstream
 
 
-async def _review(scope: RequestScope, review: Obj, user: User) -> Answer:
-    spec = review.get("spec") or {}
-    asked = _access(user, spec.get("resourceAttributes"), spec.get("nonResourceAttributes"))
+async def _review(scope: RequestScope, posted: Posted, user: User) -> Answer:
+    await posted.admit()
+    review = posted.obj
+    spec = spec_of(review)
+    asked, troubles = _access(user, spec)
     allowed, denied, reason = await scope.authorization.review(asked)
     status: Obj = {"allowed": allowed}
     if denied:
         status["denied"] = True
     if reason:
         status["reason"] = reason
+    if troubles:
+        status["evaluationError"] = "; ".join(troubles)
     review["status"] = status
     return Answer(review, code=201)
 
 
-def _access(user: User, of_resource: Obj | None, of_path: Obj | None) -> Attributes:
-    if of_resource is None:
-        asked = of_path or {}
-        return Attributes(user, asked.get("verb") or "", path=asked.get("path") or "")
-    return Attributes(
+def _access(user: User, spec: Obj) -> tuple[Attributes, list[str]]:
+    """What is asked, and of what that is only a part."""
+    given = spec.get("resourceAttributes")
+    if given is None:
+        of_path = spec.get("nonResourceAttributes") or {}
+        return Attributes(user, of_path.get("verb") or "", path=of_path.get("path") or ""), []
+    fields, trouble = _field_selector(given.get("fieldSelector") or {})
+    troubles = [f"spec.resourceAttributes.fieldSelector {trouble}"] if trouble else []
+    trouble = _label_trouble(given.get("labelSelector") or {})
+    troubles += [f"spec.resourceAttributes.labelSelector {trouble}"] if trouble else []
+    asked = Attributes(
         user,
-        of_resource.get("verb") or "",
-        of_resource.get("group") or "",
-        of_resource.get("resource") or "",
-        of_resource.get("subresource") or "",
-        of_resource.get("namespace") or "",
-        of_resource.get("name") or "",
-        "",
-        _field_selector(of_resource.get("fieldSelector") or {}),
+        given.get("verb") or "",
+        given.get("group") or "",
+        given.get("resource") or "",
+        given.get("subresource") or "",
+        given.get("namespace") or "",
+        given.get("name") or "",
+        field_selector=fields,
     )
+    return asked, troubles
 
 
-def _field_selector(given: Obj) -> str:
-    """The raw text, or the requirements written as one."""
-    if given.get("rawSelector"):
-        return str(given["rawSelector"])
-    signs = {"In": "=", "NotIn": "!="}
-    return ",".join(
-        f"{requirement.get('key')}{signs[requirement['operator']]}{requirement['values'][0]}"
-        for requirement in given.get("requirements") or ()
-        if requirement.get("operator") in signs and len(requirement.get("values") or ()) == 1
-    )
+def _field_selector(given: Obj) -> tuple[str, str]:
+    """The raw text, or the requirements written as one; and what is wrong with it."""
+    raw = given.get("rawSelector") or ""
+    if raw:
+        try:
+            selectors.parse_field_selector(raw)
+        except selectors.SelectorError:
+            return "", _ignored(0)
+        return raw, ""
+    requirements = given.get("requirements") or ()
+    good = [
+        f"{item.get('key')}{_SIGNS[item['operator']]}{selectors.escaped(item['values'][0])}"
+        for item in requirements
+        if item.get("operator") in _SIGNS and len(item.get("values") or ()) == 1
+    ]
+    return ",".join(good), _ignored(len(good)) if len(good) < len(requirements) else ""
+
+
+def _label_trouble(given: Obj) -> str:
+    raw = given.get("rawSelector") or ""
+    try:
+        if raw:
+            selectors.parse_label_selector(raw)
+    except selectors.SelectorError:
+        return _ignored(0)
+    good, requirements = 0, given.get("requirements") or ()
+    for item in requirements:
+        try:
+            selectors.from_object({"matchExpressions": [item]})
+        except selectors.SelectorError:
+            continue
+        good += 1
+    return _ignored(good) if good < len(requirements) else ""
+
+
+def _ignored(good: int) -> str:
+    return "partially ignored due to parse error" if good else "ignored due to parse error"
 
 
 def user_info(user: User) -> Obj:

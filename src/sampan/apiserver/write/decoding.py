@@ -9,10 +9,12 @@ import orjson
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.errors import BadRequest, invalid, invalid_value
+from sampan.api.go_text import internal_type
 from sampan.api.objects import Obj, copy_of, name_of
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Checked, Schema, strict_error
 
+_ACCEPTED = {"Eviction": ("policy/v1beta1",)}  # old drains write it so
 _YAML_ERRORS = "yaml: unmarshal errors:"
 
 
@@ -55,12 +57,8 @@ def check_body(
     given_kind = body.get("kind") or kind
     given_version = body.get("apiVersion") or api_version
     if given_kind != kind:
-        version = str(given_version).rpartition("/")[2]
-        raise BadRequest(
-            f'{given_kind} in version "{version}" cannot be handled as a {kind}: '
-            f"converting to {kind}: unknown conversion"
-        )
-    if given_version != api_version:
+        raise _other_kind(schema, str(given_version), str(given_kind), api_version, kind)
+    if given_version != api_version and given_version not in _ACCEPTED.get(kind, ()):
         raise BadRequest(
             f"the API version in the data ({given_version}) does not match the expected API "
             f"version ({api_version})"
@@ -71,6 +69,22 @@ def check_body(
     obj = typed_object(found, api_version, kind, body)
     judge(call, api_version, kind, [*found.unknown, *call.problems], warnings)
     return obj
+
+
+def _other_kind(
+    schema: Schema, given_version: str, given_kind: str, api_version: str, kind: str
+) -> BadRequest:
+    """In the words of upstream's scheme, which has types for all that it knows."""
+    version = given_version.rpartition("/")[2]
+    head = f'{given_kind} in version "{version}" cannot be handled as a {kind}: '
+    if schema.name_of(given_version, given_kind) is None:
+        return BadRequest(
+            f'{head}no kind "{given_kind}" is registered for version "{given_version}"'
+        )
+    wanted = internal_type(api_version.rpartition("/")[0], kind)
+    return BadRequest(
+        f"{head}converting ({version}.{given_kind}) to ({wanted}): unknown conversion"
+    )
 
 
 def typed_object(found: Checked, api_version: str, kind: str, given: Obj) -> Obj:
