@@ -10,8 +10,9 @@ import pytest
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support import virtual_time
+from tests.support.api_sampling.replay import differences, recordings
+from tests.support.api_sampling.servers import InProcess
 from tests.support.generators.api_requests import api_server
-from tests.support.generators.recorded_requests import Replay, recordings
 
 UNITS = recordings(Path(__file__).parent / "recorded" / "custom_resources.jsonl.gz")
 SCALE_APPLY = "an apply of a Scale works here; the original fails with an error of its own making"
@@ -45,7 +46,7 @@ def test_a_recorded_unit_is_answered_as_the_original_does(unit):
         async with api_server(Schema.load(), settings=settings) as api:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crdgold"}}
             await api.post("/api/v1/namespaces", namespace)
-            return await Replay(api).differences(UNITS[unit])
+            return await differences(InProcess(api.server), UNITS[unit])
 
     found = virtual_time.run(replayed())
     kept = KEPT.get(unit, {})

@@ -12,8 +12,9 @@ import pytest
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support import virtual_time
+from tests.support.api_sampling.replay import differences, recordings
+from tests.support.api_sampling.servers import InProcess
 from tests.support.generators.api_requests import api_server
-from tests.support.generators.recorded_requests import Replay, recordings
 
 RECORDED = Path(__file__).parent / "recorded"
 UNITS = {
@@ -27,9 +28,7 @@ FLOAT = "2.0 and 2 are not the same in the original's memory, and are when it ha
 EMPTY = "empty and missing are not the same in the original's memory, and are when it stored them"
 READ_FIRST = "the body is read before the object is looked for"
 ODD_VERSION = "the original reads it as another version of the group"
-ANNOTATED = "a change of annotations does not make another generation"
 EMBEDDED = "null in an embedded object's own fields"
-FINALIZE = "a method that is not there is refused without details"
 VOLUME = "the difference of the two volumes is not shown"
 IMMUTABLE = "of what must not be empty it is not said too that it must not change"
 NOT_TWICE = "of an address that is none it is not said too that it must not change"
@@ -45,24 +44,15 @@ KEPT = {
         "sequence-10": COPIED_NULL,
         "sequence-55": FLOAT,
     },
-    "patch-built-in": {"built-in-1": ANNOTATED},
     "patch-media": dict.fromkeys(("absent-merge-bad", "absent-json-bad"), READ_FIRST),
     "merge-custom": {"merge-78": ODD_VERSION},
     "merge-configmap": {"merge-78": ODD_VERSION},
     "put-without-name": {
-        **{
-            f"namespaces-finalize-{how}": FINALIZE
-            for how in ("patch-delete", "patch-meta-null", "patch-no-name", "patch-empty-name",
-                        "json-no-name")
-        },
         "persistentvolumes-put-other-ns": VOLUME,
         "ingressclasses-put-other-ns": IMMUTABLE,
     },
     "apply-custom-full": dict.fromkeys(("own-e-6", "own-e-7"), EMBEDDED),
     "apply-custom-fresh": dict.fromkeys(("new-e-6", "add-e-6", "new-e-7", "add-e-7"), EMBEDDED),
-    "apply-deployment": dict.fromkeys(
-        ("own-0-0", "own-0-1", "own-3-0", "own-3-1", "own-4-0", "force-4-0", "own-4-1"), ANNOTATED
-    ),
     "apply-service": dict.fromkeys(("own-14-2", "own-15-0", "force-15-0", "own-15-1"), NOT_TWICE),
     "apply-webhook": dict.fromkeys(
         ("own-0-0", "own-0-1", "own-8-0", "force-8-0", "own-8-1", "own-29-1"), EMPTY
@@ -78,7 +68,7 @@ def test_a_recorded_unit_is_answered_as_the_original_does(unit):
         async with api_server(Schema.load(), settings=settings) as api:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crdgold"}}
             await api.post("/api/v1/namespaces", namespace)
-            return await Replay(api).differences(UNITS[unit])
+            return await differences(InProcess(api.server), UNITS[unit])
 
     found = virtual_time.run(replayed())
     kept = KEPT.get(unit, {})
