@@ -66,6 +66,12 @@ class FieldSchema:
             self._custom_roots[custom.schema_identity] = found
         return found
 
+    def bare(self, api_version: str, kind: str) -> Obj:
+        """What Go writes of an object of which nothing is set."""
+        if self._schema.name_of(api_version, kind) is None:
+            return {}
+        return self._schema.zero(api_version, kind)
+
     def in_version(self, obj: Obj, api_version: str) -> Obj | None:
         """The object as another version shows it; None where there is no such version. Raises
         FormWanted, of a custom kind that a webhook converts."""

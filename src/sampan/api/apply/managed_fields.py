@@ -178,9 +178,13 @@ class Changes:
 
     def _compare(self, api_version: str) -> Sets | None:
         new = self._fields.in_version(self._new, api_version)
-        live = self._fields.in_version(self._live, api_version) if self._live else {}
-        root = None if new is None else self._fields.root(api_version, str(new.get("kind")))
-        if new is None or live is None or root is None:
+        kind = "" if new is None else str(new.get("kind"))
+        root = None if new is None else self._fields.root(api_version, kind)
+        if new is None or root is None:
+            return None
+        bare = self._fields.bare(api_version, kind)  # was not said: it is nobody's
+        live = self._fields.in_version(self._live, api_version) if self._live else bare
+        if live is None:
             return None
         changed, removed = compare(root, live, new)
         return self._ours(changed, api_version), self._ours(removed, api_version)

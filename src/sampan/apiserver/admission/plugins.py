@@ -18,6 +18,7 @@ from sampan.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     SERVICES,
+    VOLUME_ATTRIBUTES_CLASSES,
 )
 from sampan.apiserver.admission import loaders
 from sampan.apiserver.admission.chain import (
@@ -100,7 +101,7 @@ ROWS = (
         main_only=True, is_on=False),
     Row("DefaultStorageClass", loaders.default_storage_class, _NEW, _CLAIM, main_only=True),
     Row("StorageObjectInUseProtection", loaders.storage_in_use_protection, _NEW,
-        _CLAIM | kinds_of(PERSISTENT_VOLUMES), main_only=True),
+        _CLAIM | kinds_of(PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES), main_only=True),
     Row("OwnerReferencesPermissionEnforcement", loaders.owner_references, _WRITES, is_on=False),
     Row("PersistentVolumeClaimResize", loaders.claim_resize, frozenset({UPDATE}), _CLAIM,
         main_only=True),

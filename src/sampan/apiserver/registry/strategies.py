@@ -75,6 +75,9 @@ _RETURNS_DELETED = frozenset({
     "persistentvolumeclaims", "persistentvolumes", "podtemplates", "resourcequotas",
     "serviceaccounts", "services", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
     "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",
+    "volumeattributesclasses.storage.k8s.io", "deviceclasses.resource.k8s.io",
+    "devicetaintrules.resource.k8s.io", "resourceclaims.resource.k8s.io",
+    "resourceclaimtemplates.resource.k8s.io", "resourceslices.resource.k8s.io",
 })  # fmt: skip
 
 # A Deployment's annotations go on to its ReplicaSets, a slice's labels say whose it is.

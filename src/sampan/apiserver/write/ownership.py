@@ -306,9 +306,9 @@ def check_options(call: Call) -> None:
 
 
 def _skeleton(obj: Obj) -> Hashable | None:
-    """Which fields there are, whatever they say; None where one of them is a list, or there are so
-    many that hardly another object has the same."""
-    found: list[str | None] = []
+    """Which fields there are, whatever they say but nothing; None where one of them is a list, or
+    there are so many that hardly another object has the same."""
+    found: list[Hashable] = []
     maps = [obj]
     for fields in maps:  # grows as it goes
         if len(found) + len(fields) > _MOST_FIELDS:
@@ -320,6 +320,8 @@ def _skeleton(obj: Obj) -> Hashable | None:
                 maps.append(value)
             elif type(value) is list:
                 return None
+            elif not value:
+                found.append((key, value))
         found.append(None)
     return tuple(found)
 

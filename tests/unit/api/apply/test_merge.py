@@ -291,6 +291,9 @@ class World:
     def root(self, api_version, kind):
         return WORLD
 
+    def bare(self, api_version, kind):
+        return {}
+
     def in_version(self, obj, api_version):
         return obj
 

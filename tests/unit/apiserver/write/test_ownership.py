@@ -8,7 +8,7 @@ from sampan.api.calls import Call, Options
 from sampan.api.errors import ApiError, BadRequest, Failure, Invalid
 from sampan.api.kinds import Kinds
 from sampan.api.objects import copy_of
-from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
+from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, EVENTS, PODS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.ownership import Ownership, check_options, settle
@@ -261,3 +261,19 @@ def test_whatever_is_sent_as_entries_is_answered(entries):
         return
     new = {**checked, "apiVersion": "v1", "kind": "ConfigMap"}
     assert "you" in written(CONFIG_MAPS, "", old, new) or entries == [{}]
+
+
+def test_what_was_not_said_is_nobodys():
+    """Go writes some fields of which nothing was said: an original's maker does not own them."""
+    about = {"involvedObject": {"kind": "Pod", "namespace": "a"}, "source": {}}
+    unsaid = {"eventTime": None, "firstTimestamp": None, "lastTimestamp": None}
+    unsaid |= {"reportingComponent": "", "reportingInstance": ""}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, **about}
+    assert owned(event | unsaid) == {"f:involvedObject": {}}
+    said = owned(event | unsaid | {"reportingComponent": "me"})
+    assert said == {"f:involvedObject": {}, "f:reportingComponent": {}}
+
+
+def owned(event):
+    OWNERSHIP.created(User("me"), Call("create", EVENTS), event, NOW)
+    return event["metadata"]["managedFields"][0]["fieldsV1"]

@@ -1,14 +1,16 @@
-"""StorageObjectInUseProtection: finalizers of PersistentVolumes and claims.
+"""StorageObjectInUseProtection: finalizers of PersistentVolumes, claims and attributes classes.
 
-Job: put the protecting finalizer on every new claim and volume.
+Job: put the protecting finalizer on every new one.
 """
 
+from sampan.api.rules.storage import CLAIM_PROTECTION, CLASS_PROTECTION, VOLUME_PROTECTION
 from sampan.apiserver.admission.chain import Attributes, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 
 PROTECTED = {
-    "PersistentVolume": "kubernetes.io/pv-protection",
-    "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
+    "PersistentVolume": VOLUME_PROTECTION,
+    "PersistentVolumeClaim": CLAIM_PROTECTION,
+    "VolumeAttributesClass": CLASS_PROTECTION,
 }
 
 
