@@ -35,9 +35,9 @@ KEPT: dict[str, dict[str, str]] = {
             for path in (f"{SPACES}/kube-public", f"{SPACES}{ONE}")
             for media in ("json", "yaml")
         },
-        **{step: "columns are not described" for step in ("252", "253", "254")},
+        **dict.fromkeys(("252", "253", "254"), "columns are not described"),
         f"{SPACES}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dnope "
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1": "it would end with the first event",
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1": "no list",
     },
 }
 

@@ -28,6 +28,8 @@ def validate_revision(revision: Obj, errors: Errors) -> None:
     validate_not_negative(revision.get("revision"), "revision", errors)
     if revision.get("data") is None:
         errors.append(required_value("data", "data is mandatory"))
+    elif not isinstance(revision["data"], dict):
+        errors.append(required_value("data", "data must be a valid JSON object"))
 
 
 def validate_revision_update(new: Obj, old: Obj, errors: Errors) -> None:

@@ -4,10 +4,11 @@ Job: what must hold of an Ingress and of an IngressClass.
 Invariant: an ingress leads somewhere: it has rules or a default backend.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sampan.api.errors import (
     FieldError,
+    field_forbidden,
     invalid_value,
     not_supported,
     required_value,
@@ -79,22 +80,31 @@ def validate_ingress_class(ingress_class: Obj, errors: Errors) -> None:
     parameters = spec.get("parameters")
     if parameters is None:
         return
-    for key in ("kind", "name"):
-        if not parameters.get(key):
-            errors.append(declared(required_value(f"spec.parameters.{key}")))
+    _validate_typed_reference(parameters, "spec.parameters", _declared_missing, errors)
     scope, path = parameters.get("scope"), "spec.parameters.scope"
     if scope is None:
         errors.append(required_value(path))
     elif scope not in ("Cluster", "Namespace"):
         errors.append(not_supported(path, scope, ("Cluster", "Namespace")))
-    elif scope == "Namespace" and not parameters.get("namespace"):
-        why = "`parameters.scope` is set to 'Namespace'"
-        errors.append(required_value("spec.parameters.namespace", why))
+    else:
+        _validate_scoped_namespace(scope, parameters.get("namespace"), errors)
+
+
+def _validate_scoped_namespace(scope: str, namespace: str | None, errors: Errors) -> None:
+    path, why = "spec.parameters.namespace", f"`parameters.scope` is set to '{scope}'"
+    if scope == "Cluster":
+        if namespace is not None:
+            errors.append(field_forbidden(path, why))
+    elif namespace is None:
+        errors.append(required_value(path, why))
+    else:
+        validate_with(names.dns_label, namespace, path, errors)
 
 
 def validate_ingress_class_update(new: Obj, old: Obj, errors: Errors) -> None:
     now, had = spec_of(new).get("controller"), spec_of(old).get("controller")
     validate_immutable(now, had, "spec.controller", errors)
+    validate_ingress_class(new, errors)
 
 
 def _validate_rule(rule: Obj, path: str, name: names.NameRule, errors: Errors) -> None:
@@ -145,13 +155,27 @@ def _validate_backend(backend: Obj, path: str, name: names.NameRule, errors: Err
         why = "cannot set both resource and service backends"
         errors.append(invalid_value(path, "", why))
     elif resource is not None:
-        for key in ("kind", "name"):
-            if not resource.get(key):
-                errors.append(required_value(f"{path}.resource.{key}"))
+        _validate_typed_reference(resource, f"{path}.resource", required_value, errors)
     elif service is not None:
         _validate_service(service, f"{path}.service", name, errors)
     else:
         errors.append(invalid_value(path, "", "resource or service backend is required"))
+
+
+def _declared_missing(path: str) -> FieldError:
+    return declared(required_value(path))
+
+
+def _validate_typed_reference(
+    reference: Obj, path: str, missing: Callable[[str], FieldError], errors: Errors
+) -> None:
+    if reference.get("apiGroup") is not None:
+        validate_with(names.dns_subdomain, reference["apiGroup"], f"{path}.apiGroup", errors)
+    for key in ("kind", "name"):
+        if not reference.get(key):
+            errors.append(missing(f"{path}.{key}"))
+        else:
+            validate_with(names.path_segment, reference[key], f"{path}.{key}", errors)
 
 
 def _validate_service(service: Obj, path: str, rule: names.NameRule, errors: Errors) -> None:

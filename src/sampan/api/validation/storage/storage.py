@@ -4,6 +4,8 @@ Job: what must hold of the kinds of storage.k8s.io.
 Invariant: what a volume was made from does not change behind its back.
 """
 
+from collections.abc import Sequence
+
 from sampan.api import features
 from sampan.api.errors import (
     FieldError,
@@ -48,20 +50,43 @@ def validate_storage_class(storage: Obj, errors: Errors) -> None:
         validate_choice(policy, ("Delete", "Retain"), "reclaimPolicy", errors)
     modes = ("Immediate", "WaitForFirstConsumer")
     validate_choice(storage.get("volumeBindingMode"), modes, "volumeBindingMode", errors)
-    for index, term in enumerate(storage.get("allowedTopologies") or ()):
+    _validate_topologies(storage.get("allowedTopologies") or (), errors)
+
+
+def _validate_topologies(terms: Sequence[Obj], errors: Errors) -> None:
+    # As upstream, which begins with as many empty ones: an empty term is always a duplicate.
+    seen: list[dict[str, set[str]]] = [{} for _ in terms]
+    for index, term in enumerate(terms):
+        path = f"allowedTopologies[{index}].matchLabelExpressions"
+        found: dict[str, set[str]] = {}
         for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
-            path = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
-            validate_required(expression.get("values"), f"{path}.values", errors)
-            validate_with(names.qualified_name, expression.get("key") or "", f"{path}.key", errors)
+            key, inner = expression.get("key") or "", f"{path}[{number}]"
+            values = _distinct(expression.get("values") or (), f"{inner}.values", errors)
+            validate_with(names.qualified_name, key, f"{inner}.key", errors)
+            if key in found:
+                errors.append(duplicate(f"{inner}.key", key))
+            found[key] = values
+        errors += [duplicate(path, "") for other in seen if other == found]
+        seen.append(found)
+
+
+def _distinct(values: Sequence[str], path: str, errors: Errors) -> set[str]:
+    validate_required(values, path, errors)
+    found: set[str] = set()
+    for index, value in enumerate(values):
+        if value in found:
+            errors.append(duplicate(f"{path}[{index}]", value))
+        found.add(value)
+    return found
 
 
 def validate_storage_class_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_storage_class(new, errors)
-    for key in ("parameters", "provisioner"):
+    for key in ("parameters", "provisioner", "reclaimPolicy"):
         if (new.get(key) or None) != (old.get(key) or None):
             errors.append(field_forbidden(key, f"updates to {key} are forbidden."))
-    for key in ("reclaimPolicy", "volumeBindingMode"):
-        validate_immutable(new.get(key), old.get(key), key, errors)
+    mode = "volumeBindingMode"
+    validate_immutable(new.get(mode), old.get(mode), mode, errors)
 
 
 def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
@@ -69,7 +94,7 @@ def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
     for mode in spec.get("volumeLifecycleModes") or ():
         choices = ("Persistent", "Ephemeral")
         validate_choice(mode, choices, "spec.volumeLifecycleModes", errors)
-    policies = ("ReadWriteOnceWithFSType", "File", "None")
+    policies = ("File", "None", "ReadWriteOnceWithFSType")
     validate_optional_choice(spec.get("fsGroupPolicy"), policies, "spec.fsGroupPolicy", errors)
     seen: set[str] = set()
     for index, request in enumerate(spec.get("tokenRequests") or ()):

@@ -46,6 +46,13 @@ def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
         validate_claim_spec(claim.get("spec") or {}, f"{path}.spec", errors)
 
 
+def validate_new_stateful_set(stateful_set: Obj, errors: Errors) -> None:
+    validate_stateful_set(stateful_set, errors)
+    service = spec_of(stateful_set).get("serviceName") or ""
+    for wrong in names.dns_label(service) if service else ():  # of old ones as they are
+        errors.append(invalid_value("spec.serviceName", service, wrong))
+
+
 def validate_stateful_set_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_stateful_set(new, errors)
     spec, was = spec_of(new), spec_of(old)
@@ -132,7 +139,7 @@ def validate_stateful_set_status(new: Obj, old: Obj, errors: Errors) -> None:
 
 RULES = Rules(
     names.dns_label,
-    validate_stateful_set,
+    validate_new_stateful_set,
     validate_stateful_set_update,
     validate_stateful_set_status,
 )
