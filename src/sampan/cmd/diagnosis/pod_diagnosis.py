@@ -35,7 +35,7 @@ def diagnosis(pod: Obj, events: Iterable[Obj] = (), node: Obj | None = None) -> 
     if over is not None:
         return [over]
     found = [*_going(pod), *_node(pod, node)]
-    found += _volumes(noted) if not _all_started(pod) else []
+    found += [*_volumes(noted), *_devices(noted)] if not _all_started(pod) else []
     found += _sandbox(pod, noted)
     waiting = _initializing(pod, noted)
     found += waiting
@@ -117,6 +117,14 @@ def _volumes(events: _Events) -> list[Finding]:
         if message := events.last(reason):
             return [Finding("volumes", reason, message, advice_for(FAILED, reason, message))]
     return []
+
+
+def _devices(events: _Events) -> list[Finding]:
+    reason = "FailedPrepareDynamicResources"
+    message = events.last(reason)
+    if not message:
+        return []
+    return [Finding("devices", reason, message, advice_for(FAILED, reason, message))]
 
 
 def _sandbox(pod: Obj, events: _Events) -> list[Finding]:

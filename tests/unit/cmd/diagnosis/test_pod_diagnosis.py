@@ -184,6 +184,30 @@ def test_volumes_that_are_missing():
     assert found(pod((runs(), {})), missing) == []  # it is long past
 
 
+@pytest.mark.parametrize(
+    ("reason", "message", "what_to_do"),
+    [
+        ("FailedMount", "driver name d.example.com not found in the list of registered CSI drivers",
+         "does not run on the pod's node"),
+        ("FailedMount", "rpc error: code = Internal desc = volume not found", "driver refuses"),
+        ("FailedAttachVolume", 'Multi-Attach error for volume "v" Volume is already used by pod(s)',
+         "a pod on another node has the volume"),
+        ("FailedAttachVolume", "AttachVolume.Attach failed: rpc error: code = Internal",
+         "log of its attacher"),
+        ("FailedPrepareDynamicResources", "prepare claims: DRA driver d.example.com is not "
+         "registered", "does not run on the pod's node"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources failed: busy", "look at its log"),
+    ],
+)  # fmt: skip
+def test_drivers_that_are_missing_or_refuse(reason, message, what_to_do):
+    """[H1, H3]"""
+    made = pod((waits("ContainerCreating"), {}))
+    said = event(reason, message)
+    assert [one[1:] for one in found(made, said)] == [(reason, message)]
+    assert what_to_do in advice(made, said)
+    assert found(pod((runs(), {})), said) == []
+
+
 def test_a_sandbox_that_cannot_be_made():
     said = event("FailedCreatePodSandBox", "Failed to create pod sandbox: cni: no plugin")
     made = pod(
@@ -223,6 +247,17 @@ def test_a_node_that_is_not_ready_or_gone_comes_first():
             "UnexpectedAdmissionError",
             "Pod was rejected: Failed to prepare dynamic resources: no driver",
             "whose devices have a driver",
+        ),
+        (
+            "UnexpectedAdmissionError",
+            "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate "
+            "unhealthy devices example.com/gpu, which is unexpected",
+            "fewer healthy devices",
+        ),
+        (
+            "TopologyAffinityError",
+            "Pod was rejected: Resources cannot be allocated with Topology locality",
+            "no NUMA node of its node",
         ),
     ],
 )
