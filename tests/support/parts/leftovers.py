@@ -8,6 +8,7 @@ import json
 import subprocess
 from pathlib import Path
 
+from sampan.drivers.csi.loop_devices import find_below
 from sampan.kubelet.cgroups.limits import root_of
 from sampan.kubelet.containerd.config import layout
 from sampan.kubelet.containerd.reset import CNI_RESULTS
@@ -47,6 +48,7 @@ def leftovers(data_dir: Path, network: PodNetwork | None = None) -> dict[str, li
         "rules": _rules(data_dir, network),
         "directories": _directories(data_dir),
         "files": _network_results(f"{data_dir}/"),
+        "loop devices": find_below(str(data_dir)),
     }
     return {kind: things for kind, things in found.items() if things}
 

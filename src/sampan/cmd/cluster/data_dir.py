@@ -42,6 +42,11 @@ class DataDir:
         return self.root / "kubelet"
 
     @property
+    def csi(self) -> Path:
+        """Volumes of the driver that `--with csi` brings."""
+        return self.root / "csi"
+
+    @property
     def log_file(self) -> Path:
         return self.root / "sampan.log"
 

@@ -94,6 +94,6 @@ class DriverProcess:
             sys.executable, "-m", "sampan", "driver", "csi", "--with-parent",
             "--endpoint", f"{kubelet}/plugins/{CSI}/csi.sock",
             "--registration", f"{kubelet}/plugins_registry/{CSI}-reg.sock",
-            "--node-id", self._node_name, "--root", str(self._data.root / "csi"),
+            "--node-id", self._node_name, "--root", str(self._data.csi),
             "--kubeconfig", str(self._data.kubeconfig), "--ready-file", str(ready),
         ]  # fmt: skip

@@ -96,4 +96,10 @@ def remove(data: DataDir) -> None:
 
         # What is mounted there may be a directory of the user's: it must not be emptied.
         unmount_below(str(data.kubelet))
+    if data.csi.exists():
+        from sampan.drivers.csi import loop_devices
+
+        # Block volumes of pods that nobody could unstage: their files would stay, without names.
+        for file in loop_devices.find_below(str(data.csi)):
+            loop_devices.detach(file)
     remove_tree(data.root)

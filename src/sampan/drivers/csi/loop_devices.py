@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _CONTROL = "/dev/loop-control"
@@ -18,11 +19,21 @@ _SYSTEM = Path("/sys/block")
 def find(file: str) -> str | None:
     """The device that the file is attached to."""
     wanted = os.path.realpath(file)
+    return next((device for device, backing in _attached() if backing == wanted), None)
+
+
+def find_below(directory: str) -> list[str]:
+    """The files there that are attached."""
+    inside = f"{os.path.realpath(directory)}/"
+    return [backing for _, backing in _attached() if backing.startswith(inside)]
+
+
+def _attached() -> Iterator[tuple[str, str]]:
+    """Devices, each with its file."""
     for place in sorted(_SYSTEM.glob("loop*/loop/backing_file")):
         with contextlib.suppress(OSError):
-            if place.read_text().rstrip("\n").removesuffix(" (deleted)") == wanted:
-                return f"/dev/{place.parent.parent.name}"
-    return None
+            backing = place.read_text().rstrip("\n").removesuffix(" (deleted)")
+            yield f"/dev/{place.parent.parent.name}", backing
 
 
 def attach(file: str) -> str:
