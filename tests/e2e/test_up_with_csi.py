@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from sampan.drivers.csi.loop_devices import find_below
 from tests.support.parts import native_runtime as native_parts
 from tests.support.parts.processes import eventually
 from tests.support.parts.sampan_process import SampanProcess
@@ -52,6 +53,14 @@ def pod(name, claim, command):
         "spec": {"terminationGracePeriodSeconds": 1, "restartPolicy": "Never",
                  "containers": [main], "volumes": [volume]},
     }  # fmt: skip
+
+
+def block_pod(name, claim, command):
+    made = pod(name, claim, command)
+    [main] = made["spec"]["containers"]
+    del main["volumeMounts"]
+    main["volumeDevices"] = [{"name": "data", "devicePath": "/dev/data"}]
+    return made
 
 
 def snapshot(name, source):
@@ -156,3 +165,16 @@ def test_the_driver_comes_back_after_a_kill(node):
     assert said(node, "after") == "kept"
     node.kubectl("delete", "pods", "--all", "--now")
     remove(node, "pvc", "one")
+
+
+def test_a_block_device_is_used_and_goes_with_its_cluster(node):
+    """It is in use when the cluster ends; what is left after that is looked at by the fixture."""
+    write = "echo hello | dd of=/dev/data bs=512 conv=sync 2>/dev/null"
+    read = "dd if=/dev/data bs=6 count=1 2>/dev/null"  # a line: others are not logged at once
+    asked = claim("raw", "csi-loop", volumeMode="Block")
+    apply(
+        node, asked, block_pod("uses", "raw", f"{write}; {read}; trap exit TERM; sleep 1000 & wait")
+    )
+    eventually(lambda: node.kubectl.get("pod", "uses")["status"].get("phase") == "Running")
+    eventually(lambda: node.kubectl("logs", "uses").strip() == "hello")
+    assert find_below(str(node.data_dir))
