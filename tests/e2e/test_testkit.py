@@ -412,6 +412,8 @@ def test_a_kind_that_was_defined_a_moment_ago_is_known():
         ({"snapshot": "/nix/nothing"}, "there is no snapshot"),
         ({"boats": 3}, "a cluster has no 'boats'"),
         ({"webhooks": 3}, "webhooks= is {'pods': function"),
+        ({"version": "1.20"}, "there is no Kubernetes 1.20 here"),
+        ({"feature_gates": "Nix=true"}, "unrecognized feature gate: Nix"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused_in_one_line(chosen, says):
@@ -426,6 +428,52 @@ def test_a_snapshot_that_cannot_be_restored_is_refused_in_one_line(tmp_path):
     write(tmp_path / "s", Snapshot([boat]))
     with pytest.raises(CannotStart, match="nobody defines the kind Boat"):
         cluster(snapshot=tmp_path / "s")
+
+
+def test_clusters_of_several_versions_side_by_side():
+    """[V1] [V2] each with its own number, APIs, fields and words"""
+    group = "/apis/admissionregistration.k8s.io/v1"
+    quiet = {"name": "c", "image": "x", "lifecycle": {"stopSignal": "SIGUSR1"}}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}}
+    gates = {"ContainerStopSignals": True}
+    with cluster(version="1.34") as old, cluster(version="1.37", feature_gates=gates) as new:
+        found = {}
+        for each in (old, new):
+            number = each.api.json("GET", "/version")
+            served = {row["name"] for row in each.api.json("GET", group)["resources"]}
+            node = each.get("node/node-0")["status"]["nodeInfo"]["kubeletVersion"]
+            each.apply({**pod, "spec": {"os": {"name": "linux"}, "containers": [quiet]}})
+            each.wait_for("pod/p", "Ready")
+            [container] = each.get("pod/p")["spec"]["containers"]
+            found[f"{number['major']}.{number['minor']}"] = (
+                node.partition("+")[0],
+                "mutatingadmissionpolicies" in served,
+                "lifecycle" in container,
+            )
+    assert found == {"1.34": ("v1.34.0", False, False), "1.37": ("v1.37.0", True, True)}
+
+
+def test_a_run_has_a_version_and_a_test_another_one(tmp_path):
+    """[V1] by a variable, by the marker, as a parameter"""
+    source = """
+        import pytest
+
+        def number(cluster):
+            return cluster.api.json("GET", "/version")["minor"]
+
+        def test_by_the_variable(sampan):
+            assert number(sampan) == "36"
+
+        @pytest.mark.sampan(version="1.37")
+        def test_by_the_marker(sampan):
+            assert number(sampan) == "37"
+
+        @pytest.mark.parametrize("sampan", ["1.34", "1.35"], indirect=True)
+        def test_as_a_parameter(sampan):
+            assert number(sampan) in ("34", "35")
+    """
+    result = run_pytest(tmp_path, source, SAMPAN_KUBERNETES_VERSION="1.36")
+    assert "4 passed" in result.stdout, result.stdout
 
 
 def test_a_store_on_disk():
@@ -643,7 +691,9 @@ class ATestCase(unittest.TestCase):
         self.cluster.assert_ready("pod/p")
 
 
-def run_pytest(directory: Path, source: str, *flags: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    directory: Path, source: str, *flags: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(textwrap.dedent(source))
     installed = [entry.name for entry in entry_points(group="pytest11") if entry.name == "sampan"]
     plugin = [] if installed else ["-p", "sampan.testing.pytest_plugin"]
@@ -652,7 +702,7 @@ def run_pytest(directory: Path, source: str, *flags: str) -> subprocess.Complete
     return subprocess.run(
         [*command, *flags, "test_it.py"],
         cwd=directory, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "PYTHONPATH": source_path},
+        env={**os.environ, "PYTHONPATH": source_path, **variables},
     )  # fmt: skip
 
 

@@ -34,12 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def sampan(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """A cluster of the test's own."""
+    """A cluster of the test's own; as a parameter (`indirect=True`): its version of Kubernetes."""
     marker = request.node.get_closest_marker("sampan")
     faults = request.node.get_closest_marker("sampan_faults")
-    chosen = _cluster(
-        marker.kwargs if marker is not None else {}, faults.kwargs if faults is not None else None
-    )
+    words = dict(marker.kwargs) if marker is not None else {}
+    if hasattr(request, "param"):
+        words["version"] = request.param
+    chosen = _cluster(words, faults.kwargs if faults is not None else None)
     yield chosen
     chosen.close()
 

@@ -7,6 +7,7 @@ Owner: the test; after `close` nothing of it is left.
 """
 
 import functools
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from sampan.testing.kit.webhooks import Function, Webhook, WebhookServer
 
 EVENTS_SHOWN = 10
+VERSION_VARIABLE = "SAMPAN_KUBERNETES_VERSION"
 Lines = list[str]  # `list` is a verb below
 
 
@@ -391,7 +393,7 @@ def open_cluster(
     **chosen: Any,
 ) -> Cluster:
     """Raises CannotStart with one sentence."""
-    spec, origin = spec_of(chosen), launcher()
+    spec, origin = spec_of({**_of_environment(), **chosen}), launcher()
     fixed = seed if seed is not None else (0 if spec.virtual else None)
     cluster = Cluster(spec, origin.new(spec, fixed), origin)
     try:
@@ -404,6 +406,12 @@ def open_cluster(
         cluster.close()
         raise
     return cluster
+
+
+def _of_environment() -> dict[str, Any]:
+    """One suite, another version: by a variable of the run."""
+    version = os.environ.get(VERSION_VARIABLE, "")
+    return {"version": version} if version else {}
 
 
 def _connection(started: Started) -> Connection:

@@ -30,6 +30,9 @@ class Spec:
     nodes_file: str = ""  # types of nodes, instead of a number of them (docs/lab.md)
     real: bool = False  # the node is this machine, with real containers
     runtime: RuntimeChoice = ""  # of a real node; empty: containerd
+    version: str = ""  # of Kubernetes: 1.36; empty: the default
+    feature_gates: str = ""  # A=true,B=false
+    runtime_config: str = ""  # group/version=true
     snapshot: str = ""  # a file: the cluster begins with its objects, and with nodes of their names
 
     @property
@@ -47,9 +50,10 @@ class Spec:
 
 FIELDS = (
     "nodes", "controllers", "scheduler", "store", "clock", "scheduler_config", "nodes_file",
-    "snapshot", "real", "runtime",
+    "snapshot", "real", "runtime", "version", "feature_gates", "runtime_config",
 )  # fmt: skip
 FILES = ("snapshot", "scheduler_config", "nodes_file")
+_PAIRS = ("feature_gates", "runtime_config")
 _CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual"),
             "runtime": ("cri", "native")}  # fmt: skip
 
@@ -62,14 +66,10 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
         if name in _CHOICES and value not in _CHOICES[name]:
             raise CannotStart(f"{name}={value!r}: it is one of {', '.join(_CHOICES[name])}")
     files = {name: str(Path(chosen[name]).absolute()) for name in FILES if chosen.get(name)}
-    chosen = {**chosen, **files}
+    pairs = {name: _pairs(name, chosen[name]) for name in _PAIRS if name in chosen}
+    chosen = {**chosen, **files, **pairs}
     spec = Spec(**chosen)
-    if type(spec.nodes) is not int or not 0 <= spec.nodes <= MOST_NODES:
-        raise CannotStart(f"nodes={spec.nodes!r}: a number from 0 to {MOST_NODES}")
-    if not isinstance(spec.controllers, str):
-        raise CannotStart(f"controllers={spec.controllers!r}: a text such as '*,-job'")
-    if type(spec.scheduler) is not bool:
-        raise CannotStart(f"scheduler={spec.scheduler!r}: True or False")
+    _check_types(spec)
     for name, path in files.items():
         if not Path(path).is_file():
             raise CannotStart(f"there is no {name} {path}")
@@ -77,6 +77,27 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
         raise CannotStart("store='sqlite' has a thread of its own: no virtual clock beside it")
     _check_real(spec)
     return spec
+
+
+def _check_types(spec: Spec) -> None:
+    """Raises CannotStart."""
+    if not isinstance(spec.version, str):
+        raise CannotStart(f"version={spec.version!r}: a text such as '1.36'")
+    if type(spec.nodes) is not int or not 0 <= spec.nodes <= MOST_NODES:
+        raise CannotStart(f"nodes={spec.nodes!r}: a number from 0 to {MOST_NODES}")
+    if not isinstance(spec.controllers, str):
+        raise CannotStart(f"controllers={spec.controllers!r}: a text such as '*,-job'")
+    if type(spec.scheduler) is not bool:
+        raise CannotStart(f"scheduler={spec.scheduler!r}: True or False")
+
+
+def _pairs(name: str, given: object) -> str:
+    """As the flags have it. Raises CannotStart."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, dict) and all(isinstance(key, str) for key in given):
+        return ",".join(f"{key}={str(value).lower()}" for key, value in given.items())
+    raise CannotStart(f"{name}={given!r}: a text such as 'A=true,B=false', or such a dict")
 
 
 def _check_real(spec: Spec) -> None:

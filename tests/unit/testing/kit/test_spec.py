@@ -23,6 +23,8 @@ def test_without_choices_it_is_one_node_in_memory():
         ({"real": True, "nodes": 2}, "its one node is this machine"),
         ({"real": True, "runtime": "docker"}, "cri, native"),
         ({"runtime": "native"}, "is for real=True"),
+        ({"version": 1.36}, "a text such as '1.36'"),
+        ({"feature_gates": ["A"]}, "a text such as 'A=true"),
     ],
 )
 def test_what_means_nothing_is_refused_in_one_sentence(chosen, says):
@@ -33,8 +35,22 @@ def test_what_means_nothing_is_refused_in_one_sentence(chosen, says):
 
 @pytest.mark.parametrize(
     "chosen",
-    [{"nodes": 3, "controllers": "*,-job", "clock": "virtual"}, {"real": True, "runtime": "cri"}],
+    [
+        {"nodes": 3, "controllers": "*,-job", "clock": "virtual"},
+        {"real": True, "runtime": "cri"},
+        {
+            "version": "1.36",
+            "feature_gates": {"A": True, "B": False},
+            "runtime_config": "x/v1=true",
+        },
+    ],
 )
 def test_it_survives_the_way_to_another_process(chosen):
     spec = spec_of(chosen)
     assert spec_of(spec.as_dict()) == spec
+
+
+def test_gates_are_a_text_or_a_dict():
+    """[V2]"""
+    assert spec_of({"feature_gates": {"A": True, "B": False}}).feature_gates == "A=true,B=false"
+    assert spec_of({"feature_gates": "A=true"}).feature_gates == "A=true"

@@ -22,6 +22,7 @@ from sampan.testing.kit.kit_files import DATA
 from sampan.testing.kit.process.commands import actions_of
 from sampan.testing.kit.process.control_end import ControlEnd
 from sampan.testing.kit.process.real_plane import RealPlane
+from sampan.testing.kit.process.releases import use_release_of
 from sampan.testing.kit.spec import CannotStart, spec_of
 
 
@@ -37,8 +38,11 @@ def main(descriptor: int, directory: Path) -> None:
     lock = Lock.take(data)
     loop = SteppedLoop(virtual=False)
     asyncio.set_event_loop(loop)
-    plane = RealPlane(spec_of(request["spec"]), data, request["seed"])
+    plane: RealPlane | None = None
     try:
+        spec = spec_of(request["spec"])
+        use_release_of(spec)
+        plane = RealPlane(spec, data, request["seed"])
         loop.run_until_complete(plane.cluster.start())
         messages.send(
             control, {"id": request["id"], "port": data.record()["port"], "pid": os.getpid()}
@@ -47,7 +51,8 @@ def main(descriptor: int, directory: Path) -> None:
     except (ApiError, CannotStart, DataDirError, NoCluster, OSError) as error:
         messages.send(control, {"id": request["id"], "error": " ".join(str(error).split())})
     finally:
-        _end(loop, plane, data)
+        if plane is not None:
+            _end(loop, plane, data)
         lock.release()
         shutil.rmtree(directory, ignore_errors=True)
 

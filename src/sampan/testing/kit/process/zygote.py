@@ -23,6 +23,7 @@ from sampan.testing.kit.kit_files import KEPT, KEYS
 from sampan.testing.kit.process import member
 from sampan.testing.kit.process.control_end import Message
 from sampan.testing.kit.process.plane import Plane, ensure_pki
+from sampan.testing.kit.process.releases import use_release_of
 from sampan.testing.kit.process.warm_up import warm_up
 from sampan.testing.kit.spec import CannotStart, spec_of
 
@@ -57,10 +58,11 @@ def _hold_cluster(request: Message, control: socket.socket, keys: Path, schema: 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL if request["serves"] else signal.SIG_IGN)
     try:
         spec = spec_of(request["spec"])
+        use_release_of(spec)
         member.take_place(Path(request["dir"]))
         loop = SteppedLoop(virtual=spec.virtual)
         clock = VirtualClock(loop) if spec.virtual else SystemClock()
-        plane = Plane(spec, keys, schema, clock)
+        plane = Plane(spec, keys, Schema.load() if spec.version else schema, clock)
         plane.rng.seed(request["seed"])
         member.start(loop, plane, keys)
     except (CannotStart, NoCluster, OSError) as error:
