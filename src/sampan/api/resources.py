@@ -62,7 +62,7 @@ class Resource:
         """Group and version, where they are not its own."""
         if not self.has_versions:
             return self.stored_as
-        version = features.of_release(_storage_versions)[self.group_resource]
+        version = features.of_release(storage_versions)[self.group_resource]
         return ("", "") if version == self.version else (self.group, version)
 
     @property
@@ -103,7 +103,7 @@ class Resource:
         return next((item for item in self.subresources if item.name == name), None)
 
 
-def _storage_versions(release: features.Release) -> dict[str, str]:
+def storage_versions(release: features.Release) -> dict[str, str]:
     """By group resource: that of the last entry that is not newer than the release."""
     shown = number_of(release.shown)
     return {

@@ -265,6 +265,10 @@ def _keep(given: argparse.Namespace) -> int:
                 given.action, given.data_dir, given.flags, only_print=given.only_print
             )
         case "upgrade":
+            if given.to:
+                from sampan.cmd.verbs.versions import upgrade_to
+
+                return upgrade_to.run(given.data_dir, given.to, dry_run=given.dry_run)
             from sampan.cmd.verbs.machine import upgrade
 
             problems = machine_flags.problems_of(parser_of_verbs("up"), given.config)

@@ -98,6 +98,12 @@ class DataDir:
             write_private(self.record_file, json.dumps(new, indent=1).encode())
 
 
+def store_url(data: DataDir) -> str:
+    """Where the last start of the cluster kept its objects."""
+    url = str(data.record().get("store") or OWN_STORE)
+    return f"sqlite:///{data.store}" if url == OWN_STORE else url
+
+
 class Lock:
     """Held from `take` until `release` or the end of the process."""
 

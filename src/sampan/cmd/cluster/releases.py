@@ -17,6 +17,7 @@ from sampan.core.patterns import lazy_pattern
 from sampan.version import DEFAULT_MINOR, MINORS
 
 KEPT = "kubernetes"  # in the record of a data directory
+UPGRADING = "upgrading"  # there, too: to which version, while `sampan upgrade` writes
 OLDEST_EMULATED = 3  # so many minor versions back, as upstream
 _BEFORE = "1.35"  # of a cluster from before it was noted
 _MINOR = lazy_pattern(r"v?(1\.[0-9]{1,3})(\.[0-9]+)?")
@@ -107,6 +108,17 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
 
 def kept_minor(data: DataDir) -> str:
     """Of the cluster in a directory; empty where there is none yet. Raises CannotStart."""
+    begun = str(data.record().get(UPGRADING) or "")[:40]
+    if begun:
+        raise CannotStart(
+            f"the upgrade of {data.root} to Kubernetes v{begun} was interrupted: `sampan upgrade "
+            f"--to {begun}` finishes it"
+        )
+    return noted_minor(data)
+
+
+def noted_minor(data: DataDir) -> str:
+    """The same, also while it is upgraded. Raises CannotStart."""
     record = data.record()
     found = str(record.get(KEPT) or (_BEFORE if record else ""))
     if found and found not in MINORS:

@@ -93,6 +93,7 @@ EXAMPLES = {
 """,
     "upgrade": """\
   sampan upgrade                               after `pip install --upgrade`, before `sampan up`
+  sampan upgrade --to 1.37 --dry-run           what another Kubernetes would change
 """,
     "gates": """\
   sampan gates                                 which features there are, and which are on

@@ -17,9 +17,11 @@ def add_verbs(verbs: common.Verbs) -> None:
     uninstall = actions.add_parser("uninstall", help="stop it, and remove the unit; data stays")
     common.data_dir(uninstall)
     uninstall.set_defaults(only_print=False, flags=[])
-    text = "may this version go on with a cluster's data? Looks, and changes nothing"
+    text = "may this version go on with a cluster's data? `--to`: it becomes another Kubernetes"
     upgrade = common.verb(verbs, "upgrade", text)
     upgrade.add_argument("--config", metavar="FILE", default="", help="check this, too")
+    upgrade.add_argument("--to", metavar="MINOR", default="", help="Kubernetes: 1.36, 1.37, …")
+    upgrade.add_argument("--dry-run", action="store_true", help="of --to: only say what changes")
     config = verbs.add_parser("config", help="explain: the settings of `sampan up --config`")
     parts = config.add_subparsers(dest="action", metavar="ACTION", required=True)
     explain = parts.add_parser("explain", help="each setting: type, meaning, variable")

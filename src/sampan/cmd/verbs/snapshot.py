@@ -11,7 +11,7 @@ from pathlib import Path
 from sampan.api.errors import ApiError
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
-from sampan.cmd.cluster.data_dir import OWN_STORE, DataDir, DataDirError, Lock, holder
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, holder, store_url
 from sampan.cmd.cluster.table import table
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.snapshot.differences import differences
@@ -135,10 +135,8 @@ def _restore(data: DataDir, snapshot: Snapshot, store: str) -> list[str]:
 
 
 def _own_store(data: DataDir) -> str:
-    """Where the last start of the cluster kept its objects."""
-    url = str(data.record().get("store") or OWN_STORE)
-    if url == OWN_STORE:
-        return f"sqlite:///{data.store}"
+    """Where they outlive it. Raises CannotStart."""
+    url = store_url(data)
     if url.startswith("memory:"):
         raise CannotStart(
             "this cluster keeps its objects in memory, and they end with it: `sampan fork "
