@@ -22,7 +22,7 @@ GROUPS = (
     ("A cluster", ("up", "down", "reset", "list", "status", "log", "kubeconfig", "version")),
     ("What is in it", (
         "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "clock",
-        "testserver", "gates",
+        "testserver", "gates", "diff-version",
     )),
     ("The machine", ("doctor", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (

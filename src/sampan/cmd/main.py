@@ -112,7 +112,7 @@ def _dispatch(given: argparse.Namespace) -> int:
             return image.run(given.action, given.data_dir, *arguments)
         case "service" | "upgrade" | "config":
             return _keep(given)
-        case "fork" | "testserver" | "gates" | "snapshot" | "lab" | "clock":
+        case "fork" | "testserver" | "gates" | "diff-version" | "snapshot" | "lab" | "clock":
             return _try_out(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
@@ -204,6 +204,11 @@ def _try_out(given: argparse.Namespace) -> int:
             return fork.run(given.data_dir, given.snapshot, given.to)
         case "testserver" | "gates":
             return _version(given)
+        case "diff-version":
+            from sampan.cmd.verbs.versions import diff_version
+
+            as_json = given.output == "json"
+            return diff_version.run(given.old, given.new, given.filename, as_json=as_json)
         case "snapshot":
             return _snapshot(given)
         case "clock":

@@ -99,6 +99,10 @@ EXAMPLES = {
   sampan gates                                 which features there are, and which are on
   sampan gates --kubernetes-version 1.37       in another version
 """,
+    "diff-version": """\
+  sampan diff-version 1.35 1.37 -f manifests/  what to mend before an upgrade
+  helm template chart | sampan diff-version 1.35 1.37 -f -
+""",
     "token": """\
   sampan token create                          print the line that another machine joins with
 """,

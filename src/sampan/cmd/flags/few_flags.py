@@ -35,6 +35,18 @@ def add_gates(verbs: common.Verbs) -> None:
     release_flags.add_flags(gates)
 
 
+def add_diff_version(verbs: common.Verbs) -> None:
+    text = "what another Kubernetes does with manifests: removed, refused, warned, defaulted"
+    diff = verbs.add_parser("diff-version", help=text)
+    diff.add_argument("old", metavar="OLD", help="a minor version: 1.35")
+    diff.add_argument("new", metavar="NEW", help="another one: 1.37")
+    diff.add_argument(
+        "-f", "--filename", metavar="FILE", action="append", required=True,
+        help="manifests: a file, a directory, or - for standard input; may be given again",
+    )  # fmt: skip
+    diff.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
 def add_image(verbs: common.Verbs) -> None:
     image = verbs.add_parser("image", help="the node's images")
     actions = image.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -66,6 +66,7 @@ _VERBS = (
     (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),
     (("service", "upgrade", "config"), _add_machine),
     (("gates",), few_flags.add_gates),
+    (("diff-version",), few_flags.add_diff_version),
     (("version",), few_flags.add_version),
 )
 
