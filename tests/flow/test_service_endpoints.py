@@ -248,7 +248,10 @@ async def test_endpoints_are_shared_by_zones_as_their_processors_are(plane):
     told = {(one["reason"], one["message"]) for one in events}
     enabled = "Topology Aware Hints has been enabled, addressType: IPv4"
     assert ("TopologyAwareHintsEnabled", enabled) in told
-    disabled = "Nodes only ready in one zone, addressType: IPv4"
+    disabled = (
+        "Insufficient Node information: allocatable CPU or zone not specified on one or more "
+        "nodes, addressType: IPv4"
+    )
     assert ("TopologyAwareHintsDisabled", disabled) in told
 
 

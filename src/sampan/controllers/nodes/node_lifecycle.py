@@ -185,8 +185,8 @@ def plan(
     taints = wanted_taints(node, now, eviction)
     if taints != taints_of(node):
         actions.append(merge_patch(NODES, node, {"spec": {"taints": taints or None}}))
-    # A kubelet that lives writes its pods' readiness again: it is told once, when the node falls.
-    if status == "Unknown" or (status == "False" and not _has_fallen(node)):
+    # A kubelet that says itself that it is not ready goes on to tell of its pods.
+    if status == "Unknown":
         ready_pods = [pod for pod in pods if _shows_ready(pod)]
         actions += [_not_ready(pod, now) for pod in ready_pods]
         actions += [
@@ -301,12 +301,6 @@ def _is_ours(taint: Obj) -> bool:
 
 def _is_evicting(node: Obj) -> bool:
     return any(_is_ours(taint) and taint.get("effect") == "NoExecute" for taint in taints_of(node))
-
-
-def _has_fallen(node: Obj) -> bool:
-    """Its taints already say that it is not ready."""
-    keys = {PREFIX + "not-ready", PREFIX + "unreachable"}
-    return any(taint.get("key") in keys for taint in taints_of(node))
 
 
 def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, float | None]:

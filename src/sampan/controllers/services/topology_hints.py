@@ -24,7 +24,6 @@ _NOT_COUNTED = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.i
 NO_NODE_FACTS = (
     "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes"
 )
-ONE_ZONE = "Nodes only ready in one zone"
 TOO_FEW = "Insufficient number of endpoints"
 TOO_BUSY = (
     "Unable to allocate minimum required endpoints to each zone"
@@ -101,10 +100,8 @@ def proportional(
 
 
 def _shares(count: int, ratios: Mapping[str, float] | None) -> dict[str, _Share]:
-    if ratios is None:
+    if ratios is None or len(ratios) < 2:  # as upstream, which forgets the ratio of a single zone
         raise NoHints(NO_NODE_FACTS)
-    if len(ratios) < 2:
-        raise NoHints(ONE_ZONE)
     if len(ratios) > count:
         raise NoHints(f"{TOO_FEW} ({count} endpoints, {len(ratios)} zones)")
     shares: dict[str, _Share] = {}

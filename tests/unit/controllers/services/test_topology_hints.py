@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sampan.controllers.services.topology_hints import (
     NO_NODE_FACTS,
     NO_ZONE,
-    ONE_ZONE,
     TOO_BUSY,
     NoHints,
     preferred_hints,
@@ -59,7 +58,7 @@ def test_a_zone_counts_as_much_as_its_ready_processors():
     ("zones", "ratios", "why"),
     [
         ("ab", None, NO_NODE_FACTS),
-        ("ab", {"a": 1.0}, ONE_ZONE),
+        ("ab", {"a": 1.0}, NO_NODE_FACTS),
         (["a", "b", "b", ""], {"a": 0.5, "b": 0.5}, NO_ZONE),
         ("a", {"a": 0.5, "b": 0.5}, "Insufficient number of endpoints (1 endpoints, 2 zones)"),
         ("aab", {"a": 0.5, "b": 0.5}, f"{TOO_BUSY} (3 endpoints, 2 zones)"),
