@@ -1,7 +1,7 @@
 """Records lives on a cluster without nodes of its own.
 
-`python -m tests.support.workload_lives.record --kubeconfig FILE --out FILE.json.gz [--times 2]
-[--only A,B]`
+`python -m tests.support.workload_lives.record --kubeconfig FILE --out FILE.json.gz [--times 3]
+[--only A,B] [--prefix job-] [--address ADDRESS] [--more]`
 
 Job: live each scenario so many times on the cluster, some at once; write what was seen, and what
     of it was not the same each time.
@@ -9,6 +9,7 @@ Job: live each scenario so many times on the cluster, some at once; write what w
 
 import argparse
 import asyncio
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,27 +19,27 @@ from sampan.client.kubeconfig import load
 from sampan.core.clock import SystemClock
 from sampan.core.http.errors import HttpError
 from sampan.core.tasks import all_of
-from tests.support.workload_lives.live import live
+from tests.support.workload_lives.live import Place, live
+from tests.support.workload_lives.metrics_server import MetricsServer
+from tests.support.workload_lives.played_metrics import PlayedMetrics
 from tests.support.workload_lives.recordings import combined, read, write
 from tests.support.workload_lives.scenarios.all_lives import LIVES
 from tests.support.workload_lives.stand_in_nodes import StandInNodes
-from tests.support.workload_lives.steps import Life
-from tests.support.workload_lives.transport import OverHttps
+from tests.support.workload_lives.steps import Life, path
+from tests.support.workload_lives.transport import MERGE, OverHttps
 
-AT_ONCE = 6
+PATIENCE_SECONDS = 20
 
 
-async def _record(
-    transport: OverHttps, nodes: StandInNodes, names: Sequence[str]
-) -> dict[str, Obj]:
-    seats = asyncio.Semaphore(AT_ONCE)
+async def _record(place: Place, names: Sequence[str], at_once: int) -> dict[str, Obj]:
+    seats = asyncio.Semaphore(at_once)
     found: dict[str, Obj] = {}
 
     async def one(name: str, life: Life) -> None:
         async with seats:
             try:
-                found[name] = await live(transport, nodes, name, life)
-            except (AssertionError, LookupError, HttpError) as error:
+                found[name] = await live(place, name, life)
+            except (AssertionError, LookupError, RuntimeError, HttpError) as error:
                 found[name] = {"error": repr(error)}
             print(f"{len(found)} {name} {found[name].get('error', '')}", file=sys.stderr)
 
@@ -50,35 +51,79 @@ async def _record(
 
 
 async def _until_gone(transport: OverHttps, names: Sequence[str]) -> None:
+    """What is held up for long is let go: a Job of a namespace on its way out may wait for a pod
+    that nobody can make any more."""
+    waited = 0
     while True:
         _, listed = await transport.call("GET", "/api/v1/namespaces")
-        left = {name_of(item) for item in listed["items"]}
-        if not any(f"life-{name}" in left for name in names):
+        found = {name_of(item) for item in listed["items"]}
+        left = [name for name in found if name.startswith(tuple(f"life-{one}" for one in names))]
+        if not left:
             return
+        if waited > PATIENCE_SECONDS:
+            for namespace in left:  # of a recording that was ended, nobody has deleted it yet
+                await transport.call("DELETE", f"/api/v1/namespaces/{namespace}")
+                await _let_go(transport, namespace)
         await asyncio.sleep(1)
+        waited += 1
+
+
+async def _let_go(transport: OverHttps, namespace: str) -> None:
+    kinds = (
+        "pods", "jobs", "persistentvolumeclaims", "configmaps", "replicasets", "resourceclaims",
+        "namespaces",
+    )  # fmt: skip
+    for kind in kinds:
+        _, listed = await transport.call("GET", path(kind, namespace))
+        for item in listed.get("items") or ():
+            if kind == "namespaces" and name_of(item) != namespace:
+                continue
+            at = path(kind, namespace, name_of(item))
+            await transport.call("PATCH", at, {"metadata": {"finalizers": None}}, MERGE)
+
+
+async def _rounds(place: Place, transport: OverHttps, options: argparse.Namespace) -> None:
+    wanted = [name for name in options.only.split(",") if name]
+    names = wanted or [name for name in LIVES if name.startswith(options.prefix)]
+    rounds = []
+    for _ in range(options.times):
+        await _until_gone(transport, names)
+        rounds.append(await _record(place, names, options.at_once))
+    known = read(options.out) if options.out.exists() else {}
+    if options.more:
+        rounds.insert(0, {name: known.get(name, rounds[0][name]) for name in names})
+    lived = [name for name in names if not any("error" in round_[name] for round_ in rounds)]
+    new = {name: combined(round_[name] for round_ in rounds) for name in lived}
+    write(options.out, {**known, **new})
+    for name in names:
+        unstable = new.get(name, {}).get("unstable") or ()
+        print(name, "ERROR" if name not in new else list(unstable) or "", file=sys.stderr)
+    await _until_gone(transport, names)
 
 
 async def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kubeconfig", required=True)
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--times", type=int, default=2)
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--only", default="")
+    parser.add_argument("--more", action="store_true", help="than what was recorded before")
+    parser.add_argument("--prefix", default="")
+    parser.add_argument("--address", default="", help="of ours, that the cluster can reach")
     options = parser.parse_args()
-    names = [name for name in options.only.split(",") if name] or list(LIVES)
     transport = OverHttps(load(options.kubeconfig, {}, "/").connection())
-    nodes = StandInNodes(transport, SystemClock())
-    await nodes.join()
-    rounds = []
-    for _ in range(options.times):
-        await _until_gone(transport, names)
-        rounds.append(await _record(transport, nodes, names))
-    known = read(options.out) if options.out.exists() else {}
-    new = {name: combined(round_[name] for round_ in rounds) for name in names}
-    write(options.out, {**known, **new})
-    await _until_gone(transport, names)
-    await nodes.stop()
+    clock = SystemClock()
+    metrics = PlayedMetrics(transport, clock)
+    place = Place(transport, StandInNodes(transport, clock), metrics, clock)
+    await place.nodes.join()
+    async with contextlib.AsyncExitStack() as stack:
+        if options.address:
+            await stack.enter_async_context(MetricsServer(metrics, transport, options.address))
+        await _rounds(place, transport, options)
+    await place.nodes.stop()
     await transport.close()
 
 
-asyncio.run(_main())
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -41,7 +41,8 @@ def write(file: Path, lives: Mapping[str, Obj]) -> None:
 def combined(recorded: Iterable[Obj]) -> Obj:
     """The first of several recordings of one life, with the paths in which they are not equal."""
     first, *others = recorded
-    unstable = sorted({found.path for other in others for found in _all(first, other)})
+    known = first.get("unstable") or ()
+    unstable = sorted({*known, *(found.path for other in others for found in _all(first, other))})
     return {**first, "unstable": unstable} if unstable else first
 
 
@@ -64,11 +65,10 @@ def _all(one: Obj, other: Obj) -> Iterator[Difference]:
             yield Difference(f"events.{text}", mine.get(text), yours.get(text))
 
 
-def _is_other_count(one: int, other: int) -> bool:
-    """How often something is tried again depends on what else goes on; that it is told, and the
-    order of how often, does not."""
-    less, more = sorted((one, other))
-    return less == 0 or (more > 4 * less and more - less > 4)
+def _is_other_count(recorded: int, seen: int) -> bool:
+    """How often something is tried again depends on what else goes on; that it is told does not,
+    nor may we tell it much more often."""
+    return 0 in (recorded, seen) or (seen > 4 * recorded and seen - recorded > 4)
 
 
 def _between(one: Any, other: Any, path: str) -> Iterator[Difference]:

@@ -18,6 +18,7 @@ _MASKS = (
     (re.compile(rf"-{_RANDOM}{{8,10}}\b"), "-HASH"),
     (re.compile(rf"-{_RANDOM}{{5}}\b"), "-RAND"),
     (re.compile(r"-2\d{7}\b"), "-MINUTE"),
+    (re.compile(r" on node n\d\b"), " on node NODE"),
     (re.compile(r"10\.77\.\d+\.\d+"), "IP"),
     (re.compile(r"10\.(9[6-9]|1[01]\d)\.\d+\.\d+"), "CLUSTERIP"),
 )
@@ -31,8 +32,10 @@ _UNSEEN = frozenset((
 _MASKED = {
     "controller.kubernetes.io/hash": "HASH", "currentRevision": "REV", "updateRevision": "REV",
     "lastScheduleTime": "TIME", "lastSuccessfulTime": "TIME", "certificate": "PEM",
-    "lastScaleTime": "TIME", "nodePort": "PORT", "healthCheckNodePort": "PORT",
+    "lastScaleTime": "TIME", "volume.kubernetes.io/selected-node": "NODE", "nodePort": "PORT",
+    "healthCheckNodePort": "PORT",
 }  # fmt: skip
+_HASHED = ("pod-template-hash", "metadata.name")  # in expressions: hashes, names of nodes
 _PLAYED = ("life", "stop", "kubectl.kubernetes.io/last-applied-configuration")
 # Of whose spec more is compared than that it was stored: what controllers write into it.
 _SPEC = {
@@ -48,6 +51,10 @@ _SPEC = {
     "namespaces": ("finalizers",),
     "jobs": ("suspend", "parallelism", "completions"),
     "resourceclaims": ("devices",),
+    "certificatesigningrequests": ("username", "groups", "signerName", "usages"),
+    "volumeattachments": ("attacher", "source"),
+    "servicecidrs": ("cidrs",),
+    "ipaddresses": ("parentRef",),
 }  # fmt: skip
 
 
@@ -55,6 +62,8 @@ def masked(value: Any, key: str = "") -> Any:
     if key in _MASKED and value:
         return _MASKED[key]
     if isinstance(value, dict):
+        if value.get("key") in _HASHED and value.get("values"):
+            return {**value, "values": ["HASH"]}
         return {
             masked(name): masked(item, name)
             for name, item in sorted(value.items())
@@ -117,9 +126,11 @@ def _pod(pod: Obj) -> Obj:
         "nominated": bool(status.get("nominatedNodeName")) or None,
         "resourceClaimStatuses": status.get("resourceClaimStatuses"),
     }
+    spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
     return {
         "scheduled": bool(pod["spec"].get("nodeName")) or None,
         "generation": None,
+        "spec": spec,
         "status": {name: value for name, value in shown.items() if value not in (None, [])},
     }
 
@@ -135,7 +146,7 @@ def _slice(item: Obj) -> Obj:
     ]
     return {
         "endpoints": sorted(endpoints, key=orjson.dumps),
-        "ports": item.get("ports"),
+        "ports": sorted(item.get("ports") or (), key=orjson.dumps),
         "addressType": item.get("addressType"),
         "generation": None,
     }
@@ -144,7 +155,7 @@ def _slice(item: Obj) -> Obj:
 def _endpoints(item: Obj) -> Obj:
     subsets = [
         {
-            "ports": subset.get("ports"),
+            "ports": sorted(subset.get("ports") or (), key=orjson.dumps),
             **{
                 name: len(subset[name])
                 for name in ("addresses", "notReadyAddresses")
@@ -153,7 +164,7 @@ def _endpoints(item: Obj) -> Obj:
         }
         for subset in item.get("subsets") or ()
     ]
-    return {"subsets": subsets}
+    return {"subsets": sorted(subsets, key=orjson.dumps)}
 
 
 def _secret(secret: Obj) -> Obj:
@@ -164,7 +175,12 @@ def _config_map(item: Obj) -> Obj:
     return {"data": sorted(item.get("data") or {})}
 
 
+def _cluster_role(item: Obj) -> Obj:
+    return {"rules": item.get("rules")}
+
+
 _OWN = {
+    "clusterroles": _cluster_role,
     "pods": _pod,
     "controllerrevisions": _revision,
     "endpointslices": _slice,
@@ -174,15 +190,23 @@ _OWN = {
 }
 
 
+_COMBINED = "(combined from similar events): "
+
+
 def event_text(event: Obj) -> str:
     source = (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
     about = event["involvedObject"]
-    words = [event["type"], about["kind"], event["reason"], event.get("message") or "", source]
+    message = (event.get("message") or "").removeprefix(_COMBINED)
+    words = [event["type"], about["kind"], event["reason"], message, source]
     return " | ".join(masked(words))
+
+
+_DUMPED = re.compile(r"Invalid value: \{.*\}: ", re.DOTALL)  # a Go value, field by field
 
 
 def answer_text(code: int, obj: Obj) -> str:
     """Of what was answered, where it was refused, the reason and the words."""
     if code < 400:
         return str(code)
-    return f"{code} {obj.get('reason') or ''}: {masked(obj.get('message') or '')}"
+    message = _DUMPED.sub("Invalid value: {…}: ", obj.get("message") or "")
+    return f"{code} {obj.get('reason') or ''}: {masked(message)}"

@@ -1,8 +1,10 @@
 """Nodes and pods that are played: what a kubelet would report, without one.
 
 Job: Node objects with leases and heartbeats; pods that start, end and stop as their annotations
-    say. `life`: run (default), ok:SECONDS, fail:SECONDS:CODE, notready, never (stays Pending);
-    `stop`: SECONDS:CODE, how a pod ends when it is deleted (default 0.3:143).
+    say. `life`: run (default), ok:SECONDS, fail:SECONDS:CODE, notready, never (stays Pending),
+    late:SECONDS (ready so much later), restart:SECONDS:TIMES (its container ends and starts again
+    so often, then ends well); `stop`: SECONDS:CODE, how a pod ends when it is deleted (default
+    0.3:143).
 Invariant: a node that is silent reports nothing of itself nor of its pods, until it is back.
 """
 
@@ -16,7 +18,7 @@ from typing import Any
 from sampan.api.objects import Obj, annotations_of, meta_of, name_of, namespace_of, uid_of
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks
-from tests.support.workload_lives.transport import MERGE, STRATEGIC, Transport
+from tests.support.workload_lives.transport import JSON_PATCH, MERGE, STRATEGIC, Transport
 
 NODES = ("n0", "n1", "n2")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -39,7 +41,10 @@ class StandInNodes:
             await self.add(name)
         self._tasks.start("heartbeats", self._beats())
         self._tasks.start("pods", self._follow())
-        for _ in range(100):
+        await self._until_ready(names)
+
+    async def _until_ready(self, names: Sequence[str]) -> None:
+        for _ in range(200):
             _, listed = await self._transport.call("GET", "/api/v1/nodes")
             mine = [node for node in listed["items"] if name_of(node) in names]
             if len(mine) == len(names) and not any(map(_is_tainted, mine)):
@@ -48,8 +53,8 @@ class StandInNodes:
         raise AssertionError("the nodes never became ready")
 
     async def add(self, name: str, **labels: str) -> None:
-        own = {"kubernetes.io/hostname": name, "zone": f"z{name[-1]}", **labels}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own}}
+        meta = {"name": name, "labels": {**_labels(name), **labels}}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
         await self._transport.call("POST", "/api/v1/nodes", node)
         await self._beat(name, first=True)
         self._beating.append(name)
@@ -78,6 +83,22 @@ class StandInNodes:
         for name in NODES:
             if name not in self._beating:
                 await self.add(name)
+            at = f"/api/v1/nodes/{name}"
+            meta: list[Obj] = [
+                {"op": "add", "path": "/metadata/labels", "value": _labels(name)},
+                {"op": "add", "path": "/spec/unschedulable", "value": False},
+                {"op": "add", "path": "/spec/taints", "value": []},
+            ]
+            await self._transport.call("PATCH", at, meta, JSON_PATCH)
+            status: list[Obj] = [
+                {"op": "add", "path": f"/status/{part}", "value": value}
+                for part, value in (
+                    ("capacity", ROOM), ("allocatable", ROOM), ("images", []), ("conditions", []),
+                )
+            ]  # fmt: skip
+            await self._transport.call("PATCH", f"{at}/status", status, JSON_PATCH)
+            await self._beat(name, first=True)
+        await self._until_ready(NODES)
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -138,12 +159,27 @@ class StandInNodes:
         await asyncio.sleep(START_SECONDS)
         if "stopping" in done:
             return
-        await self._report(pod, "Running", life != "notready", self._running())
-        if life in ("ok", "fail"):
-            await asyncio.sleep(float(words[0]))
-            if "stopping" not in done:
-                done.add("ended")
-                await self._report_end(pod, int(words[1]) if life == "fail" else 0)
+        ready = life not in ("notready", "late")
+        await self._report(pod, "Running", ready, self._running())
+        match life:
+            case "ok" | "fail":
+                await self._end_after(pod, done, words[0], int(words[1]) if life == "fail" else 0)
+            case "late":
+                await asyncio.sleep(float(words[0]))
+                if "stopping" not in done:
+                    await self._report(pod, "Running", True, self._running())
+            case "restart":
+                for number in range(int(words[1])):
+                    await asyncio.sleep(float(words[0]))
+                    if "stopping" not in done:
+                        await self._report(pod, "Running", True, self._running(), number + 1)
+                await self._end_after(pod, done, words[0], 0)
+
+    async def _end_after(self, pod: Obj, done: set[str], seconds: str, code: int) -> None:
+        await asyncio.sleep(float(seconds))
+        if "stopping" not in done:
+            done.add("ended")
+            await self._report_end(pod, code)
 
     async def _stop(self, pod: Obj, done: set[str]) -> None:
         seconds, _, code = annotations_of(pod).get("stop", "0.3:143").partition(":")
@@ -167,10 +203,15 @@ class StandInNodes:
         }  # fmt: skip
         await self._report(pod, "Failed" if code else "Succeeded", False, {"terminated": ended})
 
-    async def _report(self, pod: Obj, phase: str, ready: bool, state: Obj) -> None:
+    async def _report(
+        self, pod: Obj, phase: str, ready: bool, state: Obj, restarts: int = 0
+    ) -> None:
         if pod["spec"]["nodeName"] in self._silent:
             return
-        body = {"metadata": {"uid": uid_of(pod)}, "status": self._status(pod, phase, ready, state)}
+        status = self._status(pod, phase, ready, state)
+        for container in status["containerStatuses"]:
+            container["restartCount"] = restarts
+        body = {"metadata": {"uid": uid_of(pod)}, "status": status}
         await self._transport.call("PATCH", f"{_path(pod)}/status", body, STRATEGIC)
 
     def _status(self, pod: Obj, phase: str, ready: bool, state: Obj) -> Obj:
@@ -180,7 +221,7 @@ class StandInNodes:
         containers = [
             {
                 "name": container["name"], "image": container["image"], "imageID": "x",
-                "ready": ready, "started": ready, "restartCount": 0, "state": state,
+                "ready": ready, "started": ready, "state": state,
             }
             for container in pod["spec"]["containers"]
         ]  # fmt: skip
@@ -199,6 +240,10 @@ class StandInNodes:
             "startTime": (pod.get("status") or {}).get("startTime") or stamp,
             "containerStatuses": containers, "conditions": conditions,
         }  # fmt: skip
+
+
+def _labels(name: str) -> dict[str, str]:
+    return {"kubernetes.io/hostname": name, "zone": f"z{name[-1]}"}
 
 
 def _path(pod: Obj) -> str:

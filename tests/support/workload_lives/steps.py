@@ -1,7 +1,10 @@
 """What is done in a life: the steps of a scenario, as values.
 
 Job: name each step; say which path a kind has. Whoever does them is live.py.
-A name may be `label=value#2`: of the objects with that label the third, by name.
+A name may be `label=value#2`: of the objects with that label the third, by name; `*#2`: of all of
+the kind; `other/name` is in another namespace. Texts may hold words that live.py fills in: `{ns}`
+the life's namespace, `{life}` its name, `{in N minutes at ZONE}` the schedule of that minute of the
+day, `{csr NAME …}` a certificate request, `{uid KIND NAME}` the uid of an object.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +14,7 @@ from sampan.api.objects import Obj
 from sampan.api.resources import RESOURCES, Resource
 from sampan.client.rest import path_of
 from sampan.core.fast_dataclass import dataclass
-from tests.support.workload_lives.transport import MERGE
+from tests.support.workload_lives.transport import MERGE, STRATEGIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,17 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class UntilSecond:
+    """Until the clock's minute has come so far: schedules are of minutes."""
+
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
 class Create:
     objects: Sequence[Obj]
+    user: str = ""  # on whose behalf; empty: the administrator
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,14 @@ class NodeStep:
     labels: Mapping[str, str]
 
 
-Step = Wait | Create | Change | Remove | Post | NodeStep
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the metrics APIs say from now on of the life's namespace (played_metrics.py)."""
+
+    values: Mapping[str, Any]
+
+
+Step = Wait | UntilSecond | Create | Change | Remove | Post | NodeStep | Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +87,37 @@ class Life:
     alone: bool = False  # it changes what others share: nodes, cluster-scoped objects
     shows: tuple[str, ...] = ()  # cluster-scoped kinds that are part of what is seen at the end
     places: bool = False  # how many pods each zone has is part of it
+    also: tuple[str, ...] = ()  # further namespaces that are seen: `{ns}` and this
 
 
 def life(
-    *steps: Step, alone: bool = False, shows: tuple[str, ...] = (), places: bool = False
+    *steps: Step,
+    alone: bool = False,
+    shows: tuple[str, ...] = (),
+    places: bool = False,
+    also: tuple[str, ...] = (),
 ) -> Life:
     touches_nodes = any(
-        isinstance(step, NodeStep) or (isinstance(step, Change) and step.kind == "nodes")
+        isinstance(step, NodeStep) or (isinstance(step, Change) and step.kind.startswith("nodes"))
         for step in steps
     )
-    return Life(steps, alone or touches_nodes, shows, places)
+    return Life(steps, alone or touches_nodes, shows, places, also)
 
 
 def wait(seconds: float) -> Wait:
     return Wait(seconds)
 
 
-def create(*objects: Obj) -> Create:
-    return Create(objects)
+def until_second(second: int) -> UntilSecond:
+    return UntilSecond(second)
+
+
+def create(*objects: Obj, user: str = "", groups: tuple[str, ...] = ()) -> Create:
+    return Create(objects, user, groups)
+
+
+def measure(**values: Any) -> Measure:
+    return Measure(values)
 
 
 def change(kind: str, name: str, **patch: Any) -> Change:
@@ -94,6 +126,14 @@ def change(kind: str, name: str, **patch: Any) -> Change:
 
 def change_spec(kind: str, name: str, **spec: Any) -> Change:
     return Change(kind, name, {"spec": spec})
+
+
+def change_meta(kind: str, name: str, **meta: Any) -> Change:
+    return Change(kind, name, {"metadata": meta})
+
+
+def change_status(kind: str, name: str, **status: Any) -> Change:
+    return Change(f"{kind}/status", name, {"status": status}, STRATEGIC)
 
 
 def remove(kind: str, name: str, **options: Any) -> Remove:
@@ -107,6 +147,10 @@ def evict(name: str) -> Post:
 
 def taint(node: str, *taints: Obj) -> Change:
     return Change("nodes", node, {"spec": {"taints": list(taints) or None}})
+
+
+def label(node: str, **labels: str | None) -> Change:
+    return Change("nodes", node, {"metadata": {"labels": labels}})
 
 
 def silence(node: str) -> NodeStep:

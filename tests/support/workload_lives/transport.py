@@ -5,7 +5,7 @@ Invariant: nothing is repeated by itself: what a server refuses once is part of 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 import orjson
@@ -22,14 +22,21 @@ from tests.support.generators.api_requests import request
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 USER_AGENT = "lives/1.0"
 PAUSE_SECONDS = 0.3
+Headers = Sequence[tuple[str, str]]
 
 
 class Transport(Protocol):
     async def call(
-        self, method: str, path: str, body: Obj | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Obj | list[Obj] | None = None,
+        content_type: str = JSON,
+        headers: Headers = (),
     ) -> tuple[int, Obj]: ...
 
     def watch(self, path: str) -> AsyncIterator[tuple[str, Obj]]:
@@ -43,9 +50,15 @@ class InProcess:
         self._server = server
 
     async def call(
-        self, method: str, path: str, body: Obj | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Obj | list[Obj] | None = None,
+        content_type: str = JSON,
+        headers: Headers = (),
     ) -> tuple[int, Obj]:
-        reply = await self._server.handle_http(_request(method, path, body, content_type))
+        wire = _request(method, path, body, content_type, headers)
+        reply = await self._server.handle_http(wire)
         assert isinstance(reply, Response), reply
         return reply.status, _object(reply.whole())
 
@@ -74,12 +87,17 @@ class OverHttps:
         self._headers = [("accept", JSON), ("user-agent", USER_AGENT), *token]
 
     async def call(
-        self, method: str, path: str, body: Obj | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Obj | list[Obj] | None = None,
+        content_type: str = JSON,
+        headers: Headers = (),
     ) -> tuple[int, Obj]:
         data = b"" if body is None else orjson.dumps(body)
-        headers = [*self._headers, *([("content-type", content_type)] if data else [])]
+        sent = [*self._headers, *headers, *([("content-type", content_type)] if data else [])]
         answer = await self._http.request(
-            method, self._server + path, headers=headers, body=data, timeout_seconds=60.0
+            method, self._server + path, headers=sent, body=data, timeout_seconds=60.0
         )
         return answer.status, _object(answer.body)
 
@@ -113,9 +131,13 @@ class OverHttps:
         await self._http.close()
 
 
-def _request(method: str, path: str, body: Obj | None, content_type: str):  # type: ignore[no-untyped-def]  # of core.http
-    headers = {"user-agent": USER_AGENT, **({"content-type": content_type} if body else {})}
-    return request(method, path, body, "admin", MASTERS, headers)
+def _request(  # type: ignore[no-untyped-def]  # of core.http
+    method: str, path: str, body: Obj | list[Obj] | None, content_type: str, headers: Headers = ()
+):
+    sent: dict[str, list[str]] = {"user-agent": [USER_AGENT]}
+    for name, text in (*headers, *([("content-type", content_type)] if body else [])):
+        sent.setdefault(name, []).append(text)
+    return request(method, path, body, "admin", MASTERS, sent)
 
 
 def _watch_path(path: str, listed: Obj) -> str:

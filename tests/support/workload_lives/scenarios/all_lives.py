@@ -1,6 +1,27 @@
 """Every recorded life, by name."""
 
-from tests.support.workload_lives.scenarios import basics
+from tests.support.workload_lives.scenarios import (
+    access,
+    autoscaling,
+    basics,
+    cron_jobs,
+    deployments,
+    devices,
+    garbage,
+    jobs,
+    nodes,
+    scheduling,
+    services,
+    sets,
+    volumes,
+)
 from tests.support.workload_lives.steps import Life
 
-LIVES: dict[str, Life] = {**basics.LIVES}
+_PARTS = (
+    basics, jobs, cron_jobs, deployments, sets, scheduling, nodes, volumes, garbage, access,
+    services, devices, autoscaling,
+)  # fmt: skip
+LIVES: dict[str, Life] = {}
+for part in _PARTS:
+    assert not LIVES.keys() & part.LIVES.keys(), part
+    LIVES |= part.LIVES
