@@ -101,8 +101,8 @@ LAYERS = {
     ),
     "cmd": (
         "errors loading help_screen flags.values flags.api_server_flags settings flags "
-        "tour.originals tour.lesson simulation background rootless cluster foreground diagnosis "
-        "tour snapshot lab reference verbs main entry"
+        "tour.originals tour.lesson simulation background rootless cluster.table diagnosis cluster "
+        "foreground tour snapshot lab reference verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room

@@ -140,6 +140,8 @@ def test_a_pod_comes_says_something_is_talked_to_and_goes(page, kubectl):
     page.click("tbody a")
     page.wait_for_text("Create to Running in ")
     page.wait_for("document.querySelectorAll('.stations .reached').length === 6")
+    page.wait_for_text("It waited longest for:")
+    page.evaluate("document.querySelector('.waterfall details').open = true")
     for words in ("sandbox and network", "filter and score", "store commit", "Scores of the best"):
         page.wait_for_text(words)
     page.wait_for_text("What it waited for: the critical path")
@@ -267,13 +269,80 @@ def test_who_may_little_sees_little(browser, kubectl, pod):
     page.close()
 
 
+BROKEN = {
+    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "broken", "namespace": "glass"},
+    "spec": {"containers": [
+        {"name": "main", "image": IMAGE, "command": ["true"],
+         "env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "a"}}}]}
+    ]},
+}  # fmt: skip
+
+
+def test_why_comes_first_and_what_to_do_is_offered(page, kubectl, glass):
+    """A pod that cannot start: seen on the overview, explained on its page, deleted there."""
+    kubectl("apply", "-f", "-", stdin=json.dumps(BROKEN))
+    page.wait_for_text("Needs attention (1)")
+    page.wait_for_text("glass/broken CreateContainerConfigError")
+    page.evaluate("document.activeElement.blur()")
+    page.press("j")
+    page.press("Enter")
+    page.wait_for("document.querySelector('#why-title')")
+    page.wait_for_text('configmap "none" not found')
+    page.wait_for_text("What to do")
+    assert page.text(".state").startswith("CreateContainerConfigError")
+    top = page.evaluate("document.querySelector('#why-title').getBoundingClientRect().top")
+    assert top < 600, "it is on the first screen"
+    page.screenshot(PICTURES / "why.png")
+    page.wait_for("document.querySelector('main .choices button:last-child')")
+    assert page.text("main .choices").split() == ["Edit", "Delete"], "what the user may"
+    page.click("main .choices button:last-child")
+    page.wait_for_text("sampan delete pods broken -n glass")
+    page.click("dialog button[type=submit]")
+    page.wait_for("document.querySelector('.state').textContent === 'Gone'")
+    assert not kubectl.exists("pod", "broken", "-n", glass)
+
+
+def test_tables_are_sorted_and_workloads_are_scaled(page, kubectl, fleet):
+    kubectl("rollout", "status", "deployment/fleet", "-n", "glass", "--timeout=60s")
+    page.go("#/object/apps/v1/deployments/glass/fleet")
+    page.wait_for("document.querySelector('main .choices button')")
+    assert page.text("main .choices").split() == ["Scale", "Restart", "Edit", "Delete"]
+    page.click("main .choices button:first-child")
+    page.wait_for("document.activeElement.id === 'replicas'")
+    page.evaluate("document.querySelector('#replicas').value = '3'")
+    page.click("dialog button[type=submit]")
+    page.wait_for("!document.querySelector('dialog')")
+    kubectl("rollout", "status", "deployment/fleet", "-n", "glass", "--timeout=60s")
+    assert (
+        kubectl("get", "deployment/fleet", "-n", "glass", "-o", "jsonpath={.spec.replicas}") == "3"
+    )
+    page.evaluate("document.activeElement.blur()")
+    page.press("p")
+    page.wait_for("document.querySelectorAll('tbody a').length === 3")
+    names = "[...document.querySelectorAll('tbody a')].map((link) => link.textContent)"
+    found = page.evaluate(names)
+    page.click("thead th:first-child button")
+    page.click("thead th:first-child button")
+    page.wait_for("document.querySelector('thead th').getAttribute('aria-sort') === 'descending'")
+    page.wait_for(f"({names})[0] === {json.dumps(max(found))}")
+    page.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.evaluate("document.activeElement.blur()")
+    page.press("?")
+    page.wait_for_text("the next line of the table")
+    page.press("Escape")
+    page.wait_for("!document.querySelector('dialog')")
+
+
 @pytest.fixture
 def fleet(kubectl, glass):
     """Two pods of one Deployment."""
     kubectl("create", "deployment", "fleet", "-n", glass, f"--image={IMAGE}", "--replicas=2",
             "--", "sleep", "3600")  # fmt: skip
     yield "fleet"
-    kubectl("delete", "deployment", "fleet", "-n", glass, "--now")
+    kubectl(
+        "delete", "deployment", "fleet", "-n", glass, "--cascade=foreground", "--grace-period=1"
+    )
 
 
 def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, fleet, kubectl):
@@ -302,7 +371,7 @@ def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, fl
     page.wait_for_text("Running 3")
     page.evaluate("document.activeElement.blur()")
     focused = set()
-    for _ in range(12):
+    for _ in range(40):
         page.press("Tab")
         focused.add(
             page.evaluate("document.activeElement.textContent || document.activeElement.id")

@@ -5,6 +5,7 @@
 import {NAMESPACES, get, onRefused, pathOf, token} from "./api.js";
 import {h, plain, Scope, show} from "./dom.js";
 import * as events from "./events.js";
+import {listenToKeys} from "./keys.js";
 import * as kinds from "./kinds.js";
 import * as lesson from "./lesson.js";
 import * as object from "./object.js";
@@ -29,6 +30,15 @@ const VIEWS = {
   lesson: ["Lesson", lesson],
 };
 
+// What people look for most, each as its table.
+const TABLES = {
+  "table/-/v1/pods": "Pods",
+  "table/apps/v1/deployments": "Deployments",
+  "table/-/v1/services": "Services",
+  "table/-/v1/nodes": "Nodes",
+  "table/-/v1/namespaces": "Namespaces",
+};
+
 const NAMESPACE = "sampan.namespace";
 let scope = new Scope();
 let user = null;
@@ -51,7 +61,7 @@ async function showView() {
   scope.close();
   const own = (scope = new Scope());
   const words = routeOf(location.hash);
-  markCurrent(words[0]);
+  markCurrent(words);
   show(main, h("p", {class: "quiet"}, "Loading …"));
   try {
     await VIEWS[words[0]][1].view(main, own, words.slice(1), namespace());
@@ -64,10 +74,11 @@ export function namespace() {
   return sessionStorage.getItem(NAMESPACE) ?? "";
 }
 
-function markCurrent(name) {
+function markCurrent(words) {
+  const whole = words.join("/");
   for (const link of nav.querySelectorAll("a")) {
     const own = link.getAttribute("href").replace("#/", "");
-    if (own === name) link.setAttribute("aria-current", "page");
+    if (own === whole || own === words[0]) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
 }
@@ -91,8 +102,9 @@ async function namespaceField() {
 
 async function enter(found) {
   user = found;
-  const links = Object.entries(VIEWS).filter(([, [title]]) => title);
-  show(nav, links.map(([name, [title]]) => h("a", {href: `#/${name}`}, title)));
+  const [first, ...others] = Object.entries(VIEWS).flatMap(([name, [title]]) => (title ? [[name, title]] : []));
+  const links = [first, ...Object.entries(TABLES), ...others];
+  show(nav, links.map(([name, title]) => h("a", {href: `#/${name}`}, title)));
   show(
     who,
     await namespaceField(),
@@ -122,6 +134,7 @@ window.addEventListener("hashchange", () => {
   else showView().then(() => main.focus({preventScroll: true}));
 });
 
+listenToKeys();
 const {user: found, problem} = await resume();
 if (found) await enter(found);
 else leave(problem);

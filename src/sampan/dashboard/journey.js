@@ -37,7 +37,8 @@ export function journeyView(place, scope, namespace, name) {
       drawn = trace.spans.length;
       drawStations(stations, trace);
       sum.textContent = sumOf(trace);
-      show(chart, waterfall(trace), waits(trace.journey));
+      const open = chart.querySelector("details")?.open;
+      show(chart, slowest(trace.journey), every(trace, open));
     } catch (error) {
       sum.textContent = error.status === 404 ? "This server remembers nothing of its way." : plain(error.message);
     }
@@ -98,6 +99,34 @@ function sumOf({dropped, journey}) {
   return `Create to ${plain(journey.reached || "its last step")} in ${seconds(ended - began)}${later}.${lost}`;
 }
 
+const SLOWEST = 3; // lines
+
+// What it waited for longest; all the rest is folded.
+function slowest(journey) {
+  if (!journey?.critical.length) return null;
+  const most = [...journey.critical].sort((a, b) => tookOf(b) - tookOf(a)).slice(0, SLOWEST);
+  const advice = journey.slowest?.advice;
+  return [
+    h("p", {}, "It waited longest for:"),
+    h("ol", {class: "slowest"}, most.map((step) =>
+      h("li", {}, `${plain(step.lane)}: ${plain(step.name)}, ${seconds(tookOf(step))} (${shareOf(step, journey)})`))),
+    advice && h("p", {}, `To make it faster: ${plain(advice)}.`),
+  ];
+}
+
+function every(trace, open) {
+  return h("details", {open: Boolean(open)}, h("summary", {}, `All ${trace.spans.length} steps on one time axis`), waterfall(trace), waits(trace.journey));
+}
+
+function tookOf(step) {
+  return step.ended - step.began;
+}
+
+function shareOf(step, {critical}) {
+  const whole = critical.at(-1).ended - critical[0].began;
+  return `${Math.round((100 * tookOf(step)) / Math.max(whole, 1e-9))} %`;
+}
+
 const ROW = 18;
 const NAMES = 240;
 
@@ -138,16 +167,13 @@ function waitedFor(span, {critical}) {
 
 function waits(journey) {
   if (!journey?.critical.length) return null;
-  const {critical, slowest} = journey;
-  const whole = critical.at(-1).ended - critical[0].began;
-  const share = (step) => `${Math.round((100 * (step.ended - step.began)) / Math.max(whole, 1e-9))} %`;
+  const {critical} = journey;
   return h("div", {class: "wide", tabindex: "0", role: "region", "aria-labelledby": "waits"},
     h("table", {class: "small"},
       h("caption", {id: "waits"}, "What it waited for: the critical path"),
       h("thead", {}, h("tr", {}, ["Step", "Took", "Share"].map((title) => h("th", {scope: "col"}, title)))),
       h("tbody", {}, critical.map((step) => h("tr", {},
-        h("th", {scope: "row"}, `${plain(step.lane)}: ${plain(step.name)}`), h("td", {}, seconds(step.ended - step.began)), h("td", {}, share(step)))))),
-    slowest && h("p", {}, `The slowest was ${plain(slowest.lane)}: ${plain(slowest.name)}${slowest.advice ? `: ${plain(slowest.advice)}` : ""}.`));
+        h("th", {scope: "row"}, `${plain(step.lane)}: ${plain(step.name)}`), h("td", {}, seconds(tookOf(step))), h("td", {}, shareOf(step, journey)))))));
 }
 
 function factsOf(span) {

@@ -227,7 +227,7 @@ export class NodeMap {
     const shift = (SQUARE - 2 - side) / 2;
     paint.fillStyle = this.#colours[LOOKS[square.look]];
     paint.fillRect(x + shift, y + shift, side, side);
-    if (square.look === "Failed" || square.look === "Not ready") {
+    if (["Failed", "Failing", "Not ready"].includes(square.look)) {
       paint.fillStyle = this.#colours.panel; // not by colour alone
       paint.fillRect(x + 3, y + 3, SQUARE - 8, SQUARE - 8);
     }

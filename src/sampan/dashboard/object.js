@@ -1,8 +1,9 @@
 // An object as YAML, with the owner of every field beside it and in colour.
 
+import {showActions} from "./actions.js";
 import {get, pathOf} from "./api.js";
 import {h, plain, show} from "./dom.js";
-import {kindNamed, tableLink} from "./kinds.js";
+import {kindNamed, tableLink, yamlLink} from "./kinds.js";
 import {rolloutView} from "./rollout.js";
 import {ownedLines} from "./yaml.js";
 
@@ -14,13 +15,25 @@ export async function view(place, scope, [group, version, plural, namespace, nam
   const own = namespace === "-" ? "" : namespace;
   const object = await get(pathOf({...kind, namespaced: Boolean(own)}, own, name));
   const pods = h("section", {"aria-label": "Its pods"});
+  const actions = h("p", {class: "choices"});
   show(
     place,
     h("p", {class: "quiet"}, h("a", {href: tableLink(kind)}, plain(kind.plural)), own && ` in ${plain(own)}`),
     h("h1", {}, plain(name)),
-    pods, yamlOf(object),
+    owners(object), actions, pods, yamlOf(object),
   );
+  showActions(actions, kind, object, () => window.dispatchEvent(new HashChangeEvent("hashchange")));
   if (own && WORKLOADS.has(kind.group)) await rolloutView(pods, own, object);
+}
+
+// Links to who owns it.
+export function owners({metadata}) {
+  const found = (metadata.ownerReferences ?? []).map(({apiVersion, kind, name}) => {
+    const [version, group = ""] = apiVersion.split("/").reverse();
+    const plural = `${kind.toLowerCase()}${/(s|x)$/i.test(kind) ? "es" : "s"}`;
+    return h("a", {href: yamlLink({group, version, plural}, metadata.namespace ?? "", name)}, plain(`${kind}/${name}`));
+  });
+  return found.length > 0 && h("p", {class: "quiet"}, "Owned by ", found.flatMap((link, at) => (at ? [", ", link] : [link])));
 }
 
 export function yamlOf(object) {

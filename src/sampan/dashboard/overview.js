@@ -1,14 +1,16 @@
 // The cluster at a glance: nodes with their pods, what waits, how much happens, what it costs.
 
 import {NODES, pathOf, PODS} from "./api.js";
+import {showAttention} from "./attention.js";
 import {h, plain, setText, show} from "./dom.js";
 import {Figures} from "./figures.js";
 import {follow, problemOf} from "./live.js";
 import {inOrder, isReady, NodeMap, NOWHERE} from "./node_map.js";
-import {lookOf, LOOKS, podLink} from "./pods.js";
+import {lookOf, LOOKS, podLink, statusOf} from "./pods.js";
 import {VirtualTable} from "./table.js";
 
 const EVERY = 2000; // milliseconds between two looks at /metrics
+const ATTENTION = 5000;
 
 export async function view(place, scope, words, namespace) {
   const canvas = h("canvas", {role: "img", "aria-label": "Nodes and their pods", "aria-describedby": "map-summary"});
@@ -16,6 +18,7 @@ export async function view(place, scope, words, namespace) {
   const parts = {
     summary: h("p", {id: "map-summary"}),
     problems: h("div", {role: "status"}),
+    attention: h("section", {"aria-label": "Needs attention"}),
     legend: h("ul", {class: "legend"}),
     figures: h("dl", {class: "figures"}),
     map: h("div", {class: "map"}, canvas, tip),
@@ -24,7 +27,7 @@ export async function view(place, scope, words, namespace) {
   show(
     place,
     h("h1", {}, "Overview"),
-    parts.summary, parts.problems, parts.figures, parts.legend, parts.map,
+    parts.summary, parts.problems, parts.attention, parts.figures, parts.legend, parts.map,
     h("h2", {}, "Nodes"), parts.table,
   );
   const map = new NodeMap(canvas, scope);
@@ -34,9 +37,11 @@ export async function view(place, scope, words, namespace) {
   const counts = new Counts();
   const problems = {};
   let nodes = [];
+  let pods = null;
 
   const redraw = throttle(scope, 250, () => {
     showCounts(parts, counts, nodes);
+    if (pods) showAttention(parts.attention, pods.items.values(), nodes);
     table.setRows(nodeRows(nodes, counts));
     show(parts.problems, Object.values(problems).filter(Boolean).map((text) => h("p", {class: "problem"}, plain(text))));
   });
@@ -48,12 +53,14 @@ export async function view(place, scope, words, namespace) {
   });
   follow(pathOf(PODS, namespace), scope, (live, changes) => {
     problems.pods = problemOf(live, "pods");
+    pods = live;
     if (changes) map.change(changes);
     else map.reset(live.items.values());
     if (changes) counts.change(changes);
     else counts.reset(live.items.values());
     redraw();
   });
+  scope.every(ATTENTION, redraw); // what takes too long is noticed without an event
   followPointer(canvas, tip, map);
   showFigures(parts.figures, scope);
 }
@@ -87,13 +94,17 @@ class Counts {
 function showCounts(parts, counts, nodes) {
   const total = [...counts.all.values()].reduce((sum, value) => sum + value, 0);
   const ready = nodes.filter(isReady).length;
-  setText(parts.summary, `${total} pods, ${nodes.length} nodes, ${ready} of them ready`);
+  setText(parts.summary, `${counted(total, "pod")}, ${counted(nodes.length, "node")}, ${ready} ready`);
   const wanted = Object.keys(LOOKS).map((look) => [look, counts.all.get(look) ?? 0]);
   if (parts.legend.childElementCount !== wanted.length) {
     show(parts.legend, wanted.map(([look]) =>
       h("li", {}, h("span", {class: `swatch ${LOOKS[look]}`}), h("span", {}))));
   }
   wanted.forEach(([look, count], at) => setText(parts.legend.children[at].lastChild, `${look} ${count}`));
+}
+
+function counted(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 function nodeRows(nodes, counts) {
@@ -120,7 +131,7 @@ function followPointer(canvas, tip, map) {
     if (!hit) return;
     const {box, pod} = hit;
     tip.textContent = pod
-      ? `${plain(pod.metadata.namespace)}/${plain(pod.metadata.name)}: ${lookOf(pod)}`
+      ? `${plain(pod.metadata.namespace)}/${plain(pod.metadata.name)}: ${plain(statusOf(pod))}`
       : `${plain(box.name || "not on a node yet")}: ${box.used} pods`;
     tip.style.transform = `translate(${Math.min(x + 12, canvas.clientWidth - 220)}px, ${y + 16}px)`;
   });

@@ -1,5 +1,7 @@
-// One pod: what it is now, how it came to be, what it says, and a shell in it.
+// One pod: what it is now and why, what happened to it, what it says, a shell in it, and how it came
+// to be.
 
+import {showActions} from "./actions.js";
 import {EVENTS, fields, pathOf, PODS} from "./api.js";
 import {age, h, plain, setText, show} from "./dom.js";
 import {eventTable, newestFirst, rowOf} from "./events.js";
@@ -7,14 +9,19 @@ import {journeyView} from "./journey.js";
 import {yamlLink} from "./kinds.js";
 import {follow, problemOf} from "./live.js";
 import {logView} from "./logs.js";
-import {containersOf, lookOf, LOOKS} from "./pods.js";
+import {allStatuses, containersOf, lookOf, LOOKS, statusOf} from "./pods.js";
+import {owners} from "./object.js";
 import {decisionView} from "./scheduling.js";
 import {terminalView} from "./terminal.js";
+import {whyView} from "./why.js";
 
 export async function view(place, scope, [namespace, name]) {
   const parts = {
     state: h("p", {role: "status", class: "state"}),
+    why: h("section", {"aria-label": "Why"}),
     facts: h("dl", {class: "facts"}),
+    owners: h("div"),
+    actions: h("p", {class: "choices"}),
     journey: h("section", {"aria-labelledby": "journey-title"}),
     decision: h("section", {"aria-labelledby": "decision-title"}),
     events: h("div"),
@@ -25,8 +32,8 @@ export async function view(place, scope, [namespace, name]) {
     place,
     h("p", {class: "quiet"}, h("a", {href: "#/table/-/v1/pods"}, "pods"), ` in ${plain(namespace)}`),
     h("h1", {}, plain(name)),
-    parts.state, parts.facts, parts.journey, parts.decision,
-    h("h2", {}, "Events"), parts.events, parts.logs, parts.terminal,
+    parts.owners, parts.actions, parts.state, parts.why, parts.facts,
+    h("h2", {}, "Events"), parts.events, parts.logs, parts.terminal, parts.journey, parts.decision,
     h("p", {}, h("a", {href: yamlLink(PODS, namespace, name)}, "YAML, and who owns which field")),
   );
   const journey = journeyView(parts.journey, scope, namespace, name);
@@ -34,11 +41,19 @@ export async function view(place, scope, [namespace, name]) {
   const logs = logView(parts.logs, scope, namespace, name);
   const terminal = terminalView(parts.terminal, scope, namespace, name);
   const selectors = {fieldSelector: fields({"metadata.name": name})};
+  const why = whyView(parts.why, name, namespace);
   let last = null;
+  let events = [];
   follow(pathOf(PODS, namespace), scope, (live) => {
     const pod = [...live.items.values()][0] ?? null;
     showState(parts, pod, last, live);
+    if (pod && pod.metadata.uid !== last?.metadata.uid) {
+      show(parts.owners, owners(pod));
+      showActions(parts.actions, PODS, pod);
+    }
+    if (!pod) show(parts.actions);
     if (pod) last = pod;
+    why.changed(pod, events);
     journey.changed(pod ?? last);
     decision.changed(pod ?? last);
     logs.changed(pod);
@@ -49,6 +64,8 @@ export async function view(place, scope, [namespace, name]) {
   follow(pathOf(EVENTS, namespace), scope, (live) => {
     if (live.state === "forbidden") show(parts.events, h("p", {class: "problem"}, plain(problemOf(live, "events"))));
     else table.setRows(newestFirst(live.items.values()).map(rowOf));
+    events = newestFirst(live.items.values()).reverse();
+    why.changed(last, events);
   }, about);
 }
 
@@ -56,7 +73,7 @@ function showState(parts, pod, last, live) {
   const problem = problemOf(live, "this pod");
   parts.state.className = `state ${pod ? LOOKS[lookOf(pod)] : ""}`;
   if (problem) setText(parts.state, plain(problem));
-  else if (pod) setText(parts.state, `${lookOf(pod)}${plain(why(pod))}`);
+  else if (pod) setText(parts.state, `${plain(statusOf(pod))}${plain(saidOf(pod))}`);
   else if (live.state === "live") setText(parts.state, last ? "Gone" : "There is no such pod");
   if (!pod) return;
   const facts = [
@@ -67,14 +84,13 @@ function showState(parts, pod, last, live) {
   show(parts.facts, facts.map(([term, text]) => h("div", {}, h("dt", {}, plain(term)), h("dd", {}, plain(text)))));
 }
 
-function why(pod) {
+function saidOf(pod) {
   const condition = (pod.status?.conditions ?? []).find((item) => item.status === "False" && item.message);
   return condition ? `: ${condition.message}` : "";
 }
 
 function containerState(pod, name) {
-  const all = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"].flatMap((key) => pod.status?.[key] ?? []);
-  const status = all.find((item) => item.name === name);
+  const status = allStatuses(pod).find((item) => item.name === name);
   if (!status) return "waiting";
   const [state, detail] = Object.entries(status.state ?? {})[0] ?? ["waiting", {}];
   const restarts = status.restartCount ? `, ${status.restartCount} restarts` : "";

@@ -1,6 +1,7 @@
 // A table of which only the rows in sight exist.
 //
 // Invariant: the document holds at most as many rows as fit the window twice, however many there are.
+// A column's title sorts by it; the order that the rows came in is back after the third press.
 
 import {h, plain, setText, show} from "./dom.js";
 
@@ -8,7 +9,9 @@ const ROW = 30; // pixels, as in style.css
 const SPARE = 10; // rows above and below the window
 
 export class VirtualTable {
-  #rows = []; // {key, cells, link}
+  #given = []; // {key, cells, link}
+  #rows = []; // the same, as they are sorted
+  #sorted = null; // [column, 1 or -1]
   #columns = [];
   #body = h("tbody");
   #head = h("tr");
@@ -31,12 +34,25 @@ export class VirtualTable {
 
   setColumns(columns) {
     this.#columns = columns;
-    show(this.#head, columns.map((name) => h("th", {scope: "col"}, plain(name))));
+    show(this.#head, columns.map((name, at) => h("th", {scope: "col"},
+      h("button", {type: "button", class: "sort", onclick: () => this.#sortBy(at)}, plain(name)))));
     this.#forget();
   }
 
+  #sortBy(at) {
+    const [column, direction] = this.#sorted ?? [];
+    this.#sorted = column !== at ? [at, 1] : direction > 0 ? [at, -1] : null;
+    [...this.#head.children].forEach((title, index) => {
+      if (this.#sorted?.[0] !== index) title.removeAttribute("aria-sort");
+      else title.setAttribute("aria-sort", this.#sorted[1] > 0 ? "ascending" : "descending");
+    });
+    this.setRows(this.#given);
+  }
+
   setRows(rows) {
-    this.#rows = rows;
+    this.#given = rows;
+    const [at, direction] = this.#sorted ?? [];
+    this.#rows = this.#sorted ? [...rows].sort((a, b) => direction * compared(a.cells[at], b.cells[at])) : rows;
     this.#table.setAttribute("aria-rowcount", String(rows.length + 1));
     this.#soon();
   }
@@ -87,4 +103,19 @@ export class VirtualTable {
     element.className = row.look ?? "";
     return element;
   }
+}
+
+const AGE = /^(?:(\d+)y)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/;
+const UNITS = [31536000, 86400, 3600, 60, 1];
+const byName = new Intl.Collator("en", {numeric: true}).compare;
+
+// Ages by their length, everything else as people count.
+function compared(one, other) {
+  const [a, b] = [one, other].map((cell) => secondsOf(String(cell ?? "")));
+  return a != null && b != null ? a - b : byName(String(one ?? ""), String(other ?? ""));
+}
+
+function secondsOf(text) {
+  const found = text && AGE.exec(text);
+  return found ? UNITS.reduce((sum, unit, at) => sum + unit * Number(found[at + 1] ?? 0), 0) : null;
 }

@@ -198,8 +198,9 @@ class Page:
         self.call("Input.insertText", {"text": text})
 
     def press(self, key: str) -> None:
-        codes = {"Enter": (13, "\r"), "Tab": (9, "")}
-        code, text = codes[key]
+        """A key by its name, or by the character that it types."""
+        codes = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, "")}
+        code, text = codes.get(key) or (ord(key.upper()), key)
         down = {"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code}
         self.call("Input.dispatchKeyEvent", {**down, "text": text} if text else down)
         self.call("Input.dispatchKeyEvent", {**down, "type": "keyUp"})

@@ -39,12 +39,20 @@ if TYPE_CHECKING:
 HTTP_GRACE_SECONDS = 2.0
 MEMORY_PATH = "/sampan/v1/memory"  # what it is used for, by process and part
 LESSON_PATH = "/sampan/v1/lesson"  # the steps of `sampan tour`, for pages that guide through them
+DIAGNOSIS_PATH = "/sampan/v1/diagnosis"  # what `sampan why` finds in the objects that are sent
 
 
 async def _lesson(rest: str) -> Obj | None:
     from sampan.cmd.tour.lesson import lesson_object  # nobody waits for it with a start
 
     return lesson_object(rest)
+
+
+async def _diagnosis(asked: Obj) -> Obj:
+    """Of what the caller has read himself: nobody learns here what he may not see."""
+    from sampan.cmd.diagnosis.sent_objects import findings_in  # nobody waits for it with a start
+
+    return findings_in(asked)
 
 
 class Surroundings(Protocol):
@@ -134,6 +142,7 @@ class ServedApi:
             raise CannotStart(str(error)) from error
         server.add_document(LESSON_PATH, _lesson)
         server.add_document(MEMORY_PATH, self._memory)
+        server.add_action(DIAGNOSIS_PATH, _diagnosis)
         await server.start(progress)
         self._server = server
         self._undo.push_async_callback(server.stop)
