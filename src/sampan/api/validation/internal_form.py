@@ -41,6 +41,7 @@ _TYPES = {
     "PriorityLevelConfigurationReference": 'Name=""',
     "QueuingConfiguration": "Queues=0 HandSize=0 QueueLengthLimit=0",
     "ResourcePolicyRule": "Verbs APIGroups<apiGroups Resources ClusterScope=false Namespaces",
+    "RoleRef": 'APIGroup<apiGroup="" Kind="" Name=""',
     "RollingUpdateDaemonSet": "MaxUnavailable=0 MaxSurge=0",
     "RollingUpdateDeployment": "MaxUnavailable=0 MaxSurge=0",
     "RollingUpdateStatefulSetStrategy": "Partition=0 MaxUnavailable",

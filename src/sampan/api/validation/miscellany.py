@@ -7,7 +7,7 @@ Invariant: a controller revision's data never changes.
 from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_immutable, validate_not_negative
+from sampan.api.validation.fields import IMMUTABLE, validate_immutable, validate_not_negative
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.network.addresses import (
     address_of,
@@ -33,7 +33,8 @@ def validate_revision(revision: Obj, errors: Errors) -> None:
 
 
 def validate_revision_update(new: Obj, old: Obj, errors: Errors) -> None:
-    validate_immutable(new.get("data"), old.get("data"), "data", errors)
+    if new.get("data") != old.get("data"):  # also of {}, which is not nothing
+        errors.append(invalid_value("data", new.get("data"), IMMUTABLE))
     validate_not_negative(new.get("revision"), "revision", errors)
 
 

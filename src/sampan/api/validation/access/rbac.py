@@ -9,6 +9,7 @@ from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import validate_with
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
 
@@ -115,7 +116,8 @@ def _validate_subject(subject: Obj, path: str, errors: Errors, *, namespaced: bo
 
 def _validate_same_role(new: Obj, old: Obj, errors: Errors) -> None:
     if new.get("roleRef") != old.get("roleRef"):
-        errors.append(invalid_value("roleRef", new.get("roleRef"), "cannot change roleRef"))
+        shown = internal_form("RoleRef", new.get("roleRef"))
+        errors.append(invalid_value("roleRef", shown, "cannot change roleRef"))
 
 
 ROLE = Rules(names.path_segment, validate_role, same_rules(validate_role))

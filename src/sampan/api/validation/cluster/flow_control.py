@@ -59,6 +59,8 @@ def validate_flow_schema(schema: Obj, errors: Errors) -> None:
     if not level:
         why = "must reference a priority level"
         errors.append(required_value("spec.priorityLevelConfiguration.name", why))
+    else:
+        validate_with(names.dns_subdomain, level, "spec.priorityLevelConfiguration.name", errors)
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
         shown = internal_form("FlowDistinguisherMethod", method)

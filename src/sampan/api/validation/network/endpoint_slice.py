@@ -59,9 +59,29 @@ def _validate_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> N
         validate_with(names.dns_label, endpoint["hostname"], f"{path}.hostname", errors)
 
 
+def _validate_full_name(name: str, path: str, errors: Errors) -> None:
+    """Of a domain, from its host to its root: of several things that are wrong the first."""
+    if not name:
+        errors.append(required_value(path))
+        return
+    name = name.removesuffix(".")
+    if wrong := names.dns_subdomain(name):
+        errors.append(invalid_value(path, name, ",".join(wrong)))
+        return
+    labels = name.split(".")
+    if len(labels) < 2:
+        why = "should be a domain with at least two segments separated by dots"
+        errors.append(invalid_value(path, name, why))
+        return
+    for label in labels:
+        if wrong := names.dns_label(label):
+            errors.append(invalid_value(path, label, ",".join(wrong)))
+            return
+
+
 def _validate_address(address: str, kind: str, path: str, errors: Errors) -> None:
     if kind == "FQDN":
-        validate_with(names.dns_subdomain, address, path, errors)
+        _validate_full_name(address, path, errors)
         return
     found = address_of(address)
     if found is None:

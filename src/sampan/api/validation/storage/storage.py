@@ -107,6 +107,10 @@ def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
             path = f"spec.tokenRequests[{index}].expirationSeconds"
             why = "may not specify a duration less than 10 minutes"
             errors.append(invalid_value(path, seconds, why))
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not spec.get("tokenRequests"):
+        why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        errors.append(invalid_value("spec.serviceAccountTokenInSecrets", in_secrets, why))
 
 
 def validate_csi_driver_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -167,6 +171,9 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
         errors.append(required_value("spec.source.persistentVolumeName", why))
     validate_with(names.dns_subdomain, spec.get("nodeName") or "", "spec.nodeName", errors)
     _validate_attacher(attacher, errors)
+    if named:
+        name = source["persistentVolumeName"]
+        validate_with(names.dns_subdomain, name, "spec.source.persistentVolumeName", errors)
 
 
 def _validate_attacher(attacher: str, errors: Errors) -> None:
