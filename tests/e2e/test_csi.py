@@ -201,25 +201,25 @@ def test_a_device_is_no_directory(node, driver):
 
 
 def test_a_pod_waits_for_its_driver_and_is_started_when_it_comes(node, driver):
-    driver.make("late")
+    driver.make("early")
     driver.stop()
     eventually(lambda: not driver_names(node))
-    apply(node, *claimed("late"), pod("late", claim_source("late")))
-    events = ["events", "--field-selector", "involvedObject.name=late,reason=FailedMount"]
+    apply(node, *claimed("early"), pod("early", claim_source("early")))
+    events = ["events", "--field-selector", "involvedObject.name=early,reason=FailedMount"]
     eventually(lambda: node.kubectl.get(*events)["items"])
     [said, *_] = node.kubectl.get(*events)["items"]
     assert said["message"] == (
-        'MountVolume.MountDevice failed for volume "late" : kubernetes.io/csi: '
+        'MountVolume.MountDevice failed for volume "early" : kubernetes.io/csi: '
         f"attacher.MountDevice failed to create newCsiDriverClient: driver name {NAME} not found "
         "in the list of registered CSI drivers"
     )
     driver.start(node.kubectl.get("nodes")["items"][0]["metadata"]["name"])
-    running(node, "late")
+    running(node, "early")
     # The driver is killed, and comes back after the pod was deleted.
     driver.kill()
-    node.kubectl("delete", "pod/late", "--wait=false")
-    eventually(lambda: "deletionTimestamp" in str(node.kubectl.get("pod", "late")))
+    node.kubectl("delete", "pod/early", "--wait=false")
+    eventually(lambda: "deletionTimestamp" in str(node.kubectl.get("pod", "early")))
     driver.start(node.kubectl.get("nodes")["items"][0]["metadata"]["name"])
-    node.kubectl("wait", "--for=delete", "pod/late", "--timeout=60s")
-    remove(node, "pvc/late", "pv/late")
+    node.kubectl("wait", "--for=delete", "pod/early", "--timeout=60s")
+    remove(node, "pvc/early", "pv/early")
     eventually(lambda: not left_of_csi(node))

@@ -1,6 +1,8 @@
 """The kernel's limits of real pods, with kubectl as the witness [N16]."""
 
 import json
+import os
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -30,11 +32,12 @@ def create(kubectl, name, command, resources=None, whole=None, **spec):
 
 
 def folders(cluster, uid):
-    """In every hierarchy."""
+    """In every hierarchy; others come and go meanwhile."""
     root = root_of(cluster.data_dir)
     patterns = (f"{root[1:]}/kubepods", f"*{root}/kubepods")
-    found = [path for pattern in patterns for path in MOUNT.glob(f"{pattern}/**/pod{uid}")]
-    return [path for path in found if path.is_dir()]
+    wanted = (f"{MOUNT}/{pattern}/**/pod{uid}" for pattern in patterns)
+    found = (path for pattern in wanted for path in glob(pattern, recursive=True))
+    return [Path(path) for path in found if os.path.isdir(path)]
 
 
 def read(cluster, uid, v1, v2):

@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import tempfile
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -110,10 +111,7 @@ async def story(connection, data_dir):
 def on_the_machine(data_dir):
     """What pods leave: cgroups with what runs in them, mounts, namespaces, addresses, folders."""
     found = {
-        "cgroups": [
-            str(path)
-            for path in Path("/sys/fs/cgroup").glob(f"*{root_of(data_dir)}/kubepods/**/*pod*")
-        ],
+        "cgroups": glob(f"/sys/fs/cgroup/*{root_of(data_dir)}/kubepods/**/*pod*", recursive=True),
         "mounts": [
             line
             for line in Path("/proc/self/mountinfo").read_text().splitlines()
