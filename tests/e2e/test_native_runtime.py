@@ -4,6 +4,8 @@ import json
 import os
 import platform
 import signal
+import socket
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from sampan.kubelet.native.mapped_mounts import is_possible as maps_users
 from tests.support.parts.images import busybox_archive
 from tests.support.parts.native_runtime import why_not
 from tests.support.parts.processes import eventually
+from tests.support.parts.registry import free_port
 from tests.support.parts.sampan_process import SampanProcess
 
 pytestmark = [
@@ -171,6 +174,62 @@ def test_pods_live_as_on_containerd(node):
         "create pods", "filter and score", "bind", "pod worker starts", "cgroups", "volumes",
         "sandbox and network", "CNI ADD", "create httpd", "start httpd", "init ran",
     }  # fmt: skip
+
+
+OTHERWISE_RUNTIMES_DO = """
+apiVersion: v1
+kind: Pod
+metadata: {name: low}
+spec:
+  terminationGracePeriodSeconds: 1
+  securityContext:
+    {runAsUser: 1000, runAsGroup: 1000, seLinuxOptions: {level: "s0:c1,c2"}}
+  containers:
+  - name: main
+    image: IMAGE
+    command: [sh, -c, "ls -d /made; cat /proc/sys/net/ipv4/ping_group_range; exec httpd -f -p 80"]
+    securityContext: {capabilities: {drop: [ALL]}}
+    ports: [{containerPort: 80, hostPort: PORT, hostIP: 0.0.0.0}]
+    volumeMounts: [{name: made, mountPath: /made}]
+  volumes: [{name: made, hostPath: {path: PLACE}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: outside}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: IMAGE, command: [sh, -c, "cat /etc/hosts; sleep 1000"]}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: confined}
+spec:
+  securityContext: {appArmorProfile: {type: RuntimeDefault}}
+  containers: [{name: main, image: IMAGE, command: [sleep, "1000"]}]
+""".replace("IMAGE", IMAGE)
+
+
+def test_what_runtimes_do_for_pods_beside_starting_them(node, tmp_path):
+    """Labels without SELinux, low ports and ping for any user, a hostPath that is not there yet, a
+    host port on every address, the node's /etc/hosts, and AppArmor that is missing."""
+    kubectl, port, place = node.kubectl, free_port(), tmp_path / "not" / "yet"
+    pods = OTHERWISE_RUNTIMES_DO.replace("PORT", str(port)).replace("PLACE", str(place))
+    kubectl("apply", "-f", "-", stdin=pods)
+    kubectl("wait", "--for=condition=Ready", "pod/low", "pod/outside", "--timeout=60s")
+    assert place.is_dir()
+    eventually(lambda: "/made\n0\t2147483647\n" in kubectl("logs", "low"))
+    [item] = kubectl.get("nodes")["items"]
+    addresses = {entry["type"]: entry["address"] for entry in item["status"]["addresses"]}
+    with socket.create_connection((addresses["InternalIP"], port), 10):
+        pass
+    said = kubectl("logs", "outside")
+    assert said.startswith("# Kubernetes-managed hosts file (host network).\n")
+    assert "localhost" in said
+    if not Path("/sys/kernel/security/apparmor").exists():
+        kubectl.wait_phase("confined", "Failed")
+        assert kubectl.get("pod", "confined")["status"]["reason"] == "AppArmor"
+    kubectl("delete", "pod", "--all", "--wait")
 
 
 OWN_USERS = """

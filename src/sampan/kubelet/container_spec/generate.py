@@ -252,9 +252,7 @@ def _managed_files(
     files: list[HostFile] = []
     mounts: list[Mount] = []
     wanted = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
-    # In the node's network the runtime itself copies the node's file; only aliases need ours.
-    managed = not is_host_network(pod) or spec_of(pod).get("hostAliases")
-    if managed and _ETC_HOSTS not in wanted:
+    if _ETC_HOSTS not in wanted:
         path = f"{pod_directory(uid_of(pod), node.root_dir)}/etc-hosts"
         text = hosts_file(pod, pod_ips, node.cluster_domain, node.hosts_file)
         files.append(HostFile(path, text, 0o644))

@@ -119,8 +119,6 @@ class Bundles:
             if not namespaces["pid"]:
                 raise RuntimeFailure("the first process of the pod is gone")
         files = {"/etc/resolv.conf": str(place / "resolv.conf")}
-        if sandbox.record.host_network:
-            files["/etc/hosts"] = str(place / "hosts")
         if UTS in sandbox.record.namespaces:
             files["/etc/hostname"] = str(place / "hostname")
         parent = sandbox.spec.cgroup_parent

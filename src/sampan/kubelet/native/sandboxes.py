@@ -152,9 +152,6 @@ class Sandboxes:
         make_namespaces(place, record.namespaces, spec.hostname, sysctls, users)
         (place / "resolv.conf").write_text(_resolv_conf(spec))
         (place / "hostname").write_text(f"{spec.hostname}\n")
-        if spec.security.host_network:
-            # As containerd: the node's own; the kubelet brings one for all other pods.
-            (place / "hosts").write_text(_text("/etc/hosts"))
         if not spec.security.host_ipc:
             shared = place / "shm"
             shared.mkdir(exist_ok=True)
@@ -260,13 +257,6 @@ def _own_sysctls(spec: SandboxSpec) -> dict[str, str]:
     if user_namespace.rights().is_inside:
         return {PORTS: UNPRIVILEGED[PORTS]}  # groups that nobody has cannot be named there
     return dict(UNPRIVILEGED)
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
 
 
 def _resolv_conf(spec: SandboxSpec) -> str:

@@ -188,9 +188,7 @@ def test_an_apparmor_profile_is_enforced_or_refused_and_never_left_out():
 
 def test_files_of_a_cgroup_of_version_2_are_passed_on():
     """[N16]"""
-    limits = LinuxResources(
-        memory_limit_bytes=1 << 20, unified={"memory.oom.group": "1", "memory.swap.max": "0"}
-    )
+    limits = LinuxResources(memory_limit_bytes=1 << 20, swap_bytes=0, oom_group=True)
     told = spec(resources=limits)["linux"]["resources"]
     assert told["unified"] == {"memory.oom.group": "1", "memory.swap.max": "0"}
     assert told["memory"] == {"limit": 1 << 20}
