@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from sampan.api import features
 from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.background import say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
@@ -34,7 +35,7 @@ from sampan.cmd.settings import UpSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
-from sampan.version import KUBERNETES_VERSION, VERSION
+from sampan.version import VERSION
 
 if TYPE_CHECKING:
     from sampan.cmd.cluster.driver_process import DriverProcess
@@ -64,7 +65,7 @@ def run(settings: UpSettings, data: DataDir, audience: Audience) -> int:
 
 def _serve_until_signal(settings: UpSettings, data: DataDir, lock: Lock, audience: Audience) -> int:
     log.set_up(settings.log_level)
-    audience.progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
+    audience.progress.say(f"sampan {VERSION} (Kubernetes v{features.release().minor}.0)")
     try:
         with (
             _own_namespaces(settings, data, audience.progress) as (settings, outside),

@@ -44,3 +44,11 @@ def test_memory_is_a_table_for_each_process_with_what_is_small_in_one_line():
     assert [line.split()[:2] for line in lines[4:6]] == [["smaller", "parts"], ["not", "told"]]
     assert "1.0 MiB" in lines[4]
     assert "memory of scheduler: 0 MiB" in lines
+
+
+def test_a_cluster_says_which_kubernetes_it_is(tmp_path):
+    """[V1]"""
+    data = open_data_dir(str(tmp_path / "d"))
+    assert "(v1.35.0+" in status.facts(data)["version"]
+    data.remember(kubernetes="1.37")
+    assert "(v1.37.0+" in status.facts(data)["version"]
