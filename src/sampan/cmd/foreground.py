@@ -21,6 +21,7 @@ from sampan.cmd.background import say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.choose_nodes import may_be_rootless
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
+from sampan.cmd.cluster.nodes import Again
 from sampan.cmd.cluster.process import (
     STARTING_ERRORS,
     Parts,
@@ -132,12 +133,14 @@ async def _serve(
     if settings.clock == "virtual":
         cluster: Parts = _virtual_cluster(settings, data, progress)
     elif settings.processes:
-        from sampan.cmd.cluster.processes.supervisor import ProcessCluster, same_command
+        from sampan.cmd.cluster.processes.part_process import same_command
+        from sampan.cmd.cluster.processes.supervisor import ProcessCluster
 
         command = same_command(sys.argv[1:])
         cluster = ProcessCluster(settings, data, progress, clock, lock.descriptor, command)
     else:
         cluster = parts = AllInOne(settings, data, progress, clock)
+        parts.start_others_by(Again(tuple(sys.argv[1:]), lock.descriptor))
         if outside is not None:
             parts.listen_by(outside)
         if not settings.manifests_to_apply:  # whose pods want a scheduler

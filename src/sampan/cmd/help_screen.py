@@ -24,7 +24,7 @@ GROUPS = (
         "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "clock",
         "testserver", "gates", "diff-version",
     )),
-    ("The machine", ("doctor", "service", "upgrade")),
+    ("The machine", ("doctor", "node", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (
         "join", "token", "kubelet", "service-proxy", "certs", "apiserver", "scheduler",
         "controllers", "driver",

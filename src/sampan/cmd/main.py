@@ -110,7 +110,7 @@ def _dispatch(given: argparse.Namespace) -> int:
 
             arguments = (getattr(given, name, "") for name in ("file", "target", "engine"))
             return image.run(given.action, given.data_dir, *arguments)
-        case "service" | "upgrade" | "config":
+        case "service" | "upgrade" | "config" | "node":
             return _keep(given)
         case "fork" | "testserver" | "gates" | "diff-version" | "snapshot" | "lab" | "clock":
             return _try_out(given)
@@ -269,6 +269,10 @@ def _keep(given: argparse.Namespace) -> int:
             return service.run(
                 given.action, given.data_dir, given.flags, only_print=given.only_print
             )
+        case "node":
+            from sampan.cmd.verbs.machine import node
+
+            return node.run(given.action, given.node, given.kubeconfig)
         case "upgrade":
             if given.to:
                 from sampan.cmd.verbs.versions import upgrade_to

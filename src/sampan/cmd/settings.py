@@ -90,6 +90,7 @@ class UpSettings:
     cri_socket: str = ""
     node_name: str = ""
     node_ips: tuple[str, ...] = ()  # empty: the machine's own
+    name_servers: tuple[str, ...] = ()  # empty: the machine's own
     ready_file: str = ""
     log_level: str = "warning"
     keep_pods: bool = False
@@ -118,6 +119,8 @@ class NodeProcessSettings:
     """`sampan kubelet`: a node as a process of its own."""
 
     up: UpSettings  # what it shares with the node of an all-in-one cluster
+    server: str = ""  # with `join`: where the API is, if that is not where its kubeconfig says
+    awaits_ready: bool = False  # it is started when it is Ready
     kubeconfig: str = ""  # how it reaches the API; empty: by `join`, or not at all
     join: str = ""  # the data directory of a cluster on this machine
     network: NetworkMode | None = None  # None: as the cluster says

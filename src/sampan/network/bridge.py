@@ -146,7 +146,7 @@ def _reserved(data_dir: Path, subnets: Sequence[str], cluster_cidrs: Sequence[st
         _check_families(known, subnets or cluster_cidrs, data_dir)
         if alias_of(known.bridge) == mark:
             return known
-        if is_free(known, _routes()) and _create_bridge(known, mark):
+        if is_free(known, current_routes()) and create(known, mark):
             return known
     network = _free_network(subnets, cluster_cidrs, mark)
     if subnets and network.subnets != tuple(subnets):
@@ -168,10 +168,10 @@ def _check_families(known: PodNetwork, wanted: Sequence[str], data_dir: Path) ->
 
 def _free_network(subnets: Sequence[str], cluster_cidrs: Sequence[str], mark: str) -> PodNetwork:
     """With a bridge. What the cluster gave is tried first."""
-    routes = _routes()
+    routes = current_routes()
     given = [PodNetwork(each.bridge, *subnets) for each in candidates()] if subnets else []
     for network in (*given, *candidates(cluster_cidrs)):
-        if is_free(network, routes) and _create_bridge(network, mark):
+        if is_free(network, routes) and create(network, mark):
             return network
     raise NetworkError(
         f"no free pod subnet in {','.join(cluster_cidrs)}: every one overlaps with a route of this "
@@ -179,7 +179,7 @@ def _free_network(subnets: Sequence[str], cluster_cidrs: Sequence[str], mark: st
     )
 
 
-def _routes() -> list[Network]:
+def current_routes() -> list[Network]:
     return [
         *parse_routes(Path("/proc/net/route").read_text()),
         *(ipaddress.ip_network(network) for network, _ in routed_networks_ipv6()),
@@ -214,7 +214,7 @@ def ipam_directory(data_dir: Path) -> Path:
     return data_dir / "cni-ipam"
 
 
-def _create_bridge(network: PodNetwork, mark: str) -> bool:
+def create(network: PodNetwork, mark: str) -> bool:
     """False when somebody else has a bridge of that name. The bridge gets its addresses at
     once: their routes are what other sampans see."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:

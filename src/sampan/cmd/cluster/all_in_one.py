@@ -22,13 +22,13 @@ from sampan.apiserver.server import ApiServer
 from sampan.client.contract import Client
 from sampan.client.inprocess import Backend, InProcessClient
 from sampan.cmd.cluster import pki
-from sampan.cmd.cluster.choose_nodes import choose_nodes
+from sampan.cmd.cluster.choose_nodes import asked_ranges, choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.control_loops import ControlLoops, check_controllers
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node_accounts import NETWORK_USER
 from sampan.cmd.cluster.nodes import (
+    Again,
     ClientMaker,
     NodeIdentity,
     Nodes,
@@ -84,6 +84,11 @@ class AllInOne:
         self._nodes_started = False
         self.waits: Waits = "for all"
         self._outside: Outside | None = None
+        self._again: Again | None = None
+
+    def start_others_by(self, again: Again) -> None:
+        """Processes of this cluster: of nodes that are not this machine itself."""
+        self._again = again
 
     def listen_by(self, outside: "Outside") -> None:
         """On the machine's network, where this process is in one of its own."""
@@ -92,25 +97,27 @@ class AllInOne:
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready, or earlier as `waits` has it;
         raises CannotStart."""
-        ranges = chosen_ranges(self._settings.ranges, self._data.record())
+        record = self._data.record()
+        ranges = chosen_ranges(asked_ranges(self._settings, record), record)
         settings = self._settings = replace(self._settings, ranges=ranges)
         check_controllers(settings)
         identity = own_identity(settings)
         if settings.scheduler_config:
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
-        setup = NodeSetup(settings, self._data, identity, self._progress, self._clock)
+        setup = NodeSetup(settings, self._data, identity, self._progress, self._clock, self._again)
         nodes = self.nodes = choose_nodes(setup, self._rng)
         gateways = await nodes.gateways()
+        identity = nodes.identity
         bind = self._outside.bound_socket if self._outside is not None else bound_socket
         around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of, bind)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([nodes.prepare(), self._start_api(around)])
         if self.waits == "for the API":
             return
-        if self.waits == "for all" or not await self._was_up_before(identity.name):
+        if self.waits == "for all" or not await self._was_up_before():
             self._start_duties()
-        await self._start_nodes(identity)
+        await self._start_nodes()
 
     async def start_rest(self) -> None:
         """What `start` did not wait for, loaded while clients are answered already."""
@@ -118,28 +125,29 @@ class AllInOne:
             await asyncio.to_thread(_load_parts)
             self._start_duties()
         if not self._nodes_started:
-            await self._start_nodes(own_identity(self._settings))
+            await self._start_nodes()
 
-    async def _was_up_before(self, node: str) -> bool:
+    async def _was_up_before(self) -> bool:
         """What pods and the node itself would wait for was made by an earlier start."""
         admin = self.admin()
         try:
             await admin.get(SERVICE_ACCOUNTS, "default", "default")
-            if isinstance(self.nodes, RealNode):
-                found = await admin.get(NODES, "", node)
-                return bool((found.get("spec") or {}).get("podCIDRs"))
+            names = self.nodes.real_names if self.nodes is not None else ()
+            found = [await admin.get(NODES, "", name) for name in names]
         except NotFound:
             return False
-        return True
+        return all((node.get("spec") or {}).get("podCIDRs") for node in found)
 
-    async def _start_nodes(self, identity: NodeIdentity) -> None:
+    async def _start_nodes(self) -> None:
         assert self.nodes is not None
         assert self._server is not None
         assert self._cluster_api is not None
         self._nodes_started = True
         server = self._server
         self.nodes.act_together(
-            Together(server.renew_leases, server.register_nodes, server.report_nodes)
+            Together(
+                server.renew_leases, server.register_nodes, server.report_nodes, server.add_action
+            )
         )
         if isinstance(self.nodes, SimulatedNodes) and self._surroundings is not None:
             leases = self.nodes.leases_on_demand()
@@ -148,7 +156,7 @@ class AllInOne:
         clients, tls = self._client_maker(self._server), self._cluster_api.tls_of_node()
         await self.nodes.start(clients, self._metrics, tls)
         if self._outside is not None:
-            self._publish_ports(self._outside, identity, clients(NETWORK_USER))
+            self._publish_ports(self._outside, self.nodes.identity, clients(NETWORK_USER))
 
     def _publish_ports(self, outside: "Outside", identity: NodeIdentity, client: Client) -> None:
         from sampan.cmd.rootless.published_ports import PublishedPorts

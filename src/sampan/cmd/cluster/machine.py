@@ -108,14 +108,17 @@ def _addresses_ipv6() -> list[str]:
     return [str(each) for each in found if not each.is_link_local and not each.is_loopback]
 
 
-def host_dns(path: str | None = None) -> "Dns":
-    """How this machine resolves names; with a path (resolvConf), what that file says."""
+def host_dns(path: str | None = None, servers: Sequence[str] = ()) -> "Dns":
+    """How this machine resolves names; with a path (resolvConf), what that file says; `servers`: by
+    others than its own."""
     # Not for every verb: the command line knows its flags without the node agent.
 
     try:
         found = parse_resolv_conf(Path(RESOLV_CONF if path is None else path).read_text())
     except OSError:
-        return Dns()
+        return Dns(tuple(servers))
+    if path is None and servers:
+        return Dns(tuple(servers), found.searches, found.options)
     if path is None and found.servers and set(found.servers) <= STUB_RESOLVERS:
         # Nobody answers there in a pod. As kubeadm: those that systemd-resolved asks itself.
         with contextlib.suppress(OSError):

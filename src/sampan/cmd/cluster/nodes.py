@@ -31,6 +31,7 @@ READY_SECONDS = 60.0
 TOLD_EACH = 100
 SERVER_GRACE_SECONDS = 1.0
 KUBELET_PORT = 10250
+NODES_DIRECTORY = "nodes"  # in a data directory: of real nodes besides this machine itself
 LOCAL_PROVISIONER_USER = "system:serviceaccount:kube-system:local-provisioner"
 DNS_USER = "system:sampan:cluster-dns"
 
@@ -45,6 +46,10 @@ Register = Callable[[str, Mapping[str, Sequence[str]]], Awaitable[Collection[str
 Report = Callable[[Mapping[str, Sequence[Obj] | None]], Awaitable[Collection[str]]]
 
 
+# Path → what a POST there does.
+Offer = Callable[[str, Callable[[Obj], Awaitable[Obj]]], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Together:
     """What the API server does for many nodes of this cluster at once."""
@@ -52,6 +57,7 @@ class Together:
     renew: Renew
     register: Register | None = None  # None: each has an agent from the start
     report: Report | None = None  # None: each tells of itself
+    offer: Offer | None = None  # where else it can be asked for something
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,14 @@ class NodeIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """How this program is started again, as a part of the same cluster."""
+
+    arguments: tuple[str, ...]  # the verb and its flags
+    lock: int  # the descriptor that holds the data directory
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSetup:
     """What every sort of node of this process is made with."""
 
@@ -73,6 +87,7 @@ class NodeSetup:
     identity: NodeIdentity
     progress: Progress
     clock: Clock
+    again: Again | None = None  # None: no process is started for a node
 
 
 def own_identity(settings: UpSettings) -> NodeIdentity:
@@ -84,6 +99,14 @@ def own_identity(settings: UpSettings) -> NodeIdentity:
 
 
 class Nodes(Protocol):
+    @property
+    def identity(self) -> NodeIdentity:
+        """Of this machine among them, once its gateways are known."""
+
+    @property
+    def real_names(self) -> tuple[str, ...]:
+        """Of those with real containers."""
+
     @property
     def mount_volumes(self) -> bool:
         """Do they really mount volumes, a service account's token among them?"""
@@ -112,6 +135,10 @@ class Nodes(Protocol):
 
 class NoNodes:
     mount_volumes = True  # those that join later do, as far as we know
+    real_names: tuple[str, ...] = ()
+
+    def __init__(self, identity: NodeIdentity) -> None:
+        self.identity = identity
 
     async def place_of(self, kubelet: Origin) -> Origin:
         return kubelet

@@ -56,6 +56,12 @@ EXAMPLES = {
   sampan lab run workload.yaml --nodes-file nodes.yaml --compare packed.yaml -o html > report.html
   sampan lab record --to ./recorded --for 10m
 """,
+    "node": """\
+  sampan node add                              another one joins
+  sampan node cut vm-2                         it loses its network; `mend` gives it back
+  sampan node kill vm-3                        its power fails; `start` brings it back
+  sampan node remove vm-3                      it stops with its pods, and goes
+""",
     "clock": """\
   sampan clock                                    what time it is there
   sampan clock advance 24h --settle               a day passes; clients who watch are waited for

@@ -1,4 +1,4 @@
-"""Verbs around a cluster on its machine: `service`, `upgrade`, `config explain`."""
+"""Verbs around a cluster on its machine: `service`, `upgrade`, `config explain`, `node`."""
 
 import argparse
 import os
@@ -17,6 +17,7 @@ def add_verbs(verbs: common.Verbs) -> None:
     uninstall = actions.add_parser("uninstall", help="stop it, and remove the unit; data stays")
     common.data_dir(uninstall)
     uninstall.set_defaults(only_print=False, flags=[])
+    _add_node(verbs)
     text = "may this version go on with a cluster's data? `--to`: it becomes another Kubernetes"
     upgrade = common.verb(verbs, "upgrade", text)
     upgrade.add_argument("--config", metavar="FILE", default="", help="check this, too")
@@ -27,6 +28,25 @@ def add_verbs(verbs: common.Verbs) -> None:
     explain = parts.add_parser("explain", help="each setting: type, meaning, variable")
     explain.add_argument("setting", nargs="?", default="", help="only this one")
     explain.add_argument("--schema", action="store_true", help="as a JSON schema")
+
+
+def _add_node(verbs: common.Verbs) -> None:
+    text = "real nodes of this machine: let one join, fail, come back or go"
+    node = verbs.add_parser("node", help=text, description=text)
+    actions = node.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action, what in {
+        "add": "another one joins (without NAME: the next one)",
+        "remove": "it stops with its pods, and goes",
+        "cut": "it loses its network; agent and pods go on, alone",
+        "mend": "it has its network again",
+        "kill": "its power fails: agent and containers end without a word",
+        "start": "one that was killed comes back",
+    }.items():
+        parser = actions.add_parser(action, help=what)
+        count = "?" if action == "add" else None
+        parser.add_argument("node", metavar="NAME", nargs=count, default="", help="of the node")
+        parser.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
+        common.cluster_name(parser)
 
 
 def parser_of_up(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:

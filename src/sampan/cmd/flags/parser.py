@@ -64,7 +64,7 @@ _VERBS = (
     (("testserver",), few_flags.add_testserver),
     (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),
     (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),
-    (("service", "upgrade", "config"), _add_machine),
+    (("service", "upgrade", "config", "node"), _add_machine),
     (("gates",), few_flags.add_gates),
     (("diff-version",), few_flags.add_diff_version),
     (("version",), few_flags.add_version),

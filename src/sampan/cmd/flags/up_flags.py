@@ -59,9 +59,11 @@ def _add_runtime(add: common.Add) -> None:
         "cri: a real one or nothing; native: crun and conmon instead of containerd (new: see "
         "docs/compatibility.md); none: control plane only",
     )
-    add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
+    add("--nodes", metavar="N", type=values.count, default=1,
+        help="how many: simulated ones, or real ones (the machine itself, and others in network "
+        "namespaces; see `sampan node`)")  # fmt: skip
     add("--node-names", metavar="A,B", type=values.names, default=(),
-        help="of simulated nodes, instead of a number of them")  # fmt: skip
+        help="of the nodes, instead of a number of them")  # fmt: skip
     add(scenario.NODES_FLAG, metavar="FILE", default="", help=scenario.NODES_HELP)
     add("--clock", choices=("real", "virtual"), default="real",
         help="virtual: time stands still until `sampan clock advance` moves it; in "

@@ -1,4 +1,4 @@
-"""`sampan image`: the images of a cluster's node, without a registry."""
+"""`sampan image`: the images of a cluster's nodes on this machine, without a registry."""
 
 import asyncio
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
 from sampan.cmd.cluster.node import native_images
+from sampan.cmd.cluster.nodes import NODES_DIRECTORY
 from sampan.cmd.verbs import image_transfer
 from sampan.core.clock import SystemClock
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
@@ -32,56 +33,100 @@ def run(action: str, data_dir: str, name: str, target: str = "", engine: str = "
     try:
         data = find_data_dir(data_dir)
         if native_images.is_native(data.root):
-            _run_native(native_images.NativeImages(data.root), action, name, target or engine)
-            return 0
-        socket_path = _socket_of(data)
-        match action:
-            case "import":
-                _say_imported(asyncio.run(_import(socket_path, Path(name))), Path(name))
-            case "load":
-                _load(lambda path: asyncio.run(_import(socket_path, path)), name, engine)
-            case "pull":
-                full = image_transfer.pull(socket_path, data.root, name)
-                image = asyncio.run(_wait_for(socket_path, [full]))[0]
-                print(f"pulled {full} ({_size(image.size_bytes)})")
-            case "save":
-                size = image_transfer.save(socket_path, name, Path(target))
-                print(f"saved {name} to {target} ({_size(size)})")
-            case "list":
-                _print_table(asyncio.run(_images(socket_path)))
-            case "rm":
-                for gone in asyncio.run(_remove(socket_path, name)):
-                    print(f"removed {gone}")
+            stores = [native_images.NativeImages(each) for each in _node_directories(data)]
+            _run_native(stores, action, name, target or engine)
+        else:
+            _run_cri(_sockets_of(data), data.root, action, (name, target or engine))
     except (DataDirError, ArchiveError, NoSuchImage, RuntimeFailure) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _run_native(images: native_images.NativeImages, action: str, name: str, other: str) -> None:
-    """`other`: the file to save to, or whom to load from."""
+def _node_directories(data: DataDir) -> list[Path]:
+    """Of every real node on this machine, that of the machine itself first."""
+    others = data.root / NODES_DIRECTORY
+    return [data.root, *(sorted(others.iterdir()) if others.is_dir() else [])]
+
+
+def _run_cri(sockets: Sequence[str], root: Path, action: str, words: tuple[str, str]) -> None:
+    """`words`: the image or file, and the file to save to or whom to load from."""
+    (name, other), first = words, sockets[0]
+
+    def import_everywhere(path: Path) -> list[str]:
+        names, *_ = [asyncio.run(_import(each, path)) for each in sockets]
+        return names
+
     match action:
         case "import":
-            _say_imported(images.import_file(Path(name)), Path(name))
+            _say_imported(import_everywhere(Path(name)), Path(name))
         case "load":
-            _load(images.import_file, name, other)
+            _load(import_everywhere, name, other)
         case "pull":
-            progress = _Progress()
-            image = images.pull(name, progress.add)
-            progress.end()
-            full, whole = parse(name).full_name(), _size(image.size_bytes)
-            print(f"pulled {full} ({whole}, {_size(progress.came)} of it came now)")
+            full = image_transfer.pull(first, root, name)
+            image = asyncio.run(_wait_for(first, [full]))[0]
+            if sockets[1:]:
+                with image_transfer.scratch() as folder:
+                    path = Path(folder, "image.tar")
+                    image_transfer.save(first, full, path)
+                    for each in sockets[1:]:
+                        asyncio.run(_import(each, path))
+            print(f"pulled {full} ({_size(image.size_bytes)})")
+        case "save":
+            size = image_transfer.save(first, name, Path(other))
+            print(f"saved {name} to {other} ({_size(size)})")
+        case "list":
+            _print_table(asyncio.run(_images(first)))
+        case "rm":
+            _say_removed([asyncio.run(_remove(each, name)) for each in sockets])
+
+
+def _run_native(
+    stores: Sequence[native_images.NativeImages], action: str, name: str, other: str
+) -> None:
+    """`other`: the file to save to, or whom to load from."""
+    images = stores[0]
+
+    def import_everywhere(path: Path) -> list[str]:
+        names, *_ = [each.import_file(path) for each in stores]
+        return names
+
+    match action:
+        case "import":
+            _say_imported(import_everywhere(Path(name)), Path(name))
+        case "load":
+            _load(import_everywhere, name, other)
+        case "pull":
+            _pull_native(stores, name)
         case "save":
             size = images.save(name, Path(other))
             print(f"saved {name} to {other} ({_size(size)})")
         case "list":
             _print_table(images.images())
         case "rm":
-            image = _find(images.images(), name)
-            gone = names_to_remove(image, name)
-            images.remove(image, gone)
-            for each in gone:
-                print(f"removed {each}")
+            _say_removed([_remove_native(each, name) for each in stores])
+
+
+def _pull_native(stores: Sequence[native_images.NativeImages], name: str) -> None:
+    """Once, however many nodes there are."""
+    progress = _Progress()
+    image = stores[0].pull(name, progress.add)
+    progress.end()
+    if stores[1:]:
+        with image_transfer.scratch() as folder:
+            path = Path(folder, "image.tar")
+            stores[0].save(name, path)
+            for each in stores[1:]:
+                each.import_file(path)
+    full, whole = parse(name).full_name(), _size(image.size_bytes)
+    print(f"pulled {full} ({whole}, {_size(progress.came)} of it came now)")
+
+
+def _remove_native(images: native_images.NativeImages, name: str) -> list[str]:
+    image = _find(images.images(), name)
+    gone = names_to_remove(image, name)
+    images.remove(image, gone)
+    return gone
 
 
 class _Progress:
@@ -99,6 +144,12 @@ class _Progress:
     def end(self) -> None:
         if self._said:
             print("\r", end="")
+
+
+def _sockets_of(data: DataDir) -> list[str]:
+    """Of every real node on this machine."""
+    others = [DataDir(each) for each in _node_directories(data)[1:]]
+    return [_socket_of(data), *filter(None, (each.record().get("cri_socket") for each in others))]
 
 
 def _socket_of(data: DataDir) -> str:
@@ -145,6 +196,12 @@ def _say_imported(names: Sequence[str], path: Path) -> None:
         print(f"imported {name} ({size})")
         if name.endswith(":latest"):
             print("  its tag is latest: pods need imagePullPolicy IfNotPresent, or it is pulled")
+
+
+def _say_removed(gone: Sequence[Sequence[str]]) -> None:
+    """By node: it is the same everywhere."""
+    for name in gone[0]:
+        print(f"removed {name}")
 
 
 def _load(import_file: Callable[[Path], list[str]], name: str, wanted: str) -> None:

@@ -189,7 +189,8 @@ class NodeProcess:
     def _is_ours(self) -> bool:
         """The pods' network, unless the cluster says otherwise."""
         up = self._settings.up
-        return up.runtime == "cri" and not up.cri_socket and self._settings.network != "none"
+        real = up.runtime in ("cri", "native")
+        return real and not up.cri_socket and self._settings.network != "none"
 
     async def _ask_for_ranges(self, client: RestClient) -> tuple[str, ...]:
         """The cluster's, and its network's mode, which become this node's settings where no flag
@@ -249,12 +250,16 @@ class NodeProcess:
             return SimulatedNode(setup)
         if self._settings.up.node.scenario:
             raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
-        missing = (
-            [] if self._settings.up.cri_socket else choose_nodes.missing_parts(self._settings.up)
-        )
+        up = self._settings.up
+        missing = [] if up.cri_socket else choose_nodes.what_a_node_misses(up)
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
-        return RealNode(setup, in_cluster=False, provisions=connection is not None)
+        return RealNode(
+            setup,
+            in_cluster=False,
+            provisions=connection is not None,
+            awaits_ready=self._settings.awaits_ready,
+        )
 
     def _made_client(self, connection: kubeconfig.Connection | None) -> NoApiClient | RestClient:
         if connection is None:
@@ -305,9 +310,10 @@ class NodeProcess:
             signing.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)
         except OSError as error:
             raise CannotStart(f"{cluster.root} has no authority to sign with: {error}") from error
-        own = pki.Pki(self._data.pki)
+        own, found = pki.Pki(self._data.pki), _read(str(cluster.kubeconfig))
         return replace(
-            _read(str(cluster.kubeconfig)),
+            found,
+            server=self._settings.server or found.server,
             certificate=own.certificate("kubelet-client").read_bytes(),
             key=own.key("kubelet-client").read_bytes(),
         )

@@ -41,7 +41,13 @@ def run_part(settings: UpSettings, word: str) -> int:
     """As a process of a cluster that is several."""
     from sampan.cmd.cluster.processes import child, handover
 
-    return child.run(settings, handover.place_in(word))
+    place = handover.place_in(word)
+    if not handover.node_in(place.part):
+        return child.run(settings, place)
+    from sampan.cmd.verbs.machine import node_part
+
+    node_part.load()
+    return child.run(settings, place, node_part.node_of, node_part.enter_network)
 
 
 def _warn(text: str) -> None:

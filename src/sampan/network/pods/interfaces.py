@@ -117,6 +117,27 @@ def plug(veth: Veth) -> None:
                 _requests(there, [(_NEW_QDISC, _CREATE | _REPLACE, body)])
 
 
+def connect_machine(veth: Veth) -> None:
+    """As `plug`, but what is behind it is a node and no pod: its neighbours are on the wire. Raises
+    OSError; then nothing is left of it but what `unplug` removes."""
+    with _opened(veth.namespace) as namespace:
+        with _route_socket() as here:
+            _requests(here, [_new_veth(veth, namespace)])
+        with _inside(namespace):
+            index = socket.if_nametoindex(veth.interface)
+            there = _route_socket()
+        with there:
+            ups = _link_up(_LOOPBACK_INDEX), _link_up(index)
+            _requests(there, [*ups, *_way_out(veth, index)])
+
+
+def set_up(interface: str, *, up: bool) -> None:
+    """Raises OSError."""
+    body = _LINK.pack(socket.AF_UNSPEC, 0, 0, _UP if up else 0, _UP) + text(_IFLA_NAME, interface)
+    with _route_socket() as here:
+        _requests(here, [(_SET_LINK, 0, body)])
+
+
 def _mind_no_neighbours(veth: Veth) -> None:
     """Of the thread's namespace. Nobody on the wire says where the world is, and the node is the
     next hop to all of it, whatever the kernel thinks of who is near. A family of addresses that the
@@ -269,9 +290,24 @@ def _configuration(veth: Veth, index: int, gateway_hardware: bytes) -> Iterator[
         yield _NEW_ROUTE, _CREATE | _REPLACE, far + attribute(_RTA_GATEWAY, gateway.packed) + out
 
 
-def _address(interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface, index: int) -> bytes:
-    """Without a way to the rest of its network: that is by the gateway, as to everybody else."""
-    flags = _NO_PREFIX_ROUTE | (_NO_DUPLICATE_DETECTION if interface.version == 6 else 0)
+def _way_out(veth: Veth, index: int) -> Iterator[Request]:
+    """Addresses with their network, and the world behind its first one."""
+    out = attribute(_RTA_INTERFACE, struct.pack("=I", index))
+    for address in veth.addresses:
+        interface = ipaddress.ip_interface(address)
+        yield _NEW_ADDRESS, _CREATE | _REPLACE, _address(interface, index, near=True)
+        gateway = ipaddress.ip_address(gateway_of(interface.network))
+        way = _ROUTE.pack(_family(gateway), 0, 0, 0, _MAIN_TABLE, _BOOT_PROTOCOL, 0, _UNICAST, 0)
+        yield _NEW_ROUTE, _CREATE | _REPLACE, way + attribute(_RTA_GATEWAY, gateway.packed) + out
+
+
+def _address(
+    interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface, index: int, *, near: bool = False
+) -> bytes:
+    """Of a pod without a way to the rest of its network (`near`): that is by the gateway, as to
+    everybody else."""
+    flags = 0 if near else _NO_PREFIX_ROUTE
+    flags |= _NO_DUPLICATE_DETECTION if interface.version == 6 else 0
     body = _ADDRESS.pack(_family(interface.ip), interface.network.prefixlen, 0, 0, index)
     body += attribute(_IFA_LOCAL, interface.ip.packed) + attribute(
         _IFA_ADDRESS, interface.ip.packed
@@ -325,6 +361,12 @@ def _inside(namespace: int) -> Iterator[None]:
             yield
         finally:
             _enter(own)
+
+
+def enter(namespace: str) -> None:
+    """This thread, and those that it starts. Raises OSError."""
+    with _opened(namespace) as opened:
+        _enter(opened)
 
 
 def _enter(namespace: int) -> None:

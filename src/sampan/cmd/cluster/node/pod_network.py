@@ -187,7 +187,7 @@ class NodePodNetwork:
             place,
             CLUSTER_DOMAIN,
             dns_addresses(self.ranges),
-            machine.host_dns().servers,
+            machine.host_dns(servers=self._settings.name_servers).servers,
             stub_domains=self._settings.stub_domains,
         )
 

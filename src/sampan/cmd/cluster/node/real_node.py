@@ -68,7 +68,7 @@ log = get_logger(__name__)
 POD_PIDS_LIMIT = 4096
 HEALTHZ_PORT = 10248
 DISK_FREE_PERCENT = 2
-_LOADED_MEANWHILE = (
+LOADED_MEANWHILE = (
     "kubelet.native.native_runtime",
     "network.services.proxy",
     "network.policies.enforcer",
@@ -84,13 +84,20 @@ class RealNode:
     mount_volumes = True
 
     def __init__(
-        self, setup: NodeSetup, *, in_cluster: bool = True, provisions: bool = True
+        self,
+        setup: NodeSetup,
+        *,
+        in_cluster: bool = True,
+        provisions: bool = True,
+        awaits_ready: bool = True,
     ) -> None:
-        """`in_cluster`: the API is part of the same process, so the node is Ready soon.
-        `provisions`: there is a client for the part of the local provisioner that runs here."""
+        """`in_cluster`: the API is part of the same process. `awaits_ready`: it is on the same
+        machine, so the node is Ready soon. `provisions`: there is a client for the part of the
+        local provisioner that runs here."""
         self._in_cluster, self._provisions = in_cluster, provisions
+        self._awaits_ready = awaits_ready
         settings, data = self._settings, self._data = setup.settings, setup.data
-        self._identity, self._progress = setup.identity, setup.progress
+        self.identity, self._progress = setup.identity, setup.progress
         self._clock = setup.clock
         self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
         self._config = read_config(settings.node)
@@ -104,6 +111,10 @@ class RealNode:
 
     async def place_of(self, kubelet: Origin) -> Origin:
         return kubelet
+
+    @property
+    def real_names(self) -> tuple[str, ...]:
+        return (self.identity.name,)
 
     @property
     def containers(self) -> "Runtime | None":
@@ -133,7 +144,7 @@ class RealNode:
 
     async def _load(self) -> None:
         """What is imported at the latest when it is used: now other programs are waited for."""
-        for module in _LOADED_MEANWHILE:
+        for module in LOADED_MEANWHILE:
             import_module(f"sampan.{module}")
             await asyncio.sleep(0)
 
@@ -153,17 +164,17 @@ class RealNode:
         with self._progress.step("node") as step:
             if self.pods.interfaces is not None:
                 self.pods.interfaces.trace_to(metrics.traces)
-            client = clients(f"system:node:{self._identity.name}")
+            client = clients(f"system:node:{self.identity.name}")
             ours = self.pods.network is not None and self._settings.network != "none"
             if self._in_cluster and ours and self._settings.node.register:
-                node = bare_node(self._identity.name, self._settings.node, self.pods.pod_cidrs)
+                node = bare_node(self.identity.name, self._settings.node, self.pods.pod_cidrs)
                 await claimed_pod_cidrs(client, node, self._clock)
             # The network first: its programs run while the agent starts.
             network = self._start_network(clients, metrics)
             await all_of([network, self._start_agent(client, metrics, tls, step)])
             if self._provisions:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
-            if self._in_cluster and self._settings.network != "none":
+            if self._awaits_ready and self._settings.network != "none":
                 assert self._kubelet is not None, "started"
                 await all_ready([self._kubelet.node_ready])
                 step.detail += ", Ready"
@@ -172,14 +183,14 @@ class RealNode:
         self, client: Client, metrics: Metrics, tls: ssl.SSLContext, step: Step
     ) -> None:
         server = self._server = self._kubelet_server(client, metrics)
-        address = self._identity.address
+        address = self.identity.address
         wanted = self._settings.node.port or int(self._config.get("port") or 0)
         port, taken = await listen(server, address, wanted, tls)
         kubelet = self._kubelet = self._node_agent(client, metrics, port)
         self._tasks.supervise("kubelet", kubelet.run)
         await self._serve_health(server, kubelet.settings.healthz)
         self._runtime.look_for_stray_shims()
-        step.detail = f"{self._identity.name} ({address}{taken})"
+        step.detail = f"{self.identity.name} ({address}{taken})"
 
     async def _serve_health(self, server: "KubeletServer", place: tuple[str, int]) -> None:
         """Several clusters on one machine share its addresses: the first has the port."""
@@ -203,7 +214,7 @@ class RealNode:
             healthy=lambda: self._kubelet.healthy() if self._kubelet else "",
             agent=lambda: self._kubelet,
             checkpoints=str(self._data.kubelet / "checkpoints"),
-            access=ServerAccess(self._identity.name, reviews, self._clock),
+            access=ServerAccess(self.identity.name, reviews, self._clock),
         )  # fmt: skip
 
     def _node_agent(self, client: Client, metrics: Metrics, port: int) -> "Kubelet":
@@ -272,8 +283,8 @@ class RealNode:
         # In a user namespace of our own /var/log is nobody's.
         shared = not self._settings.rootless
         settings = KubeletSettings(
-            self._identity.name,
-            node_ips=self._identity.addresses,
+            self.identity.name,
+            node_ips=self.identity.addresses,
             root_dir=str(self._data.kubelet),
             log_dir=POD_LOGS if shared else own_logs,
             log_registry=own_logs if shared else "",
@@ -311,7 +322,7 @@ class RealNode:
         """Raises CannotStart."""
         node = self._settings.node
         settings = with_config(settings, self._config, node.config or node.config_dir)
-        dns = machine.host_dns(settings.resolv_conf)
+        dns = machine.host_dns(settings.resolv_conf, self._settings.name_servers)
         return replace(
             settings,
             host_dns=dns.servers,
@@ -332,8 +343,8 @@ class RealNode:
 
         return LocalVolumes(
             client=clients(LOCAL_PROVISIONER_USER),
-            node_client=clients(f"system:node:{self._identity.name}"),
-            node_name=self._identity.name,
+            node_client=clients(f"system:node:{self.identity.name}"),
+            node_name=self.identity.name,
             root=str(self._data.root / "volumes"),
             clock=self._clock,
         )

@@ -19,6 +19,18 @@ from sampan.core.fast_dataclass import dataclass
 
 FLAG = "--part"
 READY = "ready"
+NO_NODE: Mapping[str, str] = {}
+_NODE = "node/"
+
+
+def node_part(name: str) -> str:
+    """The part that is one real node of several."""
+    return f"{_NODE}{name}"
+
+
+def node_in(part: str) -> str:
+    """Its name; empty for other parts."""
+    return part.removeprefix(_NODE) if part.startswith(_NODE) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +62,10 @@ class Words:
 
     runtime: RuntimeChoice  # what `auto` came to
     secrets: Mapping[str, str]  # by part: its own, and to the API server everybody's
+    node: Mapping[str, str] = NO_NODE  # of a part that is one of several: how it is known
 
     def send(self, descriptor: int) -> None:
-        said = {"runtime": self.runtime, "secrets": dict(self.secrets)}
+        said = {"runtime": self.runtime, "secrets": dict(self.secrets), "node": dict(self.node)}
         with contextlib.suppress(BrokenPipeError):  # it has ended: its end is noticed elsewhere
             os.write(descriptor, json.dumps(said).encode() + b"\n")
 
@@ -66,7 +79,7 @@ def received(life: int) -> Words:
             raise EOFError("the parent is gone")
         line += more
     said: dict[str, Any] = json.loads(line)
-    return Words(said["runtime"], said["secrets"])
+    return Words(said["runtime"], said["secrets"], said["node"])
 
 
 def end_with_parent(life: int) -> None:

@@ -79,6 +79,7 @@ class SimulatedNodes:
     """Any number of nodes that only pretend, sharing one watch of the pods."""
 
     mount_volumes = False
+    real_names = ()
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class SimulatedNodes:
         clock: Clock,
         rng: random.Random,
     ) -> None:
-        self._settings, self._identity = settings, identity
+        self._settings, self.identity = settings, identity
         self._progress, self._clock, self._rng = progress, clock, rng
         self._fleet = SimulatedFleet(settings, identity)  # a mistake in its file is said at once
         self._shapes = self._fleet.shapes

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sampan.cmd.cluster.processes.handover import Words
-from sampan.cmd.cluster.processes.supervisor import PartProcess, same_command
+from sampan.cmd.cluster.processes.part_process import PartProcess, same_command
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
