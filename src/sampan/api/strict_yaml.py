@@ -38,16 +38,17 @@ def parse_yaml(body: bytes | str) -> Parsed:
     return Parsed(value, [f"yaml: unmarshal errors:{lines}"])
 
 
-def first_document(body: bytes | str) -> Any:
-    """As JSON data; whatever follows it is not looked at. Raises ValueError."""
-    return _document(body)[0]
+def first_document(body: bytes | str, *, newer: bool = False) -> Any:
+    """As JSON data; whatever follows it is not looked at. `newer`: only true and false are truths,
+    as YAML 1.2 has it. Raises ValueError."""
+    return _document(body, _NewerLoader if newer else _Loader)[0]
 
 
-def _document(body: bytes | str) -> tuple[Any, list[str]]:
+def _document(body: bytes | str, reader: "type[_Loader] | None" = None) -> tuple[Any, list[str]]:
     """And what was repeated in it."""
     _check_depth(body.encode() if isinstance(body, str) else body)
     try:
-        loader = _Loader(body)
+        loader = (reader or _Loader)(body)
     except yaml.YAMLError as error:  # no text at all
         raise ValueError(_one_line(error, body)) from error
     try:
@@ -189,6 +190,7 @@ _NUMBER = re.compile(
     r"|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
 )
 _YES_NO = re.compile(r"[yYnN]$")
+_TRUE_FALSE = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
 
 
 def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float | str:
@@ -254,3 +256,14 @@ _Loader.add_constructor(f"{_TAG}bool", _truth)
 _Loader.add_constructor(f"{_TAG}binary", _binary)
 _Loader.add_constructor(f"{_TAG}set", _Loader.string_mapping)
 _Loader.add_constructor(None, _untagged)
+
+
+class _NewerLoader(_Loader):
+    """As kustomize reads objects."""
+
+
+_NewerLoader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0] != f"{_TAG}bool"]
+    for first, pairs in _Loader.yaml_implicit_resolvers.items()
+}
+_NewerLoader.add_implicit_resolver(f"{_TAG}bool", _TRUE_FALSE, list("tTfF"))

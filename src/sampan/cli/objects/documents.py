@@ -15,9 +15,9 @@ _SEPARATOR = "---"
 _LEAST_FOR_YAML = 4  # characters that must be left before JSON that fails is tried as YAML
 
 
-def documents(content: bytes, source: str) -> Iterator[Any]:
-    """Empty ones are none."""
-    for document in _of_text(_decoded(content), source):
+def documents(content: bytes, source: str, *, newer: bool = False) -> Iterator[Any]:
+    """Empty ones are none. `newer`: `on` and `y` are words, as YAML 1.2 has it."""
+    for document in _of_text(_decoded(content), source, newer=newer):
         if document is not None:
             yield document
 
@@ -28,7 +28,7 @@ def _decoded(content: bytes) -> str:
     return content.decode("utf-8-sig", errors="replace")
 
 
-def _of_text(text: str, source: str) -> Iterator[Any]:
+def _of_text(text: str, source: str, *, newer: bool) -> Iterator[Any]:
     """Text that begins with a brace is JSON, until it is none."""
     count, at = 0, 0
     complaint = ""
@@ -49,16 +49,16 @@ def _of_text(text: str, source: str) -> Iterator[Any]:
         if count > 1 or len(rest) < _LEAST_FOR_YAML:
             raise CliError(f"error parsing {source}: {complaint}")
         text = rest.removeprefix("\n") if rest[:1].isspace() else rest
-    yield from _of_yaml(text, source, complaint)
+    yield from _of_yaml(text, source, complaint, newer=newer)
 
 
-def _of_yaml(text: str, source: str, complaint: str) -> Iterator[Any]:
+def _of_yaml(text: str, source: str, complaint: str, *, newer: bool) -> Iterator[Any]:
     """`complaint`: why it is no JSON, which is what is told if it is no YAML either."""
     from sampan.api import strict_yaml
 
     for chunk in _chunks(text, source):
         try:
-            value = strict_yaml.first_document(chunk)
+            value = strict_yaml.first_document(chunk, newer=newer)
         except ValueError as error:
             why = complaint or f"error converting YAML to JSON: {error}"
             raise CliError(f"error parsing {source}: {why}") from error

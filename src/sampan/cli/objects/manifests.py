@@ -89,7 +89,7 @@ def sources(session: Session, values: Values) -> list[Source]:
 
 def _kustomization(folder: str) -> Source:
     def read() -> Iterator[Any]:
-        from sampan.cli.objects.kustomization import build
+        from sampan.cli.kustomize.build import build
 
         yield from build(folder)
 

@@ -6,7 +6,7 @@ Job: build, and write the objects as YAML documents.
 from sampan.cli.command import Command
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects.kustomization import build
+from sampan.cli.kustomize.build import build
 from sampan.cli.printers.yaml_text import to_yaml
 from sampan.cli.session import Session
 

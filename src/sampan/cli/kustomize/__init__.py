@@ -1,0 +1,1 @@
+"""Kustomizations: objects that are read, generated, changed and named anew, as kustomize does it."""

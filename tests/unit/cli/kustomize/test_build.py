@@ -1,0 +1,65 @@
+"""Kustomizations, built as kubectl v1.35 (kustomize v5.7.1) built them when it was asked."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sampan.cli.errors import CliError
+from sampan.cli.kustomize.build import build
+from sampan.cli.printers.yaml_text import to_yaml
+
+RECORDED = Path(__file__).parent / "recorded" / "kustomize_v5.7.1.jsonl.gz"
+CASES = {
+    case["name"]: case
+    for case in map(json.loads, gzip.decompress(RECORDED.read_bytes()).splitlines())
+}
+# What it says there is of its own insides: addresses of memory, the settings of a plugin.
+OTHER_WORDS = re.compile(
+    r"0xc0|trouble configuring|MalformedYAMLError|Unable to remove|previousNames"
+)
+
+
+def write(top, files):
+    for path, text in files.items():
+        place = top / "run" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    (top / "outside.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: o}\n")
+    return str(top / "run")
+
+
+def built(folder):
+    return "---\n".join(to_yaml(obj) for obj in build(folder))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case["stdout"]])
+def test_objects_are_those_of_kustomize(tmp_path, name):
+    assert built(write(tmp_path, CASES[name]["files"])) == CASES[name]["stdout"]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case["stdout"]])
+def test_mistakes_are_told_in_the_words_of_kustomize(tmp_path, name):
+    said = CASES[name]["stderr"]
+    with pytest.raises(CliError) as told:
+        built(write(tmp_path, CASES[name]["files"]))
+    if not OTHER_WORDS.search(said):
+        assert f"error: {str(told.value).replace(str(tmp_path), 'TOP')}\n" == said
+
+
+@pytest.mark.parametrize(
+    "field", ["vars", "crds", "openapi", "helmCharts", "validators", "buildMetadata"]
+)
+def test_what_is_not_done_is_refused_by_name(tmp_path, field):
+    folder = write(tmp_path, {"kustomization.yaml": f"{field}: []\n"})
+    with pytest.raises(CliError, match=re.escape(f"field(s) not supported: {field}")):
+        build(folder)
+
+
+def test_resources_of_other_hosts_are_refused(tmp_path):
+    url = "https://example.com/org/repo//config?ref=v1"
+    folder = write(tmp_path, {"kustomization.yaml": f"resources: ['{url}']\n"})
+    with pytest.raises(CliError, match="resources of other hosts are not supported"):
+        build(folder)
