@@ -3,6 +3,8 @@
 Job: look at bridges, tables, cgroups, processes and sockets that bear sampan's mark; say which have
     no cluster any more, and which command removes each.
 Invariant: what a cluster that runs, or that is known and only stopped, may need is never named.
+Invariant: what is another user's is not judged: whoever may not look into a directory does not know
+    that nothing is there.
 """
 
 import hashlib
@@ -15,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sampan.cmd.cluster.cluster_names import known_clusters
+from sampan.cmd.cluster.node.places import other_nodes
+from sampan.cmd.cluster.nodes import NODES_DIRECTORY
 from sampan.cmd.verbs.machine.checks import Check
 from sampan.core.fast_dataclass import dataclass
 
@@ -112,24 +116,63 @@ def _leftover(what: str, text: str, command: tuple[str, ...]) -> Check:
 
 
 def look(data_dir: str) -> Found:
-    running = {owner(path) for path in _held_directories()}
-    runtimes = dict(_runtimes())
+    held = list(_held_directories())
+    runtimes = {pid: path for pid, path in _runtimes() if _is_ours(Path("/proc", str(pid)))}
     directories = [data_dir, *(str(path) for _, path in known_clusters(os.environ, Path.cwd()))]
-    directories += runtimes.values()
-    known = {owner(path) for path in directories if os.path.exists(os.path.join(path, "format"))}
+    directories += [*held, *runtimes.values()]
+    directories += [str(node) for path in directories for node in _nodes_below(Path(path))]
+    running = {owner(path) for path in held}
+    known = {owner(path) for path in directories if is_known(path)}
     cgroups = [path for pattern in ("", "*/") for path in CGROUPS.glob(f"{pattern}{_FOLDER}")]
+    # Only root makes bridges and tables in the machine's own network.
+    links, tables = (_links(), _all_tables()) if os.geteuid() == 0 else ((), ())
     return Found(
         frozenset(running),
         frozenset(running | known),
-        tuple(
-            Link(item["ifname"], item.get("ifalias") or "", item.get("master") or "")
-            for item in _answer("ip", "-j", "link")
-        ),
-        tuple(_tables(_answer("nft", "-j", "list", "tables"))),
-        {str(path): tuple(sorted(_inside(path))) for path in cgroups},
+        links,
+        tables,
+        {str(path): tuple(sorted(_inside(path))) for path in cgroups if _is_ours(path)},
         runtimes,
-        tuple(str(path) for path in RUNS.glob(_FOLDER)),
+        tuple(str(path) for path in RUNS.glob(_FOLDER) if _is_ours(path)),
     )
+
+
+def is_known(directory: str) -> bool:
+    """Of a cluster, or of a node of one; also where that cannot be seen."""
+    path = Path(directory)
+    cluster = path.parent.parent if path.parent.name == NODES_DIRECTORY else path
+    try:
+        return (cluster / "format").stat() is not None
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
+def _nodes_below(directory: Path) -> list[Path]:
+    try:
+        return other_nodes(directory)
+    except OSError:
+        return []
+
+
+def _is_ours(path: Path) -> bool:
+    """Root judges all."""
+    try:
+        return os.geteuid() in (0, path.stat().st_uid)
+    except OSError:  # it is gone
+        return False
+
+
+def _links() -> tuple[Link, ...]:
+    return tuple(
+        Link(item["ifname"], item.get("ifalias") or "", item.get("master") or "")
+        for item in _answer("ip", "-j", "link")
+    )
+
+
+def _all_tables() -> tuple[tuple[str, str], ...]:
+    return tuple(_tables(_answer("nft", "-j", "list", "tables")))
 
 
 def _held_directories() -> Iterator[str]:

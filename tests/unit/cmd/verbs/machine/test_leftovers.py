@@ -1,9 +1,12 @@
 """What earlier runs left: named with the command that removes it; what is in use is never named."""
 
+import os
 from dataclasses import replace
 
+import pytest
+
 from sampan.cmd.verbs.machine import doctor
-from sampan.cmd.verbs.machine.leftovers import Found, Link, judge, look, owner
+from sampan.cmd.verbs.machine.leftovers import Found, Link, is_known, judge, look, owner
 from sampan.network.bridge import owner_mark
 
 HERE, GONE = "/var/lib/here", "/var/lib/gone"
@@ -80,7 +83,33 @@ def test_runtimes_of_others_are_never_touched():
 
 def test_looking_finds_this_machine(tmp_path):
     """What else it finds is other people's work of that moment."""
-    assert any(link.name == "lo" for link in look(str(tmp_path)).links)
+    found = look(str(tmp_path))
+    assert any(link.name == "lo" for link in found.links) or os.geteuid() != 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_an_ordinary_user_judges_nothing_of_others(tmp_path):
+    private = tmp_path / "cluster"
+    private.mkdir(mode=0o700)
+    (private / "format").write_text("1\n")
+    os.seteuid(65534)
+    try:
+        found = look(str(tmp_path))
+        assert is_known(str(private))
+    finally:
+        os.seteuid(0)
+    assert found.links == found.tables == ()
+    assert not found.cgroups
+    assert not found.runtimes
+
+
+def test_a_node_of_a_cluster_is_known_with_it(tmp_path):
+    node = tmp_path / "nodes" / "two"
+    node.mkdir(parents=True)
+    assert not is_known(str(node))
+    (tmp_path / "format").write_text("1\n")
+    assert is_known(str(node))
+    assert owner(str(node)) in look(str(tmp_path)).known
 
 
 def test_what_is_left_makes_no_machine_unfit(tmp_path, monkeypatch, capsys):
