@@ -52,6 +52,10 @@ ERROR_BYTES = 64 * 1024
 ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
 # Packed pages could not have their links changed.
 _NOT_PROXIED = frozenset({"accept-encoding"})
+# A date is told once; a browser forgets nothing of this server, and lets nobody serve its pages.
+_NOT_ANSWERED = frozenset({"date", "clear-site-data", "service-worker-allowed"})
+_SANDBOX = "sandbox allow-scripts allow-forms allow-popups allow-downloads"
+FORWARDED = "x-forwarded-for"
 _NOT_ALLOWED = "address not allowed"
 _PRIVATE = frozenset({"authorization", "x-remote-user", "x-remote-group", "x-remote-uid"})
 
@@ -156,7 +160,8 @@ class NodeProxy:
             raise BadRequest(_NOT_ALLOWED) from error
         except HttpError as error:
             raise ServiceUnavailable(f"error trying to reach service: {error}") from error
-        return through(request.path.removesuffix(path), origin, stream)
+        reply = through(request.path.removesuffix(path), origin, stream)
+        return reply if FORWARDED in request.headers else sandboxed(reply)
 
     async def _backend(self, resource: str, namespace: str, name: str) -> tuple[Origin, HttpClient]:
         """Where the connection leads, and who we are there."""
@@ -330,11 +335,12 @@ def server_error(code: int, body: str, resource: str, name: str) -> ApiError:
 
 def through(prefix: str, origin: Origin, stream: ClientStream) -> Stream:
     """The proxied server's answer; its links lead back through the proxy, whose path is `prefix`.
-    It has no say in which pages of others may read this server."""
+    It has no say in which pages of others may read this server, nor in what a browser keeps of it
+    or lets work for it."""
     headers = []
     host = origin.authority
     for name, value in end_to_end(stream.headers):
-        if name.startswith("access-control-") or name == "date":  # a date is told once
+        if name.startswith("access-control-") or name in _NOT_ANSWERED:
             continue
         headers.append((name, link_through(prefix, value, host) if name == "location" else value))
     chunks = _chunks_of(stream)
@@ -342,6 +348,14 @@ def through(prefix: str, origin: Origin, stream: ClientStream) -> Stream:
     if media == "text/html" and not stream.headers.get("content-encoding"):
         chunks = pages_through(prefix, chunks, host)
     return Stream(stream.status, headers, chunks)
+
+
+def sandboxed(reply: Stream) -> Stream:
+    """For who asks directly: what a pod serves is no part of this server's origin, where the page
+    is, and a browser may have a certificate. Who comes by way of a proxy of their own (`kubectl
+    proxy`) has the origin of that proxy: no page can make a browser say that it does."""
+    headers = [(name, value) for name, value in reply.headers if name != "set-cookie"]
+    return Stream(reply.status, [*headers, ("content-security-policy", _SANDBOX)], reply.chunks)
 
 
 async def _chunks_of(stream: ClientStream) -> AsyncIterator[bytes]:

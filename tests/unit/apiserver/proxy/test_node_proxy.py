@@ -380,6 +380,39 @@ def test_a_node_can_be_asked_anything(tmp_path):
     asyncio.run(story())
 
 
+def test_what_is_proxied_is_no_part_of_this_servers_origin():
+    said = {
+        "content-type": "text/plain", "set-cookie": "a=b; Path=/", "service-worker-allowed": "/",
+        "clear-site-data": "*", "x-own": "kept",
+    }  # fmt: skip
+
+    async def story():
+        async def backend(_: Request) -> Reply:
+            return Response(200, tuple(said.items()), b"hi")
+
+        async def get_node(name: str) -> Obj:
+            addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
+            return {"metadata": {"name": name}, "status": {"addresses": addresses}}
+
+        server, http = Server(backend), HttpClient()
+        port = await server.start("127.0.0.1", 0)
+        proxy = NodeProxy(http, nobody, get_node, backend_http=http)
+        for sent, kept in (({}, set()), ({"x-forwarded-for": "127.0.0.1"}, {"set-cookie"})):
+            request = Request("GET", f"/api/v1/nodes/n:{port}/proxy/", "", sent)
+            reply = await proxy.proxy("nodes", "", f"n:{port}", "/", request)
+            headers = dict(reply.headers)
+            assert b"".join([chunk async for chunk in reply.chunks]) == b"hi"
+            assert (headers["content-type"], headers["x-own"]) == ("text/plain", "kept")
+            assert kept == headers.keys() & (said.keys() - {"content-type", "x-own"})
+            policy = headers.get("content-security-policy", "")
+            assert policy.startswith("sandbox ") is not bool(sent)
+            assert "allow-same-origin" not in policy
+        await http.close()
+        await server.stop(0.1)
+
+    asyncio.run(story())
+
+
 def test_a_proxied_path_without_its_slash_is_redirected():
     """As the original: relative links of the page would lead elsewhere otherwise."""
 
