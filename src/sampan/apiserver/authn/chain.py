@@ -29,7 +29,7 @@ from sampan.apiserver.authn.tokens import (
 )
 from sampan.apiserver.authn.user import ANONYMOUS, User, component, with_authenticated_group
 from sampan.core.clock import Clock
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.core.http.messages import Request
 from sampan.core.http.websocket import is_websocket, protocols_of
 from sampan.core.log import get_logger
@@ -108,7 +108,7 @@ class Authentication:
         credential = None if sessions is None else sessions.credential_in(request)
         if sessions is None or credential is None or await self._user_of(credential) != user:
             return None
-        return sessions.make_code(credential)
+        return sessions.make_code(replace(credential, user=user.name))
 
     async def reviewed_token(
         self, token: str, audiences: tuple[str, ...]

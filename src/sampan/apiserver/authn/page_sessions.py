@@ -4,7 +4,8 @@ Job: whoever has shown a credential gets a code; the code becomes a session; a s
     the credential with which its code was asked for.
 Invariant: a code works once and for CODE_SECONDS; a session ends with its credential at the
     latest; neither begets another.
-Invariant: only digests are kept, and only so many: the oldest goes first. Nothing is stored.
+Invariant: only digests are kept, and only so many: the oldest goes first, and of one user's before
+    anybody else's. Nothing is stored.
 Owner: the API server; another server of the cluster knows nothing of them.
 """
 
@@ -19,6 +20,7 @@ from sampan.core.http.messages import Request
 CODE_SECONDS = 60.0
 SESSION_SECONDS = 8 * 3600.0
 MOST_CODES, MOST_SESSIONS = 256, 1024
+MOST_OF_ONE = 16  # of each
 SESSION_PREFIX = "sampan-page-"
 
 
@@ -29,6 +31,7 @@ class Credential:
     certificate: bytes | None = None  # DER, as verified
     authorization: str = ""  # the header
     ends: float = 0.0
+    user: str = ""  # whose it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +43,33 @@ class Session:
 class PageSessions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._codes: Recent[bytes, tuple[float, Credential]] = Recent(MOST_CODES)
-        self._sessions: Recent[bytes, Credential] = Recent(MOST_SESSIONS)
+        self._codes: Recent[bytes, tuple[Credential, float]] = Recent(MOST_CODES)
+        self._sessions: Recent[bytes, tuple[Credential, float]] = Recent(MOST_SESSIONS)
 
     def make_code(self, credential: Credential) -> str:
         code = secrets.token_urlsafe(32)
-        self._codes[_digest(code)] = (self._clock.now() + CODE_SECONDS, credential)
+        _keep(self._codes, code, credential, self._clock.now() + CODE_SECONDS)
         return code
 
     def exchange(self, code: str) -> Session | None:
         """None: it was used, is too old, or never was."""
         found = self._codes.pop(_digest(code), None)
         now = self._clock.now()
-        if found is None or found[0] < now or found[1].ends <= now:
+        if found is None or found[1] < now or found[0].ends <= now:
             return None
-        token = SESSION_PREFIX + secrets.token_urlsafe(32)
-        self._sessions[_digest(token)] = found[1]
-        return Session(token, found[1].ends)
+        token, credential = SESSION_PREFIX + secrets.token_urlsafe(32), found[0]
+        _keep(self._sessions, token, credential, credential.ends)
+        return Session(token, credential.ends)
 
     def credential(self, token: str) -> Credential | None:
         found = self._sessions.get(_digest(token))
-        if found is not None and found.ends <= self._clock.now():
+        if found is None:
+            return None
+        credential, ends = found
+        if ends <= self._clock.now():
             self.forget(token)
             return None
-        return found
+        return credential
 
     def forget(self, token: str) -> None:
         self._sessions.pop(_digest(token), None)
@@ -78,6 +84,15 @@ class PageSessions:
         if not header or is_session(header.partition(" ")[2].strip()):
             return None
         return Credential(None, header, ends)
+
+
+def _keep(
+    kept: Recent[bytes, tuple[Credential, float]], secret: str, credential: Credential, ends: float
+) -> None:
+    own = [key for key, (other, _) in kept.items() if other.user == credential.user]
+    if len(own) >= MOST_OF_ONE:
+        del kept[own[0]]
+    kept[_digest(secret)] = (credential, ends)
 
 
 def is_session(token: str) -> bool:
