@@ -183,6 +183,36 @@ def test_who_may_ask_is_said_in_front(tmp_path):
     story(tmp_path, test)
 
 
+def test_of_several_field_selectors_the_one_is_authorized_that_the_server_takes(tmp_path):
+    """Go's servers take the first."""
+
+    async def test(there):
+        await there.register()
+        await there.until("Passed")
+        rule = {
+            "apiGroups": [GROUP], "resources": ["teas"], "verbs": ["list"],
+            "resourceNames": ["assam"],
+        }  # fmt: skip
+        access, role = "/apis/rbac.authorization.k8s.io/v1", {"metadata": {"name": "one-tea"}}
+        await there.api.post(f"{access}/clusterroles", {**role, "rules": [rule]})
+        reference = {"kind": "ClusterRole", "name": "one-tea", "apiGroup": access.split("/")[2]}
+        subject = {"kind": "User", "name": "bob", "apiGroup": access.split("/")[2]}
+        bound = {**role, "roleRef": reference, "subjects": [subject]}
+        assert (await there.api.post(f"{access}/clusterrolebindings", bound)).status == 201
+        own, other = "fieldSelector=metadata.name%3Dassam", "fieldSelector=metadata.name%3Dgreen"
+        for query, refused in (
+            (own, False),
+            (f"{own}&{other}", False),
+            (f"{other}&{own}", True),
+            (f"fieldSelector=&{own}", True),
+        ):
+            asked = request("GET", f"{TEAS}?{query}", None, "bob", "dev", {})
+            reply = await there.api.server.handle_http(asked)
+            assert (reply.status == 403) is refused, query
+
+    story(tmp_path, test)
+
+
 def test_a_watch_and_an_upgrade_go_through(tmp_path):
     async def test(there):
         await there.register()

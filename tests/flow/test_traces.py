@@ -187,6 +187,11 @@ def test_a_request_is_found_by_the_id_that_its_answer_carries():
             assert trace["spans"][0]["name"] == "delete pods"
             told = [span["name"] for span in trace["spans"]][-3:]
             assert told == ["admission", "store commit", "response"]
+            # Who chooses the id of another's request does not take its place.
+            for body, status in ((pod("other"), 201), ({"kind": "Pod"}, 422)):
+                assert (await api.send("POST", ALL, body, headers=chosen)).status == status
+            [again] = (await api.get(f"{REQUESTS}/mine")).obj["traces"]
+            assert again == trace
             # Reads have an id, too, and no trace.
             read = await api.get(ALL)
             assert (await api.get(f"{REQUESTS}/{read.headers['audit-id']}")).status == 404

@@ -4,6 +4,7 @@ Job: record answered writes by the uid of their object; remember which uids a na
 Invariant: what is written all the time (events, leases) has no trace, nor have reads.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from sampan.api.calls import Answer, Call, ListAnswer
@@ -35,6 +36,9 @@ class TracedRequest:
     about: About
     uid: str  # of the object; empty where it was refused
     refused: Trace | None = None  # kept here: there is no object to keep it with
+
+    def began(self, id_: str) -> float:
+        return math.inf if self.refused is None else self.refused.began_request(id_)
 
 
 class TracedObjects:
@@ -69,9 +73,14 @@ class TracedObjects:
         return _trace_object(uid, trace.begun_as, trace.spans, trace.dropped)
 
     def request(self, id_: str) -> TracedRequest | None:
-        uid = self.traces.of_request(id_)
-        about = self._name_of(uid)
-        return TracedRequest(about, uid) if about is not None else self._refused.get(id_)
+        """Of several that chose one id, the first."""
+        uid, refused = self.traces.of_request(id_), self._refused.get(id_)
+        about, trace = self._name_of(uid), self.traces.of(uid)
+        if about is None or trace is None:
+            return refused
+        if refused is not None and refused.began(id_) < trace.began_request(id_):
+            return refused
+        return TracedRequest(about, uid)
 
     def request_document(self, id_: str, request: TracedRequest) -> Obj | None:
         """The one request alone; None where its trace made room for others."""
@@ -93,7 +102,8 @@ class TracedObjects:
         _say_what(marks, call, call.name, "")
         marks.facts[ERROR] = why[:MOST_TEXT]
         trace = self.traces.lone_request(marks)
-        self._refused[marks.id] = TracedRequest(marks.about, "", trace)
+        # Who chooses another request's id does not replace it.
+        self._refused.setdefault(marks.id, TracedRequest(marks.about, "", trace))
 
     async def receive(self, user: User, spans: object, may: MayTell) -> int:
         """What other processes have noted; how many were taken: of pods that are known here, from

@@ -8,6 +8,7 @@ Invariant: nothing is written on objects; with tracing off a step costs one ques
 """
 
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -62,8 +63,10 @@ class Trace(list[Span | Marks]):
         """The object; None where only its uid is known."""
         return next((item.about for item in self if isinstance(item, Marks)), self.told)
 
-    def has_request(self, id_: str) -> bool:
-        return any(isinstance(item, Marks) and item.id == id_ for item in self)
+    def began_request(self, id_: str) -> float:
+        """When the request began that has the id; never, where none has."""
+        began = (item.began for item in self if isinstance(item, Marks) and item.id == id_)
+        return next(began, math.inf)
 
     @property
     def spans(self) -> list[Span]:
@@ -231,8 +234,10 @@ class Traces:
 
     def of_request(self, id_: str) -> str:
         """The uid of the object that a request was about; empty where it is not known any more."""
-        known = reversed(self._traces.items())
-        return next((uid for uid, trace in known if trace.has_request(id_)), "")
+        # The first one: ids may be chosen, and whoever chooses another's does not replace it.
+        known = ((trace.began_request(id_), uid) for uid, trace in self._traces.items())
+        began, uid = min(known, default=(math.inf, ""))
+        return "" if began == math.inf else uid
 
     def _header(self, uid: str, lane: str, name: str, began: float) -> str:
         return header_of(self.id_of(uid), span_id_of(uid, lane, name, began))
