@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from sampan.api.objects import time_text
 from sampan.cli.errors import CliError, Plain
 from sampan.cli.flags import Flag, Values, duration
+from sampan.cli.printers.terminal_text import on_terminal
 from sampan.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -89,9 +90,10 @@ class Io:
     def home(self) -> str:
         return self.environment.get("HOME") or "/"
 
-    def is_terminal(self) -> bool:
+    def is_terminal(self, stream: TextIO | None = None) -> bool:
+        """The standard output, unless another is meant."""
         try:
-            return self.stdout.isatty()
+            return (stream or self.stdout).isatty()
         except (AttributeError, ValueError):
             return False
 
@@ -159,14 +161,15 @@ class Session:
     # --- printing
 
     def print(self, text: str = "") -> None:
-        self.io.stdout.write(text + "\n")
+        self.write(text + "\n")
 
     def write(self, text: str) -> None:
-        self.io.stdout.write(text)
+        self.io.stdout.write(on_terminal(text) if self.io.is_terminal() else text)
 
     def complain(self, text: str) -> None:
         self.io.stdout.flush()
-        self.io.stderr.write(text + "\n")
+        shown = on_terminal(text) if self.io.is_terminal(self.io.stderr) else text
+        self.io.stderr.write(shown + "\n")
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:

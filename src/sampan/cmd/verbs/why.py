@@ -15,6 +15,7 @@ from sampan.api.errors import ApiError, Forbidden, NotFound, UnknownPath
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import EVENTS, PODS
 from sampan.api.rules import conditions, pods
+from sampan.api.rules.journey import printable
 from sampan.api.rules.pods import node_name
 from sampan.cli.errors import CliError
 from sampan.client import kubeconfig, rest
@@ -62,7 +63,8 @@ def run(what: str, namespace: str, kubeconfig_path: str, to: str = "", *, as_jso
         findings = finding_objects(answered.findings)
         print(json.dumps({"object": what, "text": answered.lines, "findings": findings}, indent=2))
     else:
-        print("\n".join(answered.lines))
+        lines = "\n".join(answered.lines).expandtabs().split("\n")
+        print("\n".join(map(printable, lines)))
     return 0
 
 

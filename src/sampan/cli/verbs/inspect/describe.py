@@ -19,6 +19,7 @@ from sampan.cli.objects import manifests, selection
 from sampan.cli.objects.builder import Builder
 from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.objects.infos import Found, Info, info_of
+from sampan.cli.printers.terminal_text import described
 from sampan.cli.session import Session
 
 Plain = Callable[[Writer, Obj, float], None]
@@ -68,7 +69,8 @@ def run(session: Session, values: Values) -> None:
         if count and not is_guess:
             session.write("\n\n")
         count += 1
-        session.write(description(session, found, events=bool(values["show-events"])))
+        text = description(session, found, events=bool(values["show-events"]))
+        session.write(described(text))
         if is_guess:
             session.print()
     if failures:
