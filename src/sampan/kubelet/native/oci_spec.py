@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from sampan.core.fast_dataclass import dataclass, replace
+from sampan.kubelet.contracts.hidden_paths import READ_ONLY_PATHS, masked_paths
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     LinuxResources,
@@ -25,14 +26,6 @@ DEFAULT_CAPABILITIES = (
     "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW",
     "CAP_SETGID", "CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE",
     "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE",
-)  # fmt: skip
-MASKED_PATHS = (
-    "/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-    "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)  # fmt: skip
-READ_ONLY_PATHS = (
-    "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
 )  # fmt: skip
 _PROPAGATION = {"private": "rprivate", "host_to_container": "rslave", "bidirectional": "rshared"}
 
@@ -92,7 +85,7 @@ def oci_spec(
         },
     }
     if not security.privileged and not security.unmasked_proc:
-        linux |= {"maskedPaths": list(MASKED_PATHS), "readonlyPaths": list(READ_ONLY_PATHS)}
+        linux |= {"maskedPaths": masked_paths(), "readonlyPaths": list(READ_ONLY_PATHS)}
     given = [device for device, _ in surroundings.devices]
     known = {device["path"] for device in given}
     everything = machine.devices if security.privileged else ()

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from sampan.cri.gen import runtime_pb2 as cri
+from sampan.kubelet.contracts.hidden_paths import READ_ONLY_PATHS, masked_paths
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     ContainerState,
@@ -45,29 +46,6 @@ _PROPAGATIONS = {
     "host_to_container": cri.PROPAGATION_HOST_TO_CONTAINER,
     "bidirectional": cri.PROPAGATION_BIDIRECTIONAL,
 }
-
-# As docker and every runtime since: what a container that is not privileged must not see.
-_MASKED_PATHS = (
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)
-_READ_ONLY_PATHS = (
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-)
 
 
 def sandbox_config(spec: SandboxSpec) -> Message:
@@ -348,8 +326,8 @@ def _container_security(security: SecurityContext) -> Message:
         supplemental_groups_policy=_groups_policy(security),
         no_new_privs=security.no_new_privileges,
         seccomp=_profile("Unconfined" if security.privileged else security.seccomp),
-        masked_paths=() if is_open else _MASKED_PATHS,
-        readonly_paths=() if is_open else _READ_ONLY_PATHS,
+        masked_paths=() if is_open else masked_paths(),
+        readonly_paths=() if is_open else READ_ONLY_PATHS,
     )
     if security.apparmor:
         context.apparmor.CopyFrom(_profile(security.apparmor))
