@@ -87,10 +87,11 @@ def _bring_objects(data_dir: str, snapshot: str, target: Path) -> str:
     from sampan.api.errors import ApiError
     from sampan.client.blocking import NoAnswer
     from sampan.client.kubeconfig import KubeconfigError
-    from sampan.cmd.verbs.snapshot import taken
+    from sampan.cmd.verbs.snapshot import taken, unlike_the_cluster
 
     try:
-        return written(taken(data), target, SystemClock().now())
+        detail = written(taken(data), target, SystemClock().now())
+        return "; ".join((detail, *unlike_the_cluster(data)))
     except (ApiError, NoAnswer, KubeconfigError) as error:
         raise CannotStart(f"the cluster cannot be read: {error}") from error
 

@@ -60,7 +60,7 @@ def run(chosen: SnapshotChoices) -> int:
 def _perform(chosen: SnapshotChoices, data: DataDir) -> list[str]:
     match chosen.action:
         case "save":
-            return _save(data, chosen.name, taken(data))
+            return [*_save(data, chosen.name, taken(data)), *unlike_the_cluster(data)]
         case "import":
             return _save(data, chosen.name, _imported(chosen))
         case "restore":
@@ -90,6 +90,13 @@ def taken(data: DataDir) -> Snapshot:
         return take(api, SystemClock())
     finally:
         api.close()
+
+
+def unlike_the_cluster(data: DataDir) -> list[str]:
+    """Whoever encrypts objects at rest wants to know where they are not."""
+    if not data.record().get("encrypted"):
+        return []
+    return ["note: unlike in the cluster's store, Secrets are not encrypted in it: keep it as safe"]
 
 
 def _imported(chosen: SnapshotChoices) -> Snapshot:

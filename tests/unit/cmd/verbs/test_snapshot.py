@@ -5,6 +5,7 @@ import pytest
 from sampan.cmd import entry
 from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.snapshot.snapshot_file import Snapshot, write
+from sampan.cmd.verbs.snapshot import unlike_the_cluster
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
 
@@ -39,6 +40,15 @@ def test_a_damaged_file_does_not_hide_the_others(data, capsys):
         ["bad", "damaged", "0", "KiB"],
         ["good", "then", "7", "1"],
     ]
+
+
+def test_who_encrypts_at_rest_is_told_where_it_is_not(data):
+    assert unlike_the_cluster(data) == []
+    data.remember(encrypted=True)
+    [note] = unlike_the_cluster(data)
+    assert "Secrets are not encrypted" in note
+    data.remember(encrypted=False)
+    assert unlike_the_cluster(data) == []
 
 
 def test_a_snapshot_is_restored_to_where_the_cluster_keeps_its_objects(data, capsys, tmp_path):

@@ -95,6 +95,7 @@ class ClusterApi:
         ranges = self._settings.ranges
         self._data.remember(
             port=port, version=VERSION, store=self._settings.store or OWN_STORE,
+            encrypted=bool(self._settings.security.encryption_file),
             cluster_cidr=",".join(ranges.cluster), service_cidr=",".join(ranges.service),
             **{KEPT: features.release().minor},
         )  # fmt: skip
