@@ -287,18 +287,21 @@ def _check(one: Requirement) -> Requirement:
 
 def _count_complaints(one: Requirement) -> list[str]:
     """How many values an operator takes, and of which kind."""
-    listed = f"values: Invalid value: [{','.join(value_text(value) for value in one.values)}]"
     match one.operator:
         case "in" | "notin" if not one.values:
-            return [f"{listed}: for 'in', 'notin' operators, values set can't be empty"]
+            return [f"{_listed(one)}: for 'in', 'notin' operators, values set can't be empty"]
         case "exists" | "!" if one.values:
-            return [f"{listed}: values set must be empty for exists and does not exist"]
+            return [f"{_listed(one)}: values set must be empty for exists and does not exist"]
         case "gt" | "lt" if len(one.values) != 1:
-            return [f"{listed}: for 'Gt', 'Lt' operators, exactly one value is required"]
+            return [f"{_listed(one)}: for 'Gt', 'Lt' operators, exactly one value is required"]
         case "gt" | "lt" if _integer(one.values[0]) is None:
             first = f"values[0]: Invalid value: {value_text(one.values[0])}"
             return [f"{first}: for 'Gt', 'Lt' operators, the value must be an integer"]
     return []
+
+
+def _listed(one: Requirement) -> str:
+    return f"values: Invalid value: [{','.join(value_text(value) for value in one.values)}]"
 
 
 def _key_problems(where: str, key: str) -> list[str]:

@@ -48,7 +48,9 @@ def with_tolerations(spec: Obj) -> Obj:
 
 def _with_toleration(tolerations: Sequence[Obj], wanted: Obj) -> list[Obj]:
     """In place of those that are alike but for how long they last."""
-    alike = [item for item in tolerations if _without_end(item) == wanted]
+    key = wanted["key"]  # of thousands, few are of the node's conditions
+    alike = [item for item in tolerations if item.get("key") == key]
+    alike = [item for item in alike if _without_end(item) == wanted]
     if not alike:
         return [*tolerations, wanted]
     return [wanted if item in alike else item for item in tolerations]

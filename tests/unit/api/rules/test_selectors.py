@@ -1,5 +1,7 @@
 """Selectors as text and as objects."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,3 +156,19 @@ def test_not_in_and_absent_are_the_opposites(requirement, labels):
 def test_an_open_parenthesis_says_what_may_follow():
     with pytest.raises(SelectorError, match=r"found '', expected: ',', '\)' or identifier"):
         parse_label_selector("a in (")
+
+
+def test_thousands_of_values_are_looked_at_and_not_written_down():
+    """a controller reads the selector of its object at each turn"""
+    values = [f"value-{at}" for at in range(50_000)]
+    expression = {"key": "k", "operator": "NotIn", "values": values}
+    took = []
+    for _ in range(3):
+        began = time.thread_time()
+        found = selectors.from_object({"matchExpressions": [expression]})
+        took.append(time.thread_time() - began)
+    assert not found.matches({"k": "value-7"})
+    assert min(took) < 0.08
+    expression["values"] = [*values, "-"]
+    with pytest.raises(SelectorError, match=r'values\[50000\]\[k\]: Invalid value: "-"'):
+        selectors.from_object({"matchExpressions": [expression]})
