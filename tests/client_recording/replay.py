@@ -27,7 +27,7 @@ RECORDS = [record for record in LINES if "args" in record]
 # What every command of a group finds: files and variables, in a line without a command.
 SHARED = {record["group"]: record for record in LINES if "args" not in record}
 NAMESPACES = ("gk-run", "gk-create", "gk-read", "gk-read2", "gk-chg", "gk-app")
-NEEDS_READ = {"get", "describe", "auth-misc"}
+NEEDS_READ = {"get", "describe", "auth-misc", "complete"}
 
 _MASKS = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
@@ -46,6 +46,7 @@ _MASKS = (
     (r"(?<![\w.])10\.\d+\.\d+\.\d+(?![\w.])", "CLUSTERIP"),
     (r"v1\.35\.\d+(\+sampan-[\w.]+)?", "v1.35.N"),
     (r"\bkubernetes-admin\b", "admin"),
+    (r"user-extra for [\w-]+ without", "user-extra for USER without"),
     (r"(goVersion: )\S+", r"\1GOVERSION"),
     (r"debugger-[a-z0-9]{5}\b", "debugger-RAND"),
     (r"(Foo-Bar)-[a-z0-9]{5}\b", r"\1-RAND"),

@@ -20,7 +20,7 @@ FLOOR = {
     "chg-set-env": 29, "chg-set-misc": 18, "chg-rollout": 49, "chg-expose": 34,
     "chg-autoscale": 21, "chg-taint": 26, "chg-edit": 20, "chg-diff": 12, "chg-replace": 20,
     "chg-certs": 6, "auth-misc": 158, "config": 68, "explain": 11, "chg-help": 61,
-    "config-multi": 169, "config-none": 12, "config-bad": 129,
+    "config-multi": 169, "config-none": 12, "config-bad": 129, "complete": 69,
 }  # fmt: skip
 
 

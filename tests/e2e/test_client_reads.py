@@ -141,8 +141,14 @@ def debug_pods(environment, run, words):
         name = pod["metadata"]["name"]
         assert ours(environment, "delete", "pod", name, "--now", "--wait=false")[0] == 0
     meta = [pod["metadata"] for pod in new]
+    for one in meta:  # newer kubectls say so, and the one at hand may be older
+        one.get("labels", {}).pop("app.kubernetes.io/managed-by", None)
     return [
-        {"labels": one.get("labels"), "annotations": one.get("annotations"), "spec": pod["spec"]}
+        {
+            "labels": one.get("labels") or {},
+            "annotations": one.get("annotations"),
+            "spec": pod["spec"],
+        }
         for one, pod in zip(meta, new, strict=True)
     ]
 

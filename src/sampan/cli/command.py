@@ -27,6 +27,7 @@ class Command:
     aliases: tuple[str, ...] = ()
     examples: str = ""
     interspersed: bool = True
+    failure_code: int = 1  # when it could not do what it is for
     # Without a runner or for a wrong child: print the help and fail, as kubectl's groups do.
     hidden: bool = False
 

@@ -6,7 +6,7 @@ Job: one definition of -f, -l, --dry-run, --field-manager and the like, and thei
 from typing import Literal
 
 from sampan.cli.errors import CliError
-from sampan.cli.flags import Flag, Values
+from sampan.cli.flags import FALSE, TRUE, Flag, Values
 from sampan.cli.session import Session
 
 DryRun = Literal["none", "client", "server"]
@@ -68,15 +68,32 @@ def dry_run(session: Session, values: Values) -> DryRun:
         session.klog("W", "helpers.go:703", "--dry-run is deprecated and can be replaced with "
                      "--dry-run=client.")  # fmt: skip
         return "client"
-    if text in ("true", "1", "t", "T", "TRUE", "True"):
+    if text in TRUE:
         session.klog("W", "helpers.go:721", f"--dry-run={text} is deprecated (boolean value) and "
                      "can be replaced with --dry-run=client.")  # fmt: skip
         return "client"
-    if text in ("false", "0", "f", "F", "FALSE", "False"):
+    if text in FALSE:
         session.klog("W", "helpers.go:728", f"--dry-run={text} is deprecated (boolean value) and "
                      "can be replaced with --dry-run=none.")  # fmt: skip
         return "none"
     raise CliError(f'Invalid dry-run value ({text}). Must be "none", "server", or "client".')
+
+
+def propagation(session: Session, values: Values) -> str:
+    """The propagation policy that --cascade stands for."""
+    text = values.text("cascade")
+    words = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
+    instead = "background" if text in TRUE else "orphan" if text in FALSE else ""
+    if instead:
+        session.complain(
+            f"warning: --cascade={text} is deprecated (boolean value) and can be replaced with "
+            f"--cascade={instead}."
+        )
+    if (instead or text) in words:
+        return words[instead or text]
+    raise CliError(
+        f'invalid cascade value ({text}). Must be "background", "foreground", or "orphan"'
+    )
 
 
 def validation(values: Values) -> str:

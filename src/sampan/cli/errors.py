@@ -37,3 +37,15 @@ class Several(CliError):
     def __init__(self, failures: "list[Exception]") -> None:
         super().__init__("; ".join(str(failure) for failure in failures))
         self.failures = failures
+
+
+class ConfigInvalid(Several):
+    """Everything that is wrong with the context that was chosen."""
+
+
+def raise_all(failures: "list[Exception]") -> None:
+    """What a visit of several objects met with: one failure is raised as it is."""
+    if len(failures) > 1:
+        raise Several(failures)
+    if failures:
+        raise failures[0]

@@ -13,8 +13,8 @@ from sampan.cli.errors import CliError, FlagError
 from sampan.core.durations import NANO, parse_duration
 from sampan.core.fast_dataclass import dataclass
 
-_TRUE = {"1", "t", "T", "true", "TRUE", "True"}
-_FALSE = {"0", "f", "F", "false", "FALSE", "False"}
+TRUE = {"1", "t", "T", "true", "TRUE", "True"}
+FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class Values:
     def put(self, flag: Flag, value: Any) -> None:
         if flag.kind in ("array", "slice") and flag.name in self._changed:
             value = [*self._values[flag.name], *value]
+        elif flag.kind == "map" and flag.name in self._changed:
+            value = {**self._values[flag.name], **value}
         self._values[flag.name] = value
         self._changed[flag.name] = None
 
@@ -167,9 +169,9 @@ def _put(values: Values, flag: Flag, text: str, spelled: str) -> None:
 
 
 def truth(text: str) -> bool:
-    if text in _TRUE:
+    if text in TRUE:
         return True
-    if text in _FALSE:
+    if text in FALSE:
         return False
     raise ValueError(f'strconv.ParseBool: parsing "{text}": invalid syntax')
 
@@ -212,6 +214,20 @@ def comma_list(text: str) -> list[str]:
     return next(csv.reader([text]))
 
 
+def pairs(text: str) -> dict[str, str]:
+    """`a=b,c=d`, as pflag's maps are."""
+    parts = [text.strip('"')] if text.count("=") < 2 else comma_list(text)
+    if "=" not in text:
+        raise ValueError(f"{text} must be formatted as key=value")
+    found = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"{part} must be formatted as key=value")
+        found[key] = value
+    return found
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
     "string": str,
     "bool": truth,
@@ -222,4 +238,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "array": lambda text: [text],
     "slice": comma_list,
     "tristate": str,
+    "map": pairs,
 }

@@ -5,17 +5,15 @@ Invariant: nothing that a user or a server can do ends in a traceback.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sampan.api.errors import ApiError
 from sampan.cli import catalog, flags
 from sampan.cli.command import Command, close_words, help_text
-from sampan.cli.errors import CliError, FlagError, Plain, Quiet, Several, UsageError
+from sampan.cli.errors import CliError, FlagError, UsageError
+from sampan.cli.reporting import report
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
-
-_THIS_MACHINE = ("localhost:", "127.0.0.1:")
-_START_ONE = "`sampan list` shows your clusters; `sampan up --detach --use` starts one"
-_VALUELESS = {flag.name for flag in GLOBAL_FLAGS if flag.bare is not None}
+from sampan.cli.verb_position import verb_position
 
 
 def main(
@@ -23,15 +21,18 @@ def main(
     *,
     program: str = "kubectl",
     io: Io | None = None,
-    more_verbs: Sequence[str] = (),
+    more_verbs: Mapping[str, str] | None = None,
     found_kubeconfig: str = "",
 ) -> int:
     """Runs one command of the client; returns its exit code. `more_verbs` are the program's other
-    ones, for somebody who mistyped them; `found_kubeconfig` is for who gives none."""
+    ones with a line about each, for who completes or mistypes them; `found_kubeconfig` is for who
+    gives none."""
     io = io or Io()
     session = Session(program, program, io, found_kubeconfig=found_kubeconfig)
-    session.words, session.more_verbs = list(words), tuple(more_verbs)
+    session.words, session.more_verbs = list(words), dict(more_verbs or {})
     try:
+        if words[:1] == ["__complete"]:
+            return _complete(session, list(words[1:]))
         code = _run(session, list(words))
     except BrokenPipeError:
         return 141
@@ -44,6 +45,13 @@ def main(
     except BrokenPipeError:
         return 141
     return code
+
+
+def _complete(session: Session, words: list[str]) -> int:
+    from sampan.cli.completion import candidates
+
+    candidates.tell(session.io, candidates.complete(session, words))
+    return 0
 
 
 def _run(session: Session, words: list[str]) -> int:
@@ -81,13 +89,13 @@ def run_command(session: Session, command: Command, words: list[str]) -> int:
     except flags.HelpAsked:
         session.write(help_text(command, session.program, session.path))
         return 0
-    except CliError as error:
-        return report(session, error)
-    except OSError as error:
-        return _report_os(session, error)
-    except ApiError as error:
-        session.complain(status_text(error))
-        return 1
+    except BrokenPipeError:
+        raise
+    except (CliError, OSError, ApiError) as error:
+        if command.failure_code != 1 and isinstance(error, FlagError):
+            error = UsageError(str(error))
+        code = report(session, error)
+        return command.failure_code if code == 1 else code
 
 
 def _shared_flags(command: Command) -> list[flags.Flag]:
@@ -107,25 +115,6 @@ def _check_warnings(session: Session, values: flags.Values) -> None:
     if values["warnings-as-errors"] and session.warnings:
         count = len(session.warnings)
         raise CliError(f"{count} warning{'s' if count > 1 else ''} received")
-
-
-def verb_position(words: Sequence[str]) -> int:
-    """Where the verb is: the first word that is neither a flag nor a flag's value."""
-    shorts = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word == "--":
-            return -1
-        if not word.startswith("-") or word == "-":
-            return at
-        if word.startswith("--"):
-            if "=" not in word and word[2:] not in _VALUELESS and word != "--help":
-                at += 1
-        elif len(word) == 2 and word[1] in shorts and shorts[word[1]].bare is None:
-            at += 1
-        at += 1
-    return -1
 
 
 def _descend(
@@ -205,91 +194,3 @@ def _unknown(session: Session, name: str, words: list[str], position: int) -> in
         text += "\n\nDid you mean this?\n" + "\n".join(f"\t{word}" for word in close)
     session.complain(text)
     return 1
-
-
-def report(session: Session, error: CliError) -> int:
-    """Prints the failure as kubectl would, and gives its exit code."""
-    text, where = str(error), session.path
-    session.write(getattr(error, "output", ""))
-    if isinstance(error, Several):
-        is_alone = len(error.failures) == 1
-        for failure in error.failures:
-            session.write(getattr(failure, "output", ""))
-            text = failure_text(session, failure)
-            session.complain(text if is_alone else text.removeprefix("error: "))
-        return 1
-    if isinstance(error, Quiet):
-        if text:
-            session.complain(text)
-        return error.code
-    if isinstance(error, Plain):
-        session.complain(text)
-    elif isinstance(error, FlagError):
-        session.complain(f"error: {text}\nSee '{where} --help' for usage.")
-    elif isinstance(error, UsageError):
-        session.complain(f"error: {text}\nSee '{where} -h' for help and examples")
-    else:
-        session.complain(f"error: {text}")
-    return error.code
-
-
-def _report_os(session: Session, error: OSError) -> int:
-    from sampan.client.blocking import NoAnswer
-
-    if isinstance(error, BrokenPipeError):
-        raise error
-    if isinstance(error, NoAnswer):
-        session.complain(failure_text(session, error))
-        return 1
-    where = f"{error.filename}: " if error.filename else ""
-    session.complain(f"error: {where}{(error.strerror or str(error)).lower()}")
-    return 1
-
-
-def failure_text(session: Session, error: Exception) -> str:
-    """One failure as a line (or several causes as several lines) of standard error."""
-    from sampan.client.blocking import NoAnswer
-
-    if isinstance(error, ApiError):
-        return status_text(error)
-    if isinstance(error, NoAnswer):
-        host = error.server.split("://", 1)[-1]
-        if error.refused:
-            hint = "did you specify the right host or port?"
-            text = f"The connection to the server {host} was refused - {hint}"
-            is_here = session.program == "sampan" and host.startswith(_THIS_MACHINE)
-            return f"{text}\n{_START_ONE}" if is_here else text
-        return f"Unable to connect to the server: {error.why}"
-    if isinstance(error, Plain):
-        return str(error)
-    return f"error: {error}"
-
-
-def _invalid_text(error: ApiError) -> str:
-    kind, name = error.details.get("kind") or "", error.details.get("name") or ""
-    causes = [
-        f"{cause.get('field') or ''}: {cause.get('message') or ''}"
-        for cause in error.details.get("causes") or []
-    ]
-    text = "The request is invalid"
-    if kind or name:
-        text = f'The {kind} "{name}" is invalid'
-    elif error.message and not causes:
-        text += f": {error.message}"
-    unique = list(dict.fromkeys(causes))
-    if len(unique) == 1:
-        return f"{text}: {unique[0]}"
-    if unique:
-        return f"{text}: \n" + "\n".join(f"* {cause}" for cause in unique)
-    return text
-
-
-def status_text(error: ApiError) -> str:
-    reason = error.reason
-    if reason == "Invalid":
-        return _invalid_text(error)
-    if reason == "Unauthorized":
-        return f"error: You must be logged in to the server ({error.message})"
-    if reason:
-        return f"Error from server ({reason}): {error.message}"
-    return f"Error from server: {error.message}"

@@ -57,18 +57,14 @@ class ObjectPrinter:
     ) -> None:
         """`typed`: what kubectl holds as a Go struct, printed in the struct's order; `ordered`:
         what has that order already."""
-        # A template that is given stands for its format, unless another one is asked for.
-        output = values.text("output")
-        if values.text("template") and not values.is_set("output"):
-            output = ""
-        self.format, self._argument = _split(output, values.text("template"))
+        self.format, self._argument = _split(values)
         if self.format not in formats and self.format:
             raise unknown_format(values.text("output"), formats)
         self._typed, self._ordered = typed, typed or ordered
         self._managed = bool(values["show-managed-fields"])
         self._allow_missing = bool(values["allow-missing-template-keys"])
         self._count = 0
-        self._template: Any = None
+        self._template: Any = self._compiled()
 
     def text(self, obj: Obj, label: str = "") -> str:
         """`label` is what -o name says: `pod/web`."""
@@ -115,19 +111,33 @@ class ObjectPrinter:
 
         return in_go_order(obj)
 
+    def _compiled(self) -> Any:
+        """The template, read and parsed: what is wrong with it is told before anything is done."""
+        if self.format not in TEMPLATES:
+            return None
+        text = self._argument
+        if not text:
+            raise CliError("template format specified but no template given")
+        if self.format in ("go-template-file", "templatefile", "jsonpath-file"):
+            text = read_template(text)
+        if self.format.startswith("jsonpath"):
+            from sampan.cli.printers import jsonpath
+
+            try:
+                return jsonpath.Template(text, allow_missing=self._allow_missing)
+            except jsonpath.JsonPathError as error:
+                raise CliError(f"error parsing jsonpath {text}, {error}") from error
+        from sampan.cli.printers.go_template.execution import Template
+        from sampan.cli.printers.go_template.parser import TemplateError
+
+        try:
+            return text, Template(text, allow_missing=self._allow_missing)
+        except TemplateError as error:
+            raise CliError(f"error parsing template {text}, {error}") from error
+
     def _jsonpath(self, obj: Obj) -> str:
         from sampan.cli.printers import jsonpath
 
-        if self._template is None:
-            text = self._argument
-            if not text:
-                raise CliError("template format specified but no template given")
-            if self.format == "jsonpath-file":
-                text = read_template(text)
-            try:
-                self._template = jsonpath.Template(text, allow_missing=self._allow_missing)
-            except jsonpath.JsonPathError as error:
-                raise CliError(f"error parsing jsonpath {text}, {error}") from error
         try:
             if self.format == "jsonpath-as-json":
                 return str(self._template.as_json(obj))
@@ -136,19 +146,6 @@ class ObjectPrinter:
             raise CliError(_template_failure(self._template.text, str(error), obj)) from error
 
     def _go_template(self, obj: Obj) -> str:
-        from sampan.cli.printers.go_template.execution import Template
-        from sampan.cli.printers.go_template.parser import TemplateError
-
-        if self._template is None:
-            text = self._argument
-            if not text:
-                raise CliError("template format specified but no template given")
-            if self.format in ("go-template-file", "templatefile"):
-                text = read_template(text)
-            try:
-                self._template = text, Template(text, allow_missing=self._allow_missing)
-            except TemplateError as error:
-                raise CliError(f"error parsing template {text}, {error}") from error
         text, template = self._template
         written, why = template.execute(obj)
         if why:
@@ -174,11 +171,16 @@ class TemplateFailure(CliError):
         )
 
 
-def _split(output: str, template: str) -> tuple[str, str]:
-    name, equals, argument = output.partition("=")
-    if not output and template:
+def _split(values: Values) -> tuple[str, str]:
+    """The format and its template. A template that is given by its own flag stands for its format,
+    unless another one is asked for."""
+    output, template = values.text("output"), values.text("template")
+    if template and not values.is_set("output"):
         return "go-template", template
-    if name in TEMPLATES:
+    if output.lower() in ("", "json", "yaml", "kyaml", "name"):
+        return output.lower(), ""
+    name, equals, argument = output.partition("=")
+    if name in TEMPLATES and not (equals and template):
         return name, argument if equals else template
     return output, ""
 
@@ -218,7 +220,7 @@ def _template_failure(template: str, why: str, obj: Obj) -> str:
         f'error executing jsonpath "{template}": Error executing template: {why}. '
         "Printing more information for debugging the template:\n"
         f"\ttemplate was:\n\t\t{template}\n\tobject given to jsonpath engine was:\n"
-        f"\t\t{go_syntax(obj)}\n\n"
+        f"\t\t{go_syntax(obj)}\n\n\n"
     )
 
 

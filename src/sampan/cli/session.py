@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sampan.api.objects import time_text
-from sampan.cli.errors import CliError, Plain
+from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values, duration
 from sampan.cli.printers.terminal_text import on_terminal
 from sampan.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
+    from sampan.cli.client_config import ClientConfig
     from sampan.cli.objects.discovery import Discovery
     from sampan.client.blocking import BlockingClient, NoAnswer
     from sampan.client.kubeconfig import Connection, Kubeconfig
@@ -60,15 +61,14 @@ BAD_TIMEOUT = (
     "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by "
     "a corresponding time unit (e.g. 1s | 2m | 3h)"
 )
-# What a kubeconfig's entry may not keep beside a flag: flag -> field.
-CLUSTER_RIVALS = {"certificate-authority": "certificate-authority-data"}
-USER_RIVALS = {
-    "client-certificate": "client-certificate-data",
-    "client-key": "client-key-data",
-    "token": "tokenFile",
-}
-IDENTITY_FLAGS = ("token", "username", "password", "client-certificate", "client-key")
 _GLOBALS = {flag.name: flag for flag in GLOBAL_FLAGS}
+
+
+def is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
 
 
 class Io:
@@ -92,16 +92,10 @@ class Io:
 
     def is_terminal(self, stream: TextIO | None = None) -> bool:
         """The standard output, unless another is meant."""
-        try:
-            return (stream or self.stdout).isatty()
-        except (AttributeError, ValueError):
-            return False
+        return is_terminal(stream or self.stdout)
 
     def stdin_is_terminal(self) -> bool:
-        try:
-            return bool(self.stdin.isatty())
-        except (AttributeError, ValueError):
-            return False
+        return is_terminal(self.stdin)
 
     def raw_stdout(self) -> Any:
         """For bytes; a text stream without a buffer gets them decoded."""
@@ -122,14 +116,6 @@ class _Decoding(io.RawIOBase):
         self._text.flush()
 
 
-class NoContext(Plain):
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"Error in configuration: context was not found for specified context: {name}"
-        )
-
-
 class Session:
     def __init__(
         self,
@@ -144,7 +130,7 @@ class Session:
         self.clock: Clock = clock or SystemClock()
         self.values: Values = Values(())
         self.words: list[str] = []  # the command line as it was given
-        self.more_verbs: tuple[str, ...] = ()
+        self.more_verbs: dict[str, str] = {}
         self.warnings: list[str] = []
         self._kubeconfig: Kubeconfig | None = None
         self._connection: Connection | None = None
@@ -172,9 +158,24 @@ class Session:
         self.io.stderr.write(shown + "\n")
 
     def warn(self, text: str) -> None:
+        """What the server warns of: once, and --warnings-as-errors counts it."""
         if text not in self.warnings:
             self.warnings.append(text)
+            self.print_warning(text)
+
+    def print_warning(self, text: str) -> None:
+        if not self._has_colours():
             self.complain(f"Warning: {text}")
+            return
+        self.io.stdout.flush()
+        self.io.stderr.write(f"\x1b[33;1mWarning:\x1b[0m {on_terminal(text)}\n")
+
+    def _has_colours(self) -> bool:
+        """As kubectl decides it: a terminal that is not dumb, and nobody said no."""
+        environment = self.io.environment
+        if environment.get("NO_COLOR") or environment.get("TERM", "") == "dumb":
+            return False
+        return is_terminal(self.io.stderr)
 
     def klog(self, level: str, where: str, text: str) -> None:
         """As kubectl's own log writes: people filter for it."""
@@ -218,15 +219,26 @@ class Session:
     @property
     def connection(self) -> "Connection":
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self.client_config.connection(self.io.environment)
         return self._connection
+
+    @property
+    def client_config(self) -> "ClientConfig":
+        from sampan.cli.client_config import ClientConfig
+
+        flag = "insecure-skip-tls-verify"
+        insecure = bool(self.shared(flag)) if self.values.is_set(flag) else None
+        is_found = bool(self.found_kubeconfig)
+        return ClientConfig(self.kubeconfig, self.shared, insecure=insecure, is_found=is_found)
 
     @property
     def namespace(self) -> str:
         """What -n says, else the context, else `default`."""
-        if self.shared("namespace"):
-            return str(self.shared("namespace"))
-        return self._context_entry().get("namespace") or "default"
+        return str(self.shared("namespace")) or self.client_config.namespace()
+
+    def check_context(self) -> None:
+        """Most verbs ask early for the namespace: a context that is not there is told then."""
+        _ = self.namespace
 
     @property
     def namespace_is_given(self) -> bool:
@@ -236,23 +248,32 @@ class Session:
     @property
     def api(self) -> "BlockingClient":
         if self._api is None:
+            from sampan.cli.client_config import check_certificates
             from sampan.client.blocking import BlockingClient
             from sampan.version import GIT_VERSION
 
+            check_certificates(self.connection)
             self._api = BlockingClient(
                 self.connection,
                 user_agent=f"kubectl/{GIT_VERSION}",
                 on_warning=self.warn,
                 timeout_seconds=self.request_timeout(),
             )
+            if self.shared("match-server-version"):
+                self._check_version(self._api)
         return self._api
+
+    def _check_version(self, api: "BlockingClient") -> None:
+        from sampan.cli.own_version import check_match
+
+        check_match(api.json("GET", "/version"))
 
     @property
     def discovery(self) -> "Discovery":
         if self._discovery is None:
             from sampan.cli.objects.discovery import Discovery
 
-            self._discovery = Discovery(self.api, self.cache_dir(), self.clock)
+            self._discovery = Discovery(self.api, self.cache_dir(), self.clock, self.print_warning)
         return self._discovery
 
     def cache_dir(self) -> str:
@@ -262,101 +283,11 @@ class Session:
     def request_timeout(self) -> float | None:
         text = str(self.shared("request-timeout"))
         try:
-            seconds = float(text) if re.fullmatch(r"-?[0-9]+", text) else duration(text)
+            seconds = float(text) if re.fullmatch(r"\+?[0-9]+", text) else duration(text)
         except ValueError:
             raise CliError(BAD_TIMEOUT) from None
-        if seconds < 0:
-            raise CliError(BAD_TIMEOUT)
-        return seconds or None
+        return seconds if seconds > 0 else None  # what is less than nothing is no limit, too
 
     def close(self) -> None:
         if self._api is not None:
             self._api.close()
-
-    def _context_entry(self) -> dict[str, Any]:
-        config = self.kubeconfig
-        name = self.shared("context") or config.current_context
-        if self.shared("context") and name not in config.contexts:
-            raise NoContext(name)
-        return dict(config.contexts.get(name) or {})
-
-    def _connect(self) -> "Connection":
-        from sampan.client.environment_proxy import proxy_of
-        from sampan.client.kubeconfig import KubeconfigError, connection_of
-
-        try:
-            cluster, user, namespace = self._entries()
-            if not cluster.get("proxy-url"):
-                cluster["proxy-url"] = proxy_of(self.io.environment, cluster["server"])
-            config = self.kubeconfig
-            return connection_of(cluster, config._identified(user, cluster), namespace)
-        except KubeconfigError as error:
-            raise CliError(f"{error}") from error
-
-    def _entries(self) -> tuple[dict[str, Any], dict[str, Any], str]:
-        """Cluster and user of the context, with the flags over them."""
-        context = self._context_entry()
-        cluster = self._cluster_entry(self.shared("cluster") or context.get("cluster") or "")
-        user = self._user_entry(self.shared("user") or context.get("user") or "")
-        return cluster, user, self.shared("namespace") or context.get("namespace") or "default"
-
-    def _cluster_entry(self, name: str) -> dict[str, Any]:
-        config = self.kubeconfig
-        if self.shared("cluster") and name not in config.clusters:
-            raise CliError(f'no server found for cluster "{name}"')
-        cluster = dict(config.clusters.get(name) or {})
-        self._override(cluster, ("server", "tls-server-name", "certificate-authority"))
-        self._drop_rivals(cluster, CLUSTER_RIVALS)
-        self._set_insecure(cluster)
-        cluster.setdefault("server", "http://localhost:8080")
-        if "://" not in cluster["server"]:
-            cluster["server"] = "http://" + cluster["server"]
-        return cluster
-
-    def _user_entry(self, name: str) -> dict[str, Any]:
-        config = self.kubeconfig
-        if self.shared("user") and name not in config.users:
-            raise CliError(f'auth info "{name}" does not exist')
-        user = dict(config.users.get(name) or {})
-        if self.found_kubeconfig and any(self.shared(flag) for flag in IDENTITY_FLAGS):
-            user = {}  # the administrator of a cluster that was found never speaks beside a token
-        self._override(user, IDENTITY_FLAGS)
-        self._drop_rivals(user, USER_RIVALS)
-        self._impersonate(user)
-        return user
-
-    def _override(self, entry: dict[str, Any], names: tuple[str, ...]) -> None:
-        for name in names:
-            if self.shared(name):
-                entry[name] = self.shared(name)
-
-    def _drop_rivals(self, entry: dict[str, Any], rivals: Mapping[str, str]) -> None:
-        for name, rival in rivals.items():
-            if self.shared(name):
-                entry.pop(rival, None)
-
-    def _set_insecure(self, cluster: dict[str, Any]) -> None:
-        if not self.values.is_set("insecure-skip-tls-verify"):
-            return
-        cluster["insecure-skip-tls-verify"] = self.shared("insecure-skip-tls-verify")
-        if self.shared("insecure-skip-tls-verify"):
-            cluster.pop("certificate-authority-data", None)
-            cluster.pop("certificate-authority", None)
-
-    def _impersonate(self, user: dict[str, Any]) -> None:
-        if self.shared("as"):
-            user["as"] = self.shared("as")
-        if self.shared("as-uid"):
-            user["as-uid"] = self.shared("as-uid")
-        if self.shared("as-group"):
-            user["as-groups"] = self.shared("as-group")
-        extra: dict[str, list[str]] = {}
-        for pair in self.shared("as-user-extra"):
-            key, _, value = pair.partition("=")
-            extra.setdefault(key, []).append(value)
-        if extra:
-            user["as-user-extra"] = extra
-        if not user.get("as") and (self.shared("as-uid") or self.shared("as-group") or extra):
-            raise CliError(
-                "requesting uid, groups or user-extra for u without impersonating a user"
-            )

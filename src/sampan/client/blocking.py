@@ -33,20 +33,12 @@ _IS_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch  # what a query has as it 
 class NoAnswer(ConnectionError):
     """The server cannot be reached; `refused` when nobody listens there."""
 
-    def __init__(
-        self, server: str, why: str, *, refused: bool = False, request: tuple[str, str] = ("", "")
-    ) -> None:
+    def __init__(self, server: str, why: str, *, refused: bool = False) -> None:
         super().__init__(why)
         self.server, self.why, self.refused = server, why, refused
-        self._request = request
-
-    @property
-    def go_text(self) -> str:
-        """As Go's client says it: what was asked, and what came of it."""
-        method, target = self._request
-        return self.text_for(method, target)
 
     def text_for(self, method: str, target: str) -> str:
+        """As Go's client says it: what was asked, and what came of it."""
         return f'{method.capitalize()} "{self.server}{target}": {self.why}'
 
 
@@ -114,7 +106,7 @@ class BlockingClient:
             try:
                 answer = self._http.request(method, target, headers, content)
             except HttpFailure as error:
-                raise self._no_answer(error, (method, target)) from error
+                raise self._no_answer(error) from error
             self._warn(answer.warnings)
             if answer.status < 400:
                 return answer
@@ -205,14 +197,14 @@ class BlockingClient:
             headers.append(("content-type", content_type))
         return headers
 
-    def _no_answer(self, error: HttpFailure, request: tuple[str, str] = ("", "")) -> NoAnswer:
+    def _no_answer(self, error: HttpFailure) -> NoAnswer:
         why = str(error)
         # After the handshake a server that does not take our certificate only closes: as an end, a
         # reset or an alert, whichever comes first.
         is_closed = any(text in why.lower() for text in ("eof", "reset", "broken pipe", "alert"))
         if is_closed and self.connection.pair is not None:
             why += " (it may refuse our certificate: of another cluster, or expired?)"
-        return NoAnswer(self.server, why, refused=error.refused, request=request)
+        return NoAnswer(self.server, why, refused=error.refused)
 
     def _context(self) -> Any:
         try:

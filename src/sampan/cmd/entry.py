@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from sampan.cmd.help_screen import CLUSTER_VERBS, screen
+from sampan.cmd.help_screen import CLUSTER_VERBS, FIRST, screen
 
 LARGE = 1_000_000  # blocks of memory: some hundred pods, or nodes
 # Verbs of the cluster that ask its API, as the client does.
@@ -32,8 +32,6 @@ def _run(arguments: list[str], program: str) -> tuple[int, bool]:
     """The exit code, and whether the verb was one of the client's."""
     arguments = arguments if program == "kubectl" else _in_full(arguments)
     verb = arguments[0] if arguments else ""
-    if verb == "__complete":
-        return _complete(arguments[1:], program if program == "kubectl" else "sampan"), True
     if program == "kubectl":
         return _client(arguments, "kubectl"), True
     if verb == "help" and arguments[1:2] and arguments[1] in CLUSTER_VERBS:
@@ -59,6 +57,8 @@ def _run(arguments: list[str], program: str) -> tuple[int, bool]:
 
 def _in_full(arguments: list[str]) -> list[str]:
     """`diff NAME` is a snapshot's: kubectl's takes nothing but flags."""
+    if arguments == ["--version"]:
+        return ["version"]
     is_of_snapshot = (
         arguments[:1] == ["diff"] and arguments[1:2] and not arguments[1].startswith("-")
     )
@@ -69,32 +69,18 @@ def _found_kubeconfig() -> str:
     """Where kubectl's way leads to no kubeconfig, a cluster of `sampan up` is meant; else empty."""
     if os.environ.get("KUBECONFIG") or os.path.exists(os.path.expanduser("~/.kube/config")):
         return ""
-    from pathlib import Path
+    from sampan.cmd.chosen_cluster import found_kubeconfig
 
-    from sampan.cmd.cluster.cluster_names import DATA_DIR, NAME, data_path
-    from sampan.cmd.errors import CannotStart
-
-    given, name = os.environ.get(DATA_DIR, ""), os.environ.get(NAME, "")
-    with contextlib.suppress(CannotStart):  # the verb says so, where it needs it
-        path = data_path(given, name, os.environ, Path.cwd()) / "kubeconfig"
-        if path.exists():
-            return str(path)
-    return ""
+    return found_kubeconfig(os.environ)
 
 
-def _complete(arguments: list[str], program: str) -> int:
-    """For the shells: one candidate per line."""
-    from sampan.cli.completing import candidates
-    from sampan.cli.flags import parse
-    from sampan.cli.session import GLOBAL_FLAGS, Io, Session
+def _complete(arguments: list[str], found: str) -> int:
+    """The verbs of the cluster; those of the client the client completes."""
+    from sampan.cli.completion import candidates
+    from sampan.cli.session import Io
+    from sampan.cmd import completion
 
-    session = Session(program, program, Io())
-    session.values = parse(GLOBAL_FLAGS, [])
-    try:
-        for word in candidates(session, arguments, () if program == "kubectl" else CLUSTER_VERBS):
-            print(word)
-    finally:
-        session.close()
+    candidates.tell(Io(), completion.complete(arguments, found))
     return 0
 
 
@@ -108,11 +94,43 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _client(arguments: list[str], program: str, found_kubeconfig: str = "") -> int:
+def _client(arguments: list[str], program: str, found: str = "") -> int:
     from sampan.cli.main import main as client
 
-    more = () if program == "kubectl" else CLUSTER_VERBS
-    return client(arguments, program=program, more_verbs=more, found_kubeconfig=found_kubeconfig)
+    is_cluster_verb = arguments[:1] == ["__complete"] and "".join(arguments[1:2]) in CLUSTER_VERBS
+    if program != "kubectl" and is_cluster_verb and len(arguments) > 2:
+        return _complete(arguments[1:], found)
+    said = dict(FIRST)
+    more = {verb: said.get(verb, "") for verb in CLUSTER_VERBS if program != "kubectl"}
+    if program != "kubectl" and any(word.split("=")[0] == "--name" for word in arguments):
+        from sampan.cmd.errors import CannotStart
+
+        try:
+            arguments = _with_kubeconfig(arguments)
+        except CannotStart as error:
+            print(f"sampan: {error}", file=sys.stderr)
+            return 1
+    return client(arguments, program=program, more_verbs=more, found_kubeconfig=found)
+
+
+def _with_kubeconfig(arguments: list[str]) -> list[str]:
+    """`--name NAME` of a cluster: before a verb of the client, or behind it where the verb has no
+    flag of that name itself. It stands for the kubeconfig of that cluster."""
+    from pathlib import Path
+
+    from sampan.cli.verb_position import without_flag
+    from sampan.cmd.cluster.cluster_names import data_path
+    from sampan.cmd.errors import CannotStart
+
+    rest, name = without_flag(arguments, "name")
+    if not name:
+        return arguments
+    if any(word.split("=")[0] == "--kubeconfig" for word in rest):
+        raise CannotStart("--kubeconfig and --name both say which cluster: give one")
+    path = data_path("", name, os.environ, Path.cwd()) / "kubeconfig"
+    if not path.exists():
+        raise CannotStart(f"there is no cluster {name}: `sampan list` shows those there are")
+    return [f"--kubeconfig={path}", *rest]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,11 @@ from sampan.cmd.flags import defaults, release_flags
 from sampan.cmd.flags.parser import parser_of_verbs
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
+STARTING = (
+    "up", "join", "kubelet", "service-proxy", "driver", "apiserver", "scheduler", "controllers",
+    "certs", "service",
+)  # fmt: skip
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = _join(sys.argv[1:] if arguments is None else arguments)
@@ -43,14 +48,22 @@ def _find_cluster(given: argparse.Namespace) -> None:
     if not hasattr(given, "cluster_name"):
         return
     if hasattr(given, "data_dir"):
-        here = Path.cwd()
-        path = cluster_names.data_path(given.data_dir, given.cluster_name, os.environ, here)
-        given.data_dir = str(path)
+        given.data_dir = str(_data_path(given))
     elif given.cluster_name:
         if given.kubeconfig:
             raise CannotStart("--kubeconfig and --name both say which cluster: give one")
         path = cluster_names.data_path("", given.cluster_name, os.environ, Path.cwd())
         given.kubeconfig = str(path / "kubeconfig")
+
+
+def _data_path(given: argparse.Namespace) -> Path:
+    """What starts something new never takes the place of another cluster by a guess."""
+    here = Path.cwd()
+    if given.data_dir or given.cluster_name or given.verb in STARTING:
+        return cluster_names.data_path(given.data_dir, given.cluster_name, os.environ, here)
+    from sampan.cmd.chosen_cluster import chosen_path
+
+    return chosen_path(os.environ, here, os.path.expanduser("~"))
 
 
 def _with_defaults(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ from sampan.cli.session import Session
 RBAC = "rbac.authorization.k8s.io"
 STANDARD_VERBS = (
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use",
-    "bind", "escalate", "impersonate", "*",
+    "bind", "escalate", "impersonate", "proxy", "*",
 )  # fmt: skip
 SPECIAL_VERBS = {
     "use": (("policy", "podsecuritypolicies"), ("extensions", "podsecuritypolicies")),
@@ -37,10 +37,10 @@ RESOURCE_NAME = Flag(
 
 def _resource_rules(session: Session, values: Values, verbs: list[str]) -> list[Obj]:
     groups: dict[str, list[str]] = {}
-    for text in values["resource"]:
-        group, resource = _resource(session, text)
-        for verb in verbs:
-            _check_verb(session, verb, group, resource.partition("/")[0])
+    for text in _resources(values):
+        name, slash, subresource = text.partition("/")
+        group, plural = _found(session, name) or _unknown(name)
+        resource = f"{plural}/{subresource}" if slash and subresource else plural
         members = groups.setdefault(group, [])
         if resource not in members:
             members.append(resource)
@@ -56,27 +56,49 @@ def _resource_rules(session: Session, values: Values, verbs: list[str]) -> list[
     ]
 
 
-def _resource(session: Session, text: str) -> tuple[str, str]:
-    """Group and `resource[/subresource]` of what a user calls it."""
-    name, slash, subresource = text.partition("/")
-    word, _, group = name.partition(".")
-    if not word:
-        raise CliError("resource must be specified if apiGroup/subresource specified")
-    tail = f"/{subresource}" if slash else ""
-    if word == "*":
-        return (group if group else "*"), f"*{tail}"
+def _resources(values: Values) -> list[str]:
+    """Where one of them is all of them, no other counts."""
+    texts: list[str] = values["resource"]
+    return ["*"] if "*" in texts else texts
+
+
+def _found(session: Session, name: str) -> tuple[str, str] | None:
+    """Group and plural of what a user calls it."""
+    if name == "*":
+        return "*", "*"
     try:
         found = session.discovery.find(name)
-    except CliError as error:
-        raise Plain(str(error)) from error
-    return found.group, f"{found.plural}{tail}"
+    except CliError:
+        return None
+    return found.group, found.plural
 
 
-def _check_verb(session: Session, verb: str, group: str, resource: str) -> None:
-    if verb not in STANDARD_VERBS:
-        session.warn(f"'{verb}' is not a standard resource verb")
-    elif verb in SPECIAL_VERBS and (group, resource) not in SPECIAL_VERBS[verb]:
-        raise CliError(f"can not perform '{verb}' on '{resource}' in group '{group}'")
+def _unknown(name: str) -> tuple[str, str]:
+    word, _, group = name.partition(".")
+    return group, word
+
+
+def _check_resources(session: Session, values: Values, verbs: list[str]) -> None:
+    for verb in verbs:
+        if verb not in STANDARD_VERBS:
+            session.complain(f"Warning: '{verb}' is not a standard resource verb")
+    for text in _resources(values):
+        name = text.partition("/")[0]
+        if not name.partition(".")[0]:
+            raise CliError("resource must be specified if apiGroup/subresource specified")
+        if name.partition(".")[0] == "*":
+            return
+        found = _found(session, name)
+        group, plural = found or _unknown(name)
+        for verb in verbs:
+            if verb not in SPECIAL_VERBS:
+                continue
+            if (group, plural) not in SPECIAL_VERBS[verb]:
+                raise CliError(f"can not perform '{verb}' on '{plural}' in group '{group}'")
+            found = group, plural
+        if found is None:
+            where = f' in group "{group}"' if group else ""
+            raise Plain(f'the server doesn\'t have a resource type "{plural}"{where}')
 
 
 def _verbs(values: Values) -> list[str]:
@@ -89,8 +111,9 @@ def role(session: Session, values: Values) -> Obj:
     verbs = _verbs(values)
     if not verbs:
         raise CliError("at least one verb must be specified")
-    if not any(values["resource"]):
+    if not values["resource"]:
         raise CliError("at least one resource must be specified")
+    _check_resources(session, values, verbs)
     return {
         "apiVersion": f"{RBAC}/v1",
         "kind": "Role",
@@ -119,6 +142,8 @@ def cluster_role(session: Session, values: Values) -> Obj:
         raise CliError("at least one verb must be specified")
     if not values["resource"] and not urls:
         raise CliError("one of resource or nonResourceURL must be specified")
+    if values["resource"]:
+        _check_resources(session, values, verbs)
     if urls:
         _check_urls(urls, verbs)
     rules = _resource_rules(session, values, verbs)
@@ -128,16 +153,16 @@ def cluster_role(session: Session, values: Values) -> Obj:
 
 
 def _check_urls(urls: list[str], verbs: list[str]) -> None:
-    for url in urls:
-        if not url:
-            raise CliError("nonResourceURL should not be empty string")
-        if not url.startswith("/") and url != "*":
-            raise CliError("nonResourceURL should start with /")
-        if "*" in url[:-1] and url != "*":
-            raise CliError("nonResourceURL only supports wildcard matches when '*' is at the end")
     for verb in verbs:
         if verb not in NON_RESOURCE_VERBS:
             raise CliError(f"invalid verb: '{verb}' for nonResourceURL")
+    for url in urls:
+        if url == "*":
+            continue
+        if not url.startswith("/"):
+            raise CliError("nonResourceURL should start with /")
+        if "*" in url[:-1]:
+            raise CliError("nonResourceURL only supports wildcard matches when '*' is at the end")
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
@@ -244,12 +269,12 @@ SUBJECTS = (
 ROLE = generator(
     "role",
     "role NAME --verb=verb --resource=resource.group/subresource [--resource-name=resourcename] [--dry-run=server|client|none] [options]",
-    "Create a role with single rule", role, Kind("roles", "role", RBAC), (VERB, RESOURCE, RESOURCE_NAME),
+    "Create a role with single rule", role, Kind("roles", "", RBAC), (VERB, RESOURCE, RESOURCE_NAME),
 )  # fmt: skip
 CLUSTER_ROLE = generator(
     "clusterrole",
     "clusterrole NAME --verb=verb --resource=resource.group [--resource-name=resourcename] [--dry-run=server|client|none] [options]",
-    "Create a cluster role", cluster_role, Kind("clusterroles", "clusterrole", RBAC, namespaced=False),
+    "Create a cluster role", cluster_role, Kind("clusterroles", "", RBAC, namespaced=False),
     (VERB, RESOURCE, RESOURCE_NAME,
      Flag("aggregation-rule", "array", [], "An aggregation label selector (key=value)."),
      Flag("non-resource-url", "slice", [], "A partial URL that the user should have access to.")),

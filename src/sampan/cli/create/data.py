@@ -91,7 +91,7 @@ def _pem(path: str) -> bytes:
             return file.read()
     except OSError as error:
         text = (error.strerror or str(error)).lower()
-        raise CliError(f"open {path}: {text}") from error
+        raise CliError(f"Cannot read file {path}, open {path}: {text}") from error
 
 
 def _check_pair(certificate: bytes, key: bytes) -> None:
@@ -145,7 +145,7 @@ SECRET = Command(
     children=(
         generator("docker-registry", "secret docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string] [--from-file=[key=]source] [--dry-run=server|client|none] [options]",
                   "Create a secret for use with a Docker registry", registry_secret,
-                  Kind("secrets", "secret"),
+                  Kind("secrets", "secret", colon=""),
                   (APPEND_HASH,
                    Flag("docker-email", usage="Email for Docker registry."),
                    Flag("docker-password", usage="Password for Docker registry authentication."),
@@ -154,11 +154,11 @@ SECRET = Command(
                    SOURCES[0])),
         generator("generic", "secret generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1] [--dry-run=server|client|none] [options]",
                   "Create a secret from a local file, directory, or literal value", generic_secret,
-                  Kind("secrets", "secret"),
+                  Kind("secrets", "secret", colon=""),
                   (*SOURCES, APPEND_HASH, Flag("type", usage="The type of secret to create."))),
         generator("tls", "secret tls NAME --cert=path/to/cert/file --key=path/to/key/file [--dry-run=server|client|none] [options]",
                   "Create a TLS secret", tls_secret,
-                  Kind("secrets", "secret"),
+                  Kind("secrets", "secret", colon=""),
                   (APPEND_HASH, Flag("cert", usage="Path to PEM encoded public key certificate."),
                    Flag("key", usage="Path to private key associated with given certificate."))),
     ),

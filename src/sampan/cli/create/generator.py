@@ -9,6 +9,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
+from sampan.cli.create.parts import single_name
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import writing
@@ -36,6 +37,7 @@ class Kind:
     version: str = "v1"
     namespaced: bool = True
     aliases: tuple[str, ...] = ()  # of the command
+    colon: str = ":"  # after WHAT
 
 
 def generator(
@@ -53,7 +55,10 @@ def generator(
 
 
 def create(session: Session, values: Values, generate: Generate, kind: Kind) -> None:
+    single_name(values)
+    _ = session.connection
     strategy = common_flags.dry_run(session, values)
+    session.check_context()
     validation = common_flags.validation(values)
     printer = ObjectPrinter(values, typed=True)
     obj = generate(session, values)
@@ -82,4 +87,4 @@ def send(session: Session, obj: Obj, kind: Kind, query: dict[str, str]) -> Obj:
     except ApiError as error:
         if not kind.what:
             raise
-        raise CliError(f"failed to create {kind.what}: {error.message}") from error
+        raise CliError(f"failed to create {kind.what}{kind.colon} {error.message}") from error

@@ -22,6 +22,18 @@ ENV_RULE = (
     "'.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or "
     "'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
 )
+
+
+def env_problems(name: str) -> list[str]:
+    """What kubectl finds wrong with the name of a variable."""
+    problems = [] if _ENV.match(name) else [ENV_RULE]
+    if name in (".", ".."):
+        problems.append(f"must not be '{name}'")
+    elif name.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
+
+
 SOURCES = (
     Flag("from-file", "slice", [], "Key and file ([key=]path), or a directory of files."),
     Flag("from-literal", "array", [], "Key and literal value (key=value)."),
@@ -67,8 +79,8 @@ class Keys:
                 if not line or line.startswith("#"):
                     continue
                 key, equals, value = line.partition("=")
-                if not _ENV.match(key):
-                    raise CliError(f'"{key}" is not a valid key name: {ENV_RULE}')
+                if problems := env_problems(key):
+                    raise CliError(f'"{key}" is not a valid key name: {";".join(problems)}')
                 self._add(key, (value if equals else environment.get(key, "")).encode())
 
     def _add(self, key: str, value: bytes) -> None:

@@ -141,6 +141,9 @@ SERVICE = Command(
 )  # fmt: skip
 
 
+RULE = re.compile(r"[\w*\-.]*/.*=[\w\-]+:[\w\-]+(,tls=?([\w\-]+)?)?", re.ASCII)
+
+
 def ingress(session: Session, values: Values) -> Obj:
     name = single_name(values)
     rules, backend = values["rule"], values.text("default-backend")
@@ -151,9 +154,7 @@ def ingress(session: Session, values: Values) -> Obj:
             "paths)"
         )
     for rule in rules:
-        if not re.match(r".*/.*=.+:.+", rule) or not re.fullmatch(
-            r"^([^/=]*)/([^=]*)=([^:=,]+):([^,=]+)(,[^,=]+(=.*)?)?$", rule
-        ):
+        if not RULE.match(rule):
             raise CliError(
                 f"rule {rule} is invalid and should be in format "
                 "host/path=svcname:svcport[,tls[=secret]]"
@@ -164,12 +165,12 @@ def ingress(session: Session, values: Values) -> Obj:
         if not equals:
             raise CliError(f"annotation {pair} is invalid and should be in format key=[value]")
         annotations[key] = value
+    if backend and backend.count(":") != 1:
+        raise CliError("default-backend should be in format servicename:serviceport")
     spec: Obj = {}
     if values["class"]:
         spec["ingressClassName"] = values["class"]
     if backend:
-        if ":" not in backend or len(backend.split(":")) != 2:
-            raise CliError("default-backend should be in format servicename:serviceport")
         spec["defaultBackend"] = _backend(*backend.split(":"))
     parsed = [_rule(rule) for rule in rules]
     if parsed:
@@ -198,14 +199,16 @@ def _backend(service: str, port: str) -> Obj:
 
 def _rule(text: str) -> tuple[str, Obj, str | None]:
     """Host, path, and the secret of its TLS (empty: none; None: no TLS)."""
-    where, _, rest = text.partition("=")
-    backend, comma, tls = rest.partition(",")
-    host, _, path = where.partition("/")
-    service, _, port = backend.partition(":")
+    first, *more = text.split(",")
+    host, _, rest = first.partition("/")
+    path, _, backend = rest.partition("=")
+    service, port = backend.split(":")[:2]
     path, kind = f"/{path}", "Exact"
     if path.endswith("*"):
         path, kind = path[:-1], "Prefix"
-    secret = tls.partition("=")[2] if comma else None
+    secret = None
+    if len(more) == 1:
+        secret = more[0].split("=")[1] if "=" in more[0] else ""
     return host, {"path": path, "pathType": kind, "backend": _backend(service, port)}, secret
 
 
@@ -220,13 +223,17 @@ def _rules(parsed: list[tuple[str, Obj, str | None]]) -> list[Obj]:
 
 
 def _tls(parsed: list[tuple[str, Obj, str | None]]) -> list[Obj]:
+    """Each host once, with the first secret that is given for it."""
     secrets: dict[str, list[str]] = {}
+    seen: set[str] = set()
     for host, _, secret in parsed:
-        if secret is None:
+        if secret is None or host in seen:
             continue
-        hosts = secrets.setdefault(secret, [])
-        if host and host not in hosts:
-            hosts.append(host)
+        seen.add(host)
+        if secret in secrets:
+            secrets[secret].append(host)
+        elif secret or host:
+            secrets[secret] = [host] if host else []
     return [
         {
             **({"hosts": hosts} if hosts else {}),

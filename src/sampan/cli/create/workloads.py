@@ -11,6 +11,8 @@ from sampan.cli.create.generator import Kind, generator
 from sampan.cli.create.parts import container_name, metadata, single_name
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
+from sampan.cli.objects.builder import Builder
+from sampan.cli.objects.changing import go_type
 from sampan.cli.session import Session
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -49,9 +51,8 @@ def deployment(session: Session, values: Values) -> Obj:
 
 def _container(image: str) -> Obj:
     name = container_name(image)
-    cleaned = re.sub(r"[^a-zA-Z0-9-]", "-", name)
-    if cleaned != name or not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", cleaned):
-        # What no container may be called gets a suffix of its own, as kubectl's names do.
+    cleaned = re.sub(r"[_.]", "-", name)
+    if cleaned != name:  # as kubectl: then it is made a name of its own
         tail = "".join(random.SystemRandom().choice(_SUFFIX_LETTERS) for _ in range(5))
         cleaned = f"{cleaned}-{tail}"
     return {"name": cleaned, "image": image, "resources": {}}
@@ -85,14 +86,14 @@ def _template(name: str, values: Values, restart: str) -> Obj:
 
 
 def _job_of(session: Session, name: str, source: str) -> Obj:
-    kind, slash, cron_name = source.partition("/")
-    if not slash:
-        session.discovery.find(kind)
+    builder = Builder(session).in_namespace().arguments([source])
+    builder.typed = builder.latest = True
+    found = builder.do().infos()
+    if len(found) != 1:
         raise CliError("from must be an existing cronjob")
-    resource = session.discovery.find(kind)
-    cron = session.api.json("GET", resource.path(session.namespace, cron_name))
-    if resource.kind != "CronJob":
-        raise CliError("from must be an existing cronjob")
+    if found[0].resource.kind != "CronJob":
+        raise CliError(f"unknown object type {go_type(found[0])}")
+    cron = found[0].obj
     template = copy_of(cron["spec"]["jobTemplate"])
     meta = template.get("metadata") or {}
     generated: Obj = {"name": name}

@@ -5,11 +5,11 @@ Invariant: what is wrong with the arguments is said before anything is asked of 
 Invariant: an object that is not there, in a namespace that is not there, is the namespace's fault.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of
-from sampan.cli.errors import CliError, Several
+from sampan.cli.errors import CliError, ConfigInvalid, Several, raise_all
 from sampan.cli.flags import Values
 from sampan.cli.objects import manifests
 from sampan.cli.objects.discovery import ApiResource
@@ -27,6 +27,7 @@ from sampan.cli.objects.infos import (
 )
 from sampan.cli.session import Session
 from sampan.client.blocking import NoAnswer
+from sampan.core.fast_dataclass import dataclass
 
 NOTHING_GIVEN = (
     "You must provide one or more resources by argument or filename.\n"
@@ -54,6 +55,8 @@ class Builder:
         self.requires_namespace = False
         self._is_single_type, self.latest, self.requires_object = False, False, True
         self.is_local = False
+        self.typed = False  # only what kubectl has a Go type for
+        self.stdin_in_use = False
         self.validate: Validate | None = None
         self.subresource, self.chunk = "", PAGE
         self.form = Form()
@@ -68,7 +71,9 @@ class Builder:
     def files(self, values: Values) -> "Builder":
         """-f, -k and -R. A namespace that is given is required of what they hold."""
         try:
-            self._sources += manifests.sources(self._session, values)
+            self._sources += manifests.sources(
+                self._session, values, stdin_in_use=self.stdin_in_use
+            )
         except Several as several:
             self._failures += several.failures
         self.requires_namespace = self._session.namespace_is_given
@@ -77,7 +82,7 @@ class Builder:
     def labels(self, selector: str) -> "Builder":
         text = selector.strip()
         if text and self._is_all:
-            self._fail(
+            self.fail(
                 f"found non-empty label selector \"{selector}\" with previously set 'all' "
                 "parameter. "
             )
@@ -88,7 +93,7 @@ class Builder:
     def fields(self, selector: str) -> "Builder":
         text = selector.strip()
         if text and self._is_all:
-            self._fail(
+            self.fail(
                 f"found non-empty field selector \"{text}\" with previously set 'all' parameter. "
             )
         elif text:
@@ -97,7 +102,7 @@ class Builder:
 
     def all(self, is_all: bool) -> "Builder":
         if is_all and (self.label_selector is not None or self.field_selector is not None):
-            self._fail("setting 'all' parameter but found a non empty selector. ")
+            self.fail("setting 'all' parameter but found a non empty selector. ")
         else:
             self._is_all = is_all
         return self
@@ -119,7 +124,7 @@ class Builder:
                 self._failures.append(error)
                 return self
             if pair is None and not kind:
-                self._fail(f'the argument "{word}" must be RESOURCE/NAME')
+                self.fail(f'the argument "{word}" must be RESOURCE/NAME')
             else:
                 self._tuples.append(pair or (kind, word))
         return self
@@ -145,8 +150,7 @@ class Builder:
 
     def do(self, nothing: str = NOTHING_GIVEN) -> "Result":
         """Raises what is wrong with what was said."""
-        if self._failures:
-            raise Several(self._failures) if len(self._failures) > 1 else self._failures[0]
+        raise_all(self._failures)
         if self._is_all:
             self.label_selector = ""
         if self._sources:
@@ -166,11 +170,13 @@ class Builder:
     def mapping(self, kind: str) -> ApiResource:
         try:
             return self._session.discovery.find(kind)
+        except ConfigInvalid as error:
+            raise Several([error]) from error
         except NoAnswer as error:
             self._session.unreachable(error, self._expansions + _MAPPING_TRIES)
             raise
 
-    def _fail(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         self._failures.append(CliError(why))
 
     def _without_categories(self, word: str) -> list[str]:
@@ -179,6 +185,8 @@ class Builder:
             self._expansions += 1
             try:
                 members = self._session.discovery.of_category(kind)
+            except ConfigInvalid as error:
+                raise Several([error]) from error
             except NoAnswer:
                 members = []  # the mapping tells it
             kinds += [member.qualified for member in members] or [kind]
@@ -196,39 +204,44 @@ class Builder:
             raise CliError("resource/name arguments cannot be provided when a path is specified")
         matches = _matcher(self.label_selector)
         visits = [self._visit_source(source, matches) for source in self._sources]
-        is_single = len(self._sources) == 1 and self._sources[0].name != "STDIN"
-        return Result(self, visits, is_single=is_single)
+        is_single = len(self._sources) == 1 and self._sources[0].is_alone
+        return Result(self, visits, is_single=is_single, of_sources=True)
 
     def _visit_source(
         self, source: manifests.Source, matches: "Callable[[Obj], bool] | None"
-    ) -> Iterator[Found]:
+    ) -> "Iterator[Found | _OfSource]":
         for manifest in source.manifests():
-            if self.validate is not None:
-                self.validate(self._session, manifest)
             try:
+                if self.validate is not None:
+                    self.validate(self._session, manifest)
                 info = map_object(
-                    self._session, manifest, local=self.is_local,
+                    self._session, manifest, local=self.is_local, typed=self.typed,
                     default_namespace=self.namespace, enforced=self.requires_namespace,
                 )  # fmt: skip
             except CliError as error:
-                yield error
+                yield _OfSource(error)
                 continue
-            for one in info:
-                if isinstance(one, Info) and self.latest:
-                    one = self._latest(one)
-                if matches is None or isinstance(one, Exception) or matches(one.obj):
+            for item in info:
+                one: Found | _OfSource = item
+                if isinstance(item, Info) and self.latest:
+                    one = self._latest(item)
+                if matches is None or not isinstance(one, Info) or matches(one.obj):
                     yield one
 
-    def _latest(self, info: Info) -> Found:
+    def _latest(self, info: Info) -> "Found | _OfSource":
         if not info.name:
             return info
+        one = info.resource
+        if one.namespaced and not info.namespace:
+            what = f"{one.group}/{one.version}, Resource={one.plural}"
+            return _OfSource(CliError(f'no namespace set on resource {what} "{info.name}"'))
         try:
             return get_object(
                 self._session, info.resource, info.namespace, info.name, source=info.source,
                 form=self.form,
             )  # fmt: skip
         except (ApiError, CliError) as error:
-            return error
+            return _OfSource(error)
 
     def _by_selector(self) -> "Result":
         if self._names:
@@ -249,7 +262,7 @@ class Builder:
             query["fieldSelector"] = self.field_selector
         query["limit"] = str(self.chunk)
         visits = [self._visit_list(resource, query) for resource in resources]
-        return Result(self, visits, resources=resources)
+        return Result(self, visits, resources=resources, of_sources=True)
 
     def _visit_list(self, resource: ApiResource, query: dict[str, str]) -> Iterator[Found]:
         namespace = self.namespace
@@ -317,12 +330,14 @@ class Result:
     def __init__(
         self,
         builder: Builder,
-        visits: list[Iterator[Found]],
+        visits: "Sequence[Iterator[Found | _OfSource]]",
         *,
         resources: list[ApiResource] | None = None,
         is_single: bool = False,
+        of_sources: bool = False,
     ) -> None:
         self._builder, self._visits = builder, visits
+        self._of_sources = of_sources  # what fails is told as a failure of its source
         self.resources = resources or []
         self.count = len(visits)  # of names, types or files
         self.is_single = is_single  # one object is meant, and printed by itself
@@ -330,6 +345,7 @@ class Result:
     def visit(self) -> Iterator[Found]:
         """Every object, one by one. With `continue_on_error` a failure takes the place of its
         object (and of the rest of its source); else the first one is raised."""
+        of_sources: list[Exception] = []
         for visit in self._visits:
             while True:
                 try:
@@ -337,19 +353,42 @@ class Result:
                 except StopIteration:
                     break
                 except (ApiError, CliError) as error:
-                    found = error
+                    found = _OfSource(error) if self._of_sources else error
+                if isinstance(found, Info) and self._builder.typed and not found.source:
+                    found = _typed(found)
+                if isinstance(found, _OfSource):
+                    of_sources.append(found.error)
+                    found = found.error
+                    if self._builder.continue_on_error:
+                        continue
                 if isinstance(found, Exception) and not self._builder.continue_on_error:
                     raise found
                 yield found
+        if of_sources:
+            yield Several(of_sources)
 
     def infos(self) -> list[Info]:
         """All of them; raises every failure."""
         every = list(self.visit())
         found = [item for item in every if isinstance(item, Info)]
         failures = [item for item in every if isinstance(item, Exception)]
-        if failures:
-            raise Several(failures) if len(failures) > 1 else failures[0]
+        raise_all(failures)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSource:
+    """A failure of a file or a list, which kubectl tells together with others of its kind."""
+
+    error: Exception
+
+
+def _typed(info: Info) -> Found:
+    """Only what kubectl has a Go type for."""
+    from sampan.cli.objects.typed import is_registered, unregistered
+
+    version, kind = info.resource.api_version, info.resource.kind
+    return info if is_registered(version, kind) else unregistered(version, kind)
 
 
 def split_name(word: str) -> tuple[str, str] | None:

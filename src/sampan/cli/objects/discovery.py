@@ -7,6 +7,7 @@ Invariant: what is kept on disk is at most KEPT_SECONDS old, and is asked for ag
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 from sampan.api.errors import ApiError
@@ -22,6 +23,10 @@ AGGREGATED = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
+
+
+class NoMatch(CliError):
+    """A type that the server does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,15 @@ def _quoted(name: str) -> str:
 
 
 class Discovery:
-    def __init__(self, api: BlockingClient, cache_dir: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        api: BlockingClient,
+        cache_dir: str,
+        clock: Clock,
+        on_warning: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._on_warning = on_warning
+        self._warned: set[str] = set()
         self._api, self._clock = api, clock
         host = re.sub(r"[^A-Za-z0-9.]", "_", api.server.split("://", 1)[-1])
         self._file = os.path.join(cache_dir, "discovery", f"sampan_{host}.json")
@@ -104,7 +117,7 @@ class Discovery:
             found = self._lookup(word)
         if found is None:
             name = word.split(".", 1)[0]
-            raise CliError(f'the server doesn\'t have a resource type "{name}"')
+            raise NoMatch(f'the server doesn\'t have a resource type "{name}"')
         return found
 
     def of_kind(self, api_version: str, kind: str) -> ApiResource | None:
@@ -169,10 +182,20 @@ class Discovery:
         if any(name in (one.plural, one.singular) for one in near):
             return name, group
         begun = [one for one in self.resources if group and one.group.startswith(group)]
-        for one in (*near, *begun):
-            if name in one.short_names:
-                return one.plural, one.group
-        return name, group
+        found = [one for one in (*near, *begun) if name in one.short_names]
+        if not found:
+            return name, group
+        first = found[0]
+        for other in dict.fromkeys(
+            one.qualified for one in found if one.qualified != first.qualified
+        ):
+            self._warn(f'short name "{name}" could also match lower priority resource {other}')
+        return first.plural, first.group
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._on_warning(text)
 
     def _of_kind_word(self, name: str, group: str) -> ApiResource | None:
         for resource in self.resources:

@@ -45,6 +45,16 @@ class Info:
         return self.resource.path(self.namespace, self.name)
 
     @property
+    def where(self) -> str:
+        """As messages about a request say which object it was about."""
+        one = self.resource
+        version = f"{one.group}/{one.version}"
+        return (
+            f'Resource: "{version}, Resource={one.plural}", GroupVersionKind: "{version}, '
+            f'Kind={one.kind}"\nName: "{self.name}", Namespace: "{self.namespace}"'
+        )
+
+    @property
     def label(self) -> str:
         """`deployment.apps/web`."""
         return f"{self.resource.qualified_singular}/{self.name}"
@@ -66,6 +76,17 @@ def info_of(resource: ApiResource, obj: Obj, namespace: str, source: str = "") -
     meta = obj.get("metadata") or {}
     where = meta.get("namespace") or namespace if resource.namespaced else ""
     return Info(resource, where, str(meta.get("name") or ""), obj, source)
+
+
+def named(doing: str, source: str, error: Exception) -> Exception:
+    """The failure with what was done and the file it was done for; what the server said of it
+    stays."""
+    if not source:
+        return error
+    if isinstance(error, ApiError):
+        error.message = f'error when {doing} "{source}": {error.message}'
+        return error
+    return CliError(f'error when {doing} "{source}": {error}')
 
 
 def get_object(
@@ -165,19 +186,23 @@ def map_object(
     manifest: Manifest,
     *,
     local: bool = False,
+    typed: bool = False,
     default_namespace: str = "",
     enforced: bool = False,
 ) -> list[Found]:
-    """The object of a manifest, or those of a list, with the namespace that they will be in."""
-    _check_decodes(manifest)
+    """The object of a manifest, or those of a list, with the namespace that they will be in.
+    `typed`: only what kubectl has a Go type for."""
+    _check_decodes(manifest, typed)
     found: list[Found] = []
     for obj in items_of_list(manifest.obj):
         item = Manifest(obj, manifest.source)
         try:
             if obj is not manifest.obj:
-                _check_decodes(item)
-            resource = _local_resource(obj) if local else _resource(session, item)
-            found.append(_placed(item, resource, default_namespace, enforced))
+                _check_decodes(item, typed)
+            if local:
+                found.append(_placed(item, _local_resource(obj), "", False))
+                continue
+            found.append(_placed(item, _resource(session, item), default_namespace, enforced))
         except CliError as error:
             found.append(error)
     return found
@@ -192,12 +217,18 @@ def items_of_list(obj: Any) -> list[Any]:
     return [inner for item in obj["items"] for inner in items_of_list(item)]
 
 
-def _check_decodes(manifest: Manifest) -> None:
+def _check_decodes(manifest: Manifest, typed: bool) -> None:
     obj, source = manifest.obj, manifest.source
     if not isinstance(obj, dict) or not obj.get("kind"):
         raise CliError(
             f"unable to decode \"{source}\": Object 'Kind' is missing in '{json_text(obj)}'"
         )
+    if typed:
+        from sampan.cli.objects.typed import is_registered, unregistered
+
+        version, kind = documents.kind_of(obj)
+        if kind != "List" and not is_registered(version, kind):
+            raise CliError(f'unable to decode "{source}": {unregistered(version, kind)}')
     why = _metadata_problem(obj.get("metadata"))
     if why:
         raise CliError(f'unable to decode "{source}": json: cannot unmarshal {why}')
@@ -235,7 +266,8 @@ def _resource(session: Session, manifest: Manifest) -> ApiResource:
         resource = session.discovery.of_kind(version, kind)
     except NoAnswer as error:
         session.unreachable(error, 1)
-        raise CliError(f'unable to recognize "{manifest.source}": {error.go_text}') from error
+        why = error.text_for("GET", "/api?timeout=32s")
+        raise CliError(f'unable to recognize "{manifest.source}": {why}') from error
     if resource is not None:
         return resource
     meta = manifest.obj.get("metadata") or {}

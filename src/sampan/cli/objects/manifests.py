@@ -30,6 +30,7 @@ class Source:
 
     name: str
     read: Callable[[], Iterator[Any]]
+    is_alone: bool = True  # named by itself, and no stream
 
     def manifests(self) -> Iterator[Manifest]:
         for obj in self.read():
@@ -37,14 +38,14 @@ class Source:
 
 
 def has_files(values: Values) -> bool:
-    return bool(values["filename"] or values["kustomize"])
+    return bool(values["filename"] or values.get("kustomize"))
 
 
 def check(values: Values) -> None:
     problems = []
-    if values["filename"] and values["kustomize"]:
+    if values["filename"] and values.get("kustomize"):
         problems.append(CliError("only one of -f or -k can be specified"))
-    if values["kustomize"] and values["recursive"]:
+    if values.get("kustomize") and values.get("recursive"):
         problems.append(CliError("the -k flag can't be used with -f or -R"))
     if problems:
         raise Several(list(problems))
@@ -55,25 +56,31 @@ def require(values: Values) -> None:
         raise CliError("must specify one of -f and -k")
 
 
-def sources(session: Session, values: Values) -> list[Source]:
+def sources(session: Session, values: Values, *, stdin_in_use: bool = False) -> list[Source]:
     """Raises Several with every name that leads nowhere."""
     check(values)
-    if values["kustomize"]:
+    if values.get("kustomize"):
         return [_kustomization(values.text("kustomize"))]
     found: list[Source] = []
     failures: list[Exception] = []
-    has_stdin = False
+    has_stdin = stdin_in_use
     for name in values["filename"]:
         if name == "-":
             if has_stdin:
                 failures.append(CliError("standard input cannot be used for multiple arguments"))
             has_stdin = True
-            found.append(Source("STDIN", lambda: documents(session.io.stdin.read(), "STDIN")))
+            found.append(
+                Source("STDIN", lambda: documents(session.io.stdin.read(), "STDIN"), False)
+            )
         elif name.startswith(("http://", "https://")):
             found.append(_url(name))
         else:
             try:
-                found += [_file(path) for path in _paths(name, bool(values["recursive"]))]
+                is_folder = os.path.isdir(name)
+                found += [
+                    _file(path, not is_folder)
+                    for path in _paths(name, bool(values.get("recursive")))
+                ]
             except Several as several:
                 failures += several.failures
             if not found and not failures:
@@ -100,7 +107,7 @@ def _url(url: str) -> Source:
     return Source(url, lambda: documents(_fetch(url), url))
 
 
-def _file(path: str) -> Source:
+def _file(path: str, is_alone: bool) -> Source:
     def read() -> Iterator[Any]:
         try:
             with open(path, "rb") as file:
@@ -109,7 +116,7 @@ def _file(path: str) -> Source:
             raise CliError(f"open {path}: {(error.strerror or str(error)).lower()}") from error
         yield from documents(content, path)
 
-    return Source(path, read)
+    return Source(path, read, is_alone)
 
 
 def _paths(name: str, recursive: bool) -> list[str]:

@@ -53,8 +53,10 @@ def _strategic(obj: Obj, text: str) -> Any:
 def _patch(obj: Obj, text: str) -> Any:
     try:
         change: Any = json.loads(text)
-    except ValueError as error:
-        raise CliError(str(error)) from None
+    except ValueError:
+        from sampan.api.strict_json import syntax_complaint
+
+        raise CliError(syntax_complaint(text)) from None
     if not isinstance(change, list):
         kind = "object" if isinstance(change, dict) else "string"
         raise CliError(f"json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch")
@@ -64,22 +66,10 @@ def _patch(obj: Obj, text: str) -> Any:
     try:
         return json_patch(obj, change)
     except ApiError as error:
-        raise CliError(_complaint(error, change)) from error
-
-
-def _complaint(error: ApiError, change: list[Obj]) -> str:
-    """The words of kubectl's own patch library."""
-    from sampan.api.patch.json_patch import NotAsTested
-
-    last = next((operation for operation in change if operation.get("op") == "test"), change[-1])
-    path = str(last.get("path"))
-    if isinstance(error.__cause__, NotAsTested):
-        return f"testing value {path} failed: test failed"
-    kind = str(change[-1].get("op"))
-    return (
-        f"{kind} operation does not apply: doc is missing path: {change[-1].get('path')}: missing "
-        "value"
-    )
+        why = str(error.__cause__ or error)
+        if "doc is missing key" in why:
+            why = f"Object to be patched is missing field ({why.partition('key: ')[2]})"
+        raise CliError(why) from error
 
 
 def overridden_data(obj: Obj, change: Any, kind: str) -> Obj:
@@ -91,4 +81,11 @@ def overridden_data(obj: Obj, change: Any, kind: str) -> Obj:
         merged: Obj = merged_value(obj, change)
         return merged
     found: Obj = _strategic(obj, json.dumps(change))
+    return found
+
+
+def patched_data(obj: Obj, text: str, kind: str) -> Obj:
+    """As `overridden_data`, of a patch as text."""
+    by = {"json": _patch, "merge": _merge, "strategic": _strategic}[kind]
+    found: Obj = by(obj, text)
     return found

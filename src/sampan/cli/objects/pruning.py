@@ -49,6 +49,13 @@ def kinds(allowlist: list[str]) -> list[tuple[str, str]]:
     return found
 
 
+def check_kinds(session: Session, allowlist: list[str]) -> None:
+    """Every one that is named must be there."""
+    for api_version, kind in kinds(allowlist) if allowlist else ():
+        if session.discovery.of_kind(api_version, kind) is None:
+            raise CliError(f'no matches for kind "{kind}" in version "{api_version}"')
+
+
 class Pruning:
     def __init__(self, session: Session, values: Values, done: list[Info], applier: str) -> None:
         """`applier`: what this manager applied on the server counts as applied, too."""
@@ -70,8 +77,9 @@ class Pruning:
                 self._session.api.json("DELETE", info.path, body=body)
             yield f"{info.label} pruned{common_flags.suffix(strategy)}"
 
-    def candidates(self) -> Iterator[Info]:
-        if not self._allowlist and self._session.namespace_is_given:
+    def candidates(self, *, warns: bool = False) -> Iterator[Info]:
+        """`warns`: of what is going to change, whether or not a namespace was given."""
+        if not self._allowlist and (warns or self._session.namespace_is_given):
             self._session.klog("W", "prune.go:71", DEPRECATED)
         kept = {(info.resource.kind, info.namespace, info.name) for info in self._done}
         named = {info.namespace for info in self._done if info.namespace}

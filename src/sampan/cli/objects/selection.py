@@ -5,13 +5,11 @@ Job: one call for what a verb's flags and arguments say; targets for verbs that 
 
 from collections.abc import Iterator
 
-from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
-from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
 from sampan.cli.objects.builder import NOTHING_GIVEN, Builder
 from sampan.cli.objects.discovery import ApiResource
-from sampan.cli.objects.infos import Found, Validate, get_object, info_of, list_pages
+from sampan.cli.objects.infos import Found, Validate, list_pages
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
 
@@ -28,7 +26,7 @@ def targets(session: Session, words: list[str], values: Values | None = None) ->
     """What the words name: `TYPE[,TYPE] [NAME …]` or `TYPE/NAME …`; `values` may select."""
     builder = Builder(session).in_namespace(everywhere=_everywhere(values))
     if values is not None:
-        builder.labels(_labels(values)).fields(_fields(values))
+        builder.labels(labels_flag(values)).fields(_fields(values))
     builder.requires_object = False
     builder.arguments(words, allow_empty_selector=True)
     result = builder.do()
@@ -50,7 +48,7 @@ def builder_of(
     builder.in_namespace(everywhere=_everywhere(values))
     if "filename" in values:
         builder.files(values)
-    builder.labels(_labels(values)).fields(_fields(values))
+    builder.labels(labels_flag(values)).fields(_fields(values))
     builder.arguments(words, allow_empty_selector=all_objects)
     builder.latest = True
     return builder
@@ -90,11 +88,11 @@ def namespace_of(session: Session, values: Values) -> str:
 
 
 def query_of(values: Values) -> dict[str, str]:
-    query = {"labelSelector": _labels(values).strip(), "fieldSelector": _fields(values).strip()}
+    query = {"labelSelector": labels_flag(values).strip(), "fieldSelector": _fields(values).strip()}
     return {name: text for name, text in query.items() if text}
 
 
-def _labels(values: Values) -> str:
+def labels_flag(values: Values) -> str:
     flag = values.flags.get("selector")
     return values.text("selector") if flag is not None and flag.short == "l" else ""
 
@@ -112,16 +110,3 @@ def list_objects(
 ) -> list[Obj]:
     """All objects, page by page."""
     return [item for page in list_pages(session, resource, namespace, query) for item in page]
-
-
-def target_objects(
-    session: Session, target: Target, namespace: str, query: dict[str, str]
-) -> Iterator[Found]:
-    try:
-        if target.name:
-            yield get_object(session, target.resource, namespace, target.name)
-            return
-        for obj in list_objects(session, target.resource, namespace, query):
-            yield info_of(target.resource, obj, namespace)
-    except (ApiError, CliError) as error:
-        yield error

@@ -52,10 +52,11 @@ def is_wanted(session: Session, values: Values, strategy: DryRun) -> bool:
     return not needs_client
 
 
-def send(session: Session, info: Info, query: dict[str, str]) -> Obj:
+def send(session: Session, info: Info, query: dict[str, str], subresource: str = "") -> Obj:
     """The object afterwards, with nothing left over from client-side applies."""
+    path = f"{info.path}/{subresource}" if subresource else info.path
     try:
-        obj = writing.patch(session, info.path, info.obj, "apply", query)
+        obj = writing.patch(session, path, info.obj, "apply", query)
     except ApiError as error:
         if error.reason == "Conflict" and error.message.startswith("Apply failed"):
             raise CliError(error.message + CONFLICT_ADVICE) from error
@@ -65,17 +66,17 @@ def send(session: Session, info: Info, query: dict[str, str]) -> Obj:
     try:
         obj = _keep_annotation(session, info, obj, query)
     except ApiError as error:
-        session.warn(ANNOTATION_NOT_KEPT.format(error=error.message))
+        session.print_warning(ANNOTATION_NOT_KEPT.format(error=error.message))
         return obj
     try:
         _migrate(session, info, obj, query)
     except ApiError as error:
-        session.warn(NOT_MIGRATED.format(error=error.message))
+        session.print_warning(NOT_MIGRATED.format(error=error.message))
         return obj
     try:  # once more: only now does what the file no longer has belong to nobody
         return writing.patch(session, info.path, info.obj, "apply", query)
     except ApiError as error:
-        session.warn(NOT_REAPPLIED.format(error=error.message))
+        session.print_warning(NOT_REAPPLIED.format(error=error.message))
         return obj
 
 

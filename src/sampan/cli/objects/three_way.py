@@ -9,6 +9,7 @@ from typing import Any
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type
 from sampan.api.schema.published import Schema
+from sampan.core.fast_dataclass import dataclass
 
 
 def merge_patch(original: Obj, modified: Obj, current: Obj) -> Obj:
@@ -23,13 +24,16 @@ def strategic_merge_patch(schema: Schema, original: Obj, modified: Obj, current:
     if kind is None:
         return merge_patch(original, modified, current)
     patch = _Strategic(schema)
-    changes = patch.changes(current, modified, kind)
-    deletions = patch.deletions(original, modified, kind)
-    return _joined_strategic(changes, deletions, patch, kind)
+    changes = patch.difference(current, modified, kind, _Options(deletions=False))
+    deletions = patch.difference(original, modified, kind, _Options(changes=False))
+    return _joined_strategic(deletions, changes, patch, kind)
 
 
 def two_way_patch(schema: Schema, before: Obj, after: Obj) -> Obj:
-    return strategic_merge_patch(schema, before, after, before)
+    kind = schema.type_of(str(after.get("apiVersion")), str(after.get("kind")))
+    if kind is None:
+        return merge_patch(before, after, before)
+    return _Strategic(schema).difference(before, after, kind, _Options())
 
 
 def has_conflicts(one: Any, two: Any) -> bool:
@@ -75,7 +79,21 @@ def _join(one: Obj, two: Obj) -> Obj:
     return joined
 
 
+_DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
+_ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Which of the differences are wanted."""
+
+    changes: bool = True  # and additions
+    deletions: bool = True
+
+
 class _Strategic:
+    """As the original's strategicpatch computes them, directive for directive."""
+
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
 
@@ -86,107 +104,116 @@ class _Strategic:
             return self._schema.fields_of(holder.name).get(key)
         return holder.element if holder.shape == "map" else None
 
-    def changes(self, current: Obj, modified: Obj, holder: Type | None) -> Obj:
+    def difference(
+        self, before: Obj, after: Obj, holder: Type | None, options: _Options, retain: bool = False
+    ) -> Obj:
+        """`retain`: of a union of which one field may be set, the patch names those that stay."""
         patch: Obj = {}
-        for key, value in modified.items():
-            kind = self.field(holder, key)
-            before = current.get(key)
-            if key not in current or type(before) is not type(value):
-                if before != value:
-                    patch[key] = value
-            elif isinstance(value, dict) and isinstance(before, dict):
-                if kind is not None and "replace" in kind.strategies:
-                    if value != before:
-                        patch[key] = {**value, "$patch": "replace"}
-                    continue
-                inner = self.changes(before, value, kind)
-                if inner:
-                    patch[key] = inner
-            elif isinstance(value, list) and isinstance(before, list):
-                self._list_changes(patch, key, before, value, kind)
-            elif value != before:
-                patch[key] = value
+        for key, value in after.items():
+            old = before.get(key)
+            if key not in before or type(old) is not type(value):
+                patch |= {key: value} if options.changes else {}
+            else:
+                self._value(patch, key, (old, value), self.field(holder, key), options)
+        gone = [key for key in before if key not in after]
+        if options.deletions:
+            patch |= dict.fromkeys(gone)
+        kept = sorted(key for key, value in after.items() if value is not None)
+        if retain and kept and (patch or gone):
+            patch[_RETAIN] = kept
         return patch
 
-    def _list_changes(
-        self, patch: Obj, key: str, before: list[Any], after: list[Any], kind: Type | None
+    def _value(
+        self, patch: Obj, key: str, pair: tuple[Any, Any], kind: Type | None, options: _Options
     ) -> None:
-        if kind is None or "merge" not in kind.strategies:
-            if before != after:
+        before, after = pair
+        if isinstance(after, dict):
+            self._map(patch, key, (before, after), kind, options)
+        elif isinstance(after, list):
+            self._list(patch, key, (before, after), kind, options)
+        elif after != before and options.changes:
+            patch[key] = after
+
+    def _map(
+        self, patch: Obj, key: str, pair: tuple[Obj, Obj], kind: Type | None, options: _Options
+    ) -> None:
+        strategies = kind.strategies if kind is not None else ()
+        if "replace" in strategies:
+            if options.changes:
+                patch[key] = pair[1]
+            return
+        inner = self.difference(*pair, kind, options, "retainKeys" in strategies)
+        if inner:
+            patch[key] = inner
+
+    def _list(
+        self,
+        patch: Obj,
+        key: str,
+        pair: tuple[list[Any], list[Any]],
+        kind: Type | None,
+        options: _Options,
+    ) -> None:
+        before, after = pair
+        is_merged = kind is not None and "merge" in kind.strategies
+        if not is_merged or not before:
+            if options.changes and before != after:
                 patch[key] = after
-            return
-        if not kind.merge_key:
-            added = [item for item in after if item not in before]
-            if added:
-                patch[key] = added
-                patch[f"$setElementOrder/{key}"] = after
-            return
-        name = kind.merge_key
-        items = self._item_changes(before, after, name, kind.element)
-        order = [{name: item.get(name)} for item in after]
-        if items:
-            patch[key] = items
-        if items or order != [{name: item.get(name)} for item in before][: len(order)]:
-            patch[f"$setElementOrder/{key}"] = order
+        elif kind is not None and kind.merge_key:
+            self._items(patch, key, pair, kind, options)
+        else:
+            _scalars(patch, key, pair, options)
 
-    def _item_changes(
-        self, before: list[Any], after: list[Any], name: str, element: Type | None
-    ) -> list[Any]:
-        """New items whole; of the others what differs, with the key that finds them."""
-        known = {item.get(name): item for item in before if isinstance(item, dict)}
-        items = []
-        for item in after:
-            own = known.get(item.get(name)) if isinstance(item, dict) else None
-            if own is None:
-                items.append(item)
-                continue
-            inner = self.changes(own, item, element)
-            if inner:
-                items.append({**inner, name: item[name]})
-        return items
-
-    def deletions(self, original: Obj, modified: Obj, holder: Type | None) -> Obj:
-        patch: Obj = {}
-        for key, value in original.items():
-            kind = self.field(holder, key)
-            after = modified.get(key)
-            if after is None:
-                patch[key] = None
-            elif isinstance(value, dict) and isinstance(after, dict):
-                inner = self.deletions(value, after, kind)
-                if inner:
-                    patch[key] = inner
-            elif isinstance(value, list) and isinstance(after, list):
-                self._list_deletions(patch, key, value, after, kind)
-        return patch
-
-    def _list_deletions(
-        self, patch: Obj, key: str, before: list[Any], after: list[Any], kind: Type | None
+    def _items(
+        self,
+        patch: Obj,
+        key: str,
+        pair: tuple[list[Any], list[Any]],
+        kind: Type,
+        options: _Options,
     ) -> None:
-        if kind is None or "merge" not in kind.strategies:
-            return
-        if not kind.merge_key:
-            gone = [item for item in before if item not in after]
-            if gone:
-                patch[f"$deleteFromPrimitiveList/{key}"] = gone
-            return
-        name = kind.merge_key
-        kept = {item.get(name): item for item in after if isinstance(item, dict)}
+        """New items whole; of the others what differs, with the key that finds them."""
+        before, after, name = *pair, str(kind.merge_key)
+        known = {item.get(name): item for item in before}
+        kept = {item.get(name) for item in after}
         items: list[Obj] = []
-        for item in before:
-            own = kept.get(item.get(name)) if isinstance(item, dict) else None
+        for item in after:
+            own = known.get(item.get(name))
             if own is None:
-                items.append({"$patch": "delete", name: item.get(name)})
+                items += [item] if options.changes else []
                 continue
-            inner = self.deletions(item, own, kind.element)
+            retain = "retainKeys" in kind.strategies
+            inner = self.difference(own, item, kind.element, options, retain)
             if inner:
                 items.append({**inner, name: item[name]})
+        if options.deletions:
+            items += [
+                {_DIRECTIVE: "delete", name: item.get(name)}
+                for item in before
+                if item.get(name) not in kept
+            ]
+        order = [{name: item.get(name)} for item in after]
+        is_moved = order != [{name: item.get(name)} for item in before]
         if items:
             patch[key] = items
-            patch[f"$setElementOrder/{key}"] = [{name: item.get(name)} for item in after]
+        if items or (options.changes and is_moved):
+            patch[_ORDER + key] = order
+
+
+def _scalars(patch: Obj, key: str, pair: tuple[list[Any], list[Any]], options: _Options) -> None:
+    before, after = pair
+    added = [item for item in after if item not in before] if options.changes else []
+    gone = [item for item in before if item not in after] if options.deletions else []
+    if added:
+        patch[key] = added
+    if gone:
+        patch[_DELETE + key] = gone
+    if gone or (options.changes and before != after):
+        patch[_ORDER + key] = after
 
 
 def _joined_strategic(one: Obj, two: Obj, patch: _Strategic, holder: Type | None) -> Obj:
+    """What is to go, and over it what changes."""
     joined = dict(one)
     for key, value in two.items():
         kind = patch.field(holder, key)
@@ -195,13 +222,13 @@ def _joined_strategic(one: Obj, two: Obj, patch: _Strategic, holder: Type | None
         elif isinstance(value, list) and isinstance(joined.get(key), list) and kind is not None:
             joined[key] = _joined_items(joined[key], value, patch, kind)
         else:
-            joined.setdefault(key, value)
+            joined[key] = value
     return joined
 
 
 def _joined_items(one: list[Any], two: list[Any], patch: _Strategic, kind: Type) -> list[Any]:
     if not kind.merge_key:
-        return one
+        return two
     name = kind.merge_key
     items = {item.get(name): item for item in one if isinstance(item, dict)}
     for item in two:

@@ -17,6 +17,24 @@ def schema() -> Schema:
     return Schema.load()
 
 
+# Groups that the published types have and kubectl's scheme has not.
+_FOREIGN = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+
+
+def is_registered(version: str, kind: str) -> bool:
+    """Whether kubectl has a Go type for it."""
+    if version.partition("/")[0] in _FOREIGN:
+        return False
+    return schema().type_of(version, kind) is not None
+
+
+def unregistered(version: str, kind: str) -> CliError:
+    return CliError(
+        f'no kind "{kind}" is registered for version "{version}" in scheme '
+        '"k8s.io/kubectl/pkg/scheme/scheme.go:28"'
+    )
+
+
 def decode(obj: Any) -> Obj:
     """The object without unknown fields; refused where a type does not fit."""
     if not isinstance(obj, dict):
@@ -27,11 +45,8 @@ def decode(obj: Any) -> Obj:
             'string "json:\\"kind,omitempty\\"" }'
         )
     version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
-    if schema().type_of(version, kind) is None:
-        raise CliError(
-            f'no kind "{kind}" is registered for version "{version}" in scheme '
-            '"k8s.io/kubectl/pkg/scheme/scheme.go:28"'
-        )
+    if not is_registered(version, kind):
+        raise unregistered(version, kind)
     try:
         checked = schema().check(version, kind, obj).obj
     except ApiError as error:

@@ -60,6 +60,12 @@ def annotate(obj: Obj, annotations: dict[str, str]) -> Obj:
     return {**obj, "metadata": meta}
 
 
+def is_noted(obj: Obj) -> bool:
+    """Whether it says already what it was applied as; then that is kept up to date."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    return bool(annotations.get(LAST_APPLIED))
+
+
 def last_applied(obj: Obj, *, typed: bool = False) -> str:
     """The object as the annotation keeps it: JSON in one line, itself left out."""
     from sampan.cli.printers.json_text import compact

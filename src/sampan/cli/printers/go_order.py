@@ -2,7 +2,7 @@
 
 Job: the same object with its keys in that order; fields that no struct has stay out.
 Invariant: the order is that of the protobuf numbers, which follow the structs, except where
-    ORDER says otherwise.
+    go_field_order.py says otherwise.
 """
 
 import functools
@@ -12,31 +12,7 @@ from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type
 from sampan.api.schema.message_table import Messages, load_messages, own_tokens
 from sampan.api.schema.published import Schema
-
-_CORE = "io.k8s.api.core.v1."
-ORDER = {
-    f"{_CORE}PodSpec": "volumes initContainers containers ephemeralContainers restartPolicy",
-    f"{_CORE}Container": (
-        "name image command args workingDir ports envFrom env resources resizePolicy "
-        "restartPolicy restartPolicyRules volumeMounts volumeDevices livenessProbe readinessProbe "
-        "startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy "
-        "securityContext stdin stdinOnce tty"
-    ),
-    f"{_CORE}ServicePort": "name protocol appProtocol port targetPort nodePort",
-    f"{_CORE}ServiceSpec": (
-        "ports selector clusterIP clusterIPs type externalIPs sessionAffinity loadBalancerIP "
-        "loadBalancerSourceRanges externalName externalTrafficPolicy healthCheckNodePort "
-        "publishNotReadyAddresses sessionAffinityConfig ipFamilies ipFamilyPolicy "
-        "allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution"
-    ),
-    f"{_CORE}PodStatus": "observedGeneration phase conditions message reason nominatedNodeName",
-    "io.k8s.api.batch.v1.JobSpec": (
-        "parallelism completions activeDeadlineSeconds podFailurePolicy successPolicy backoffLimit "
-        "backoffLimitPerIndex maxFailedIndexes selector manualSelector template"
-    ),
-    f"{_CORE}Secret": "immutable data stringData type",
-    f"{_CORE}ConfigMap": "immutable data binaryData",
-}
+from sampan.cli.printers.go_field_order import FIELD_ORDER
 
 
 def in_go_order(obj: Obj) -> Obj:
@@ -81,9 +57,19 @@ def _messages() -> Messages:
 
 
 @functools.cache
+def _first_fields() -> dict[str, list[str]]:
+    rows = FIELD_ORDER.replace("\n    ", " ").splitlines()
+    return {name: fields.split() for name, _, fields in (row.partition(": ") for row in rows)}
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("io.k8s.api.").removeprefix("io.k8s.apimachinery.pkg.apis.")
+
+
+@functools.cache
 def _ranks(name: str) -> dict[str, int]:
     fields = [token.rstrip("!?") for token in own_tokens(_messages(), name)]
-    first = ORDER.get(name, "").split()
+    first = _first_fields().get(_short(name), [])
     order = ["metadata", *first, *(field for field in fields if field not in first)]
     return {field: rank for rank, field in reversed(list(enumerate(order)))}
 

@@ -32,11 +32,30 @@ def of(session: Session, info: Info) -> list[Revision]:
     elif kind in ("StatefulSet", "DaemonSet"):
         found = _controller_revisions(session, info)
     else:
-        raise CliError(
-            f'error retrieving history for "{kind}", no visitor method exists for '
-            f"{{{info.resource.group} {kind}}}"
-        )
+        raise _unsupported(info, "history", "history viewer")
     return sorted(found, key=lambda revision: revision.number)
+
+
+def check_rollback(info: Info) -> None:
+    if info.resource.kind not in ("Deployment", "StatefulSet", "DaemonSet"):
+        raise _unsupported(info, "rollbacker", "rollbacker")
+
+
+# Kinds that kubectl's visitors know, and have nothing for.
+_KNOWN = {
+    ("", "Pod"), ("", "ReplicationController"), ("apps", "ReplicaSet"), ("batch", "Job"),
+    ("batch", "CronJob"),
+}  # fmt: skip
+
+
+def _unsupported(info: Info, what: str, who: str) -> CliError:
+    group, kind = info.resource.group, info.resource.kind
+    name = f"{kind}.{group}" if group else kind
+    if (group, kind) in _KNOWN:
+        return CliError(f'no {who} has been implemented for "{name}"')
+    return CliError(
+        f'error retrieving {what} for "{name}", no visitor method exists for {{{group} {kind}}}'
+    )
 
 
 def _own(info: Info, objects: list[Obj]) -> list[Obj]:
@@ -71,6 +90,8 @@ def _controller_revisions(session: Session, info: Info) -> list[Revision]:
 
 
 def to_roll_back_to(session: Session, info: Info, wanted: int) -> Revision:
+    if wanted < 0:
+        raise CliError(f"unable to find specified revision {wanted} in history")
     known = of(session, info)
     if wanted:
         for revision in known:
@@ -84,14 +105,19 @@ def to_roll_back_to(session: Session, info: Info, wanted: int) -> Revision:
     return known[-2]
 
 
-def same(template: Obj, other: Obj) -> bool:
-    return template == other
+def object_at(info: Info, revision: Revision) -> Obj:
+    """The replica set, or the workload as it was then."""
+    if info.resource.kind == "Deployment":
+        return revision.obj
+    from sampan.cli.objects.overrides import overridden_data
+
+    return overridden_data(info.obj, revision.obj.get("data") or {}, "strategic")
 
 
 def table(known: list[Revision]) -> str:
     rows = [["REVISION", "CHANGE-CAUSE"]]
     rows += [[str(revision.number), revision.cause or "<none>"] for revision in known]
-    return align(rows, minimum=0, padding=2) + "\n"
+    return align(rows, minimum=0, padding=2)
 
 
 def template_text(revision: Revision) -> str:

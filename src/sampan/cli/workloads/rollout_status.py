@@ -3,29 +3,28 @@
 Job: one sentence and whether it is done, from a workload's spec and status; follow until it is.
 """
 
-import time
-
 from sampan.api.objects import Obj
 from sampan.api.rules.conditions import condition_of
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
+from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
-PAUSE_SECONDS = 0.2
+_KINDS = {("apps", "Deployment"), ("apps", "DaemonSet"), ("apps", "StatefulSet")}
 
 
 def sentence(obj: Obj, wanted_revision: int = 0) -> tuple[str, bool]:
     kind = obj["kind"]
     if kind == "Deployment":
         return _deployment(obj, wanted_revision)
-    if kind == "DaemonSet":
-        return _daemon_set(obj)
-    if kind == "StatefulSet":
-        return _stateful_set(obj)
-    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
-    named = f"{kind}.{group}" if group else kind
-    raise CliError(f"no status viewer has been implemented for {named}")
+    return _daemon_set(obj) if kind == "DaemonSet" else _stateful_set(obj)
+
+
+def check_kind(resource: ApiResource) -> None:
+    if (resource.group, resource.kind) not in _KINDS:
+        named = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+        raise CliError(f"no status viewer has been implemented for {named}")
 
 
 def _is_observed(obj: Obj) -> bool:
@@ -95,22 +94,21 @@ def _stateful_set(obj: Obj) -> tuple[str, bool]:
     status, spec = obj.get("status") or {}, obj["spec"]
     if (spec.get("updateStrategy") or {}).get("type") != "RollingUpdate":
         raise CliError("rollout status is only available for RollingUpdate strategy type")
-    if not _is_observed(obj):
+    if not status.get("observedGeneration") or not _is_observed(obj):
         return "Waiting for statefulset spec update to be observed...", False
     wanted = spec.get("replicas", 1)
     ready, updated = status.get("readyReplicas") or 0, status.get("updatedReplicas") or 0
     if ready < wanted:
         return f"Waiting for {wanted - ready} pods to be ready...", False
-    partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get(
-        "partition"
-    ) or 0
-    if partition and updated < wanted - partition:
-        return (
-            f"Waiting for partitioned roll out to finish: {updated} out of {wanted - partition} new "
-            "pods have been updated...",
-            False,
-        )
-    if partition:
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate")
+    if rolling is not None:
+        partition = rolling.get("partition")
+        if partition is not None and updated < wanted - partition:
+            return (
+                f"Waiting for partitioned roll out to finish: {updated} out of "
+                f"{wanted - partition} new pods have been updated...",
+                False,
+            )
         return f"partitioned roll out complete: {updated} new pods have been updated...", True
     if status.get("updateRevision") != status.get("currentRevision"):
         return (
@@ -126,18 +124,30 @@ def _stateful_set(obj: Obj) -> tuple[str, bool]:
 
 
 def follow(session: Session, values: Values, info: Info) -> None:
-    deadline = session.clock.monotonic() + values["timeout"] if values["timeout"] else None
-    obj, said = info.obj, ""
-    obj.setdefault("kind", info.resource.kind)
+    """Every change is told, until it is done."""
+    check_kind(info.resource)
+    seconds = values["timeout"] or float("inf")
+    deadline = session.clock.monotonic() + seconds
+
+    def is_done(obj: Obj) -> bool:
+        text, done = sentence({**obj, "kind": info.resource.kind}, values["revision"])
+        session.print(text)
+        session.io.stdout.flush()
+        return done or not values["watch"]
+
+    kind = info.path.rpartition("/")[0]
+    query = {"fieldSelector": f"metadata.name={info.name}"}
     while True:
-        text, is_done = sentence(obj, values["revision"])
-        if text != said:
-            session.print(text)
-            session.io.stdout.flush()
-            said = text
-        if is_done or not values["watch"]:
+        answer = session.api.json("GET", kind, query)
+        if any(is_done(obj) for obj in answer.get("items") or []):
             return
-        if deadline is not None and session.clock.monotonic() >= deadline:
+        version = (answer.get("metadata") or {}).get("resourceVersion") or ""
+        left = deadline - session.clock.monotonic()
+        more = {**query, "resourceVersion": version}
+        for event, obj in session.api.watch(kind, more, seconds=max(left, 0.0)):
+            if event == "DELETED":
+                raise CliError("object has been deleted")
+            if event in ("ADDED", "MODIFIED") and is_done(obj):
+                return
+        if session.clock.monotonic() >= deadline:
             raise CliError("timed out waiting for the condition")
-        time.sleep(PAUSE_SECONDS)
-        obj = session.api.json("GET", info.path)

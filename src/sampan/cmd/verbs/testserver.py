@@ -208,7 +208,7 @@ def main(arguments: Sequence[str]) -> int:
         case _:
             from sampan.cli.main import main as client
 
-            return client([*arguments[1:]], program="kubectl", more_verbs=())
+            return client([*arguments[1:]], program="kubectl")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from sampan.cli.describe.events import last_seen
 from sampan.cli.flags import parse
 from sampan.cli.objects import selection
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
-from sampan.cli.workloads.pods_of import WORKLOADS, selector_of
+from sampan.cli.workloads.pods_of import WORKLOADS, label_query
 from sampan.cmd.diagnosis.claims import why_not_bound
 from sampan.cmd.diagnosis.object_diagnosis import PodFacts, object_findings, state_of
 from sampan.cmd.diagnosis.pod_diagnosis import Finding
@@ -56,7 +56,7 @@ def _pods(session: Session, obj: Obj) -> list[PodFacts]:
     if kind not in WORKLOADS or kind == "Service" or not (obj.get("spec") or {}).get("selector"):
         return []
     path = f"/api/v1/namespaces/{namespace_of(obj)}/pods"
-    query = {"labelSelector": selector_of(obj, kind, "ask about")}
+    query = {"labelSelector": label_query(kind, obj["spec"]["selector"])}
     items = session.api.json("GET", path, query).get("items") or []
     return [
         PodFacts(pod, _events(session, {**pod, "kind": "Pod"}), _node(session, node_name(pod)))

@@ -3,17 +3,16 @@
 Job: read the manifests, send each, print each; one failure does not stop the others.
 """
 
-from pathlib import Path
-
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.create import access, data, policy, services, workloads
-from sampan.cli.errors import CliError, Several, UsageError
+from sampan.cli.errors import CliError, UsageError, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import manifests, selection, writing
+from sampan.cli.objects import manifests, raw_requests, selection, writing
+from sampan.cli.objects.infos import named
 from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
@@ -22,18 +21,20 @@ from sampan.cli.session import Session
 def run(session: Session, values: Values) -> None:
     if values.arguments:
         raise UsageError(f"Unexpected args: [{' '.join(values.arguments)}]")
-    manifests.require(values)
-    if values["raw"]:
-        _raw(session, values)
-        return
     strategy = common_flags.dry_run(session, values)
     validation = common_flags.validation(values)
     printer = ObjectPrinter(values)
+    manifests.require(values)
+    if values["raw"]:
+        _check_raw(values)
+        raw_requests.send(session, "POST", values)
+        return
     if values["edit"]:
         from sampan.cli.verbs.change.edit import edit_before_create
 
         edit_before_create(session, values)
         return
+    session.check_context()
     check = validate if values.text("validate") not in ("false", "ignore") else None
     query = writing.options(
         dry_run=strategy, manager=values.text("field-manager"), validation=validation
@@ -51,20 +52,19 @@ def run(session: Session, values: Values) -> None:
             if strategy != "client":
                 obj = writing.create(session, found.resource, found.namespace, obj, query)
         except ApiError as error:
-            failures.append(source_error("creating", found.source, error))
+            failures.append(named("creating", found.source, error))
             continue
         name = (obj.get("metadata") or {}).get("name") or "<unknown>"
         label = f"{found.resource.qualified_singular}/{name}"
         _show(session, printer, obj, label, strategy)
-    if failures:
-        raise Several(failures)
+    raise_all(failures)
     if not count:
         raise CliError("no objects passed to create")
 
 
 def _annotate(session: Session, values: Values, obj: Obj) -> Obj:
     """The object with what --save-config and --record say on it."""
-    if values["save-config"]:
+    if values["save-config"] or writing.is_noted(obj):
         obj = writing.with_last_applied(obj)
     if values["record"]:
         cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
@@ -85,22 +85,17 @@ def _show(
         session.print(f"{label} created{common_flags.suffix(strategy)}")
 
 
-def source_error(doing: str, source: str, error: ApiError) -> ApiError:
-    """kubectl names the file, except where the Status names the object itself."""
-    if error.reason != "Invalid":
-        error.message = f'error when {doing} "{source}": {error.message}'
-    return error
-
-
-def _raw(session: Session, values: Values) -> None:
+def _check_raw(values: Values) -> None:
     if values["edit"]:
         raise CliError("--raw and --edit are mutually exclusive")
     if len(values["filename"]) != 1:
         raise CliError("--raw can only use a single local file or stdin")
-    name = values["filename"][0]
-    content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
-    answer = session.api.ask("POST", values.text("raw"), body=content, raw=True)
-    session.write(answer.body.decode(errors="replace"))
+    raw_requests.check_file(values)
+    if values["selector"]:
+        raise CliError("--raw and --selector (-l) are mutually exclusive")
+    if values["output"]:
+        raise CliError("--raw and --output are mutually exclusive")
+    raw_requests.check_path(values.text("raw"))
 
 
 CREATE = Command(

@@ -3,20 +3,17 @@
 Job: find the objects, ask for their deletion, say so, wait.
 """
 
-from pathlib import Path
-
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several
+from sampan.cli.errors import CliError, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import waiting
+from sampan.cli.objects import raw_requests, waiting
 from sampan.cli.objects.builder import Builder, Result
-from sampan.cli.objects.infos import Info
+from sampan.cli.objects.infos import Info, named
 from sampan.cli.session import Session
-from sampan.cli.verbs.basic.run import cascade
 from sampan.core.fast_dataclass import dataclass
 
 Place = tuple[str, str, str]  # resource, namespace, name
@@ -37,19 +34,15 @@ class Deletion:
 
 
 def run(session: Session, values: Values) -> None:
-    propagation = cascade(values)
-    if values["cascade"] in ("true", "false"):
-        instead = "background" if values["cascade"] == "true" else "orphan"
-        session.complain(
-            f"warning: --cascade={values['cascade']} is deprecated (boolean value) and can be "
-            f"replaced with --cascade={instead}."
-        )
+    propagation = common_flags.propagation(session, values)
+    session.check_context()
     grace = _grace(values)
     strategy = common_flags.dry_run(session, values)
     result = None if values["raw"] else _builder(session, values).do()
     _check(session, values, grace)
     if result is None:
-        _raw(session, values)
+        _check_raw(values)
+        raw_requests.send(session, "DELETE", values)
         return
     options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
     if grace >= 0:
@@ -85,7 +78,7 @@ def _check(session: Session, values: Values, grace: int) -> None:
     if values["all"] and values["field-selector"]:
         raise CliError("cannot set --all and --field-selector at the same time")
     if values["force"] and grace == 0:
-        session.warn(IMMEDIATE)
+        session.print_warning(IMMEDIATE)
     elif values["force"] and grace > 0:
         raise CliError("--force and --grace-period greater than 0 cannot be specified together")
 
@@ -123,15 +116,16 @@ def _delete_all(session: Session, values: Values, deletion: Deletion, result: Re
             continue
         count += 1
         if warns and not found.resource.namespaced:
-            session.warn("deleting cluster-scoped resources, not scoped to the provided namespace")
+            session.print_warning(
+                "deleting cluster-scoped resources, not scoped to the provided namespace"
+            )
             warns = False
         try:
             gone.append(_delete(session, values, found, deletion))
         except ApiError as error:
             if not _is_missing(values, error):
-                failures.append(_with_source(error, found.source))
-    if failures:
-        raise Several(failures)
+                failures.append(named("deleting", found.source, error))
+    raise_all(failures)
     if not count:
         session.print("No resources found")
     elif values["wait"] and deletion.strategy == "none":
@@ -140,12 +134,6 @@ def _delete_all(session: Session, values: Values, deletion: Deletion, result: Re
 
 def _is_missing(values: Values, error: Exception) -> bool:
     return isinstance(error, ApiError) and error.code == 404 and _may_be_missing(values)
-
-
-def _with_source(error: ApiError, source: str) -> ApiError:
-    if source and error.reason != "Invalid":
-        error.message = f'error when deleting "{source}": {error.message}'
-    return error
 
 
 def _delete(session: Session, values: Values, info: Info, deletion: Deletion) -> Info:
@@ -189,8 +177,7 @@ def _agreed(session: Session, values: Values) -> set[Place]:
             infos.append(found)
         elif not _is_missing(values, found):
             failures.append(found)
-    if failures:
-        raise Several(failures)
+    raise_all(failures)
     if not infos:
         session.print("No resources found")
         return set()
@@ -207,23 +194,15 @@ def _agreed(session: Session, values: Values) -> set[Place]:
     return set()
 
 
-def _raw(session: Session, values: Values) -> None:
+def _check_raw(values: Values) -> None:
     if values["interactive"]:
         raise CliError("--interactive can not be used with --raw")
     if len(values["filename"]) > 1:
         raise CliError("--raw can only use a single local file or stdin")
-    if values["filename"] and values["filename"][0].startswith(("http://", "https://")):
-        raise CliError("--raw cannot read from a url")
-    if values["recursive"]:
-        raise CliError("--raw and --recursive are mutually exclusive")
+    raw_requests.check_file(values)
     if values["output"]:
         raise CliError("--raw and --output are mutually exclusive")
-    body = None
-    if values["filename"]:
-        name = values["filename"][0]
-        body = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
-    answer = session.api.ask("DELETE", values.text("raw"), body=body, raw=True)
-    session.write(answer.body.decode(errors="replace"))
+    raw_requests.check_path(values.text("raw"))
 
 
 DELETE = Command(

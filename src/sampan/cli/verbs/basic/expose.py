@@ -3,74 +3,152 @@
 Job: selector, ports and protocol from the object or the flags; a Service from them.
 """
 
+import re
+from typing import Any
+
+from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of
 from sampan.cli import common_flags
 from sampan.cli.command import Command
-from sampan.cli.errors import CliError, Several
+from sampan.cli.errors import CliError, raise_all
 from sampan.cli.flags import Flag, Values, decimal
 from sampan.cli.objects import changing, writing
+from sampan.cli.objects.builder import Builder
 from sampan.cli.objects.infos import Info
 from sampan.cli.objects.overrides import overridden
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.verbs.basic.run import parsed_labels
-from sampan.core.digits import is_digits
 
-KINDS = ("Pod", "Service", "ReplicationController", "Deployment", "ReplicaSet")
+KINDS = (
+    ("", "Pod"), ("", "Service"), ("", "ReplicationController"), ("apps", "Deployment"),
+    ("apps", "ReplicaSet"),
+)  # fmt: skip
+LONGEST_NAME = 63
+
+
+class _Asked:
+    """The flags; what an object adds to them stays for those after it, as with kubectl."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.selector, self.labels = values.text("selector"), values.text("labels")
+        self.port, self.ports = values.text("port"), ""
 
 
 def run(session: Session, values: Values) -> None:
     strategy = common_flags.dry_run(session, values)
     printer = ObjectPrinter(values, typed=True)
+    session.check_context()
+    builder = Builder(session, continue_on_error=True).in_namespace().files(values)
+    builder.typed = True
+    builder.arguments(values.arguments)
+    asked = _Asked(values)
     failures: list[Exception] = []
-    for found in changing.select(session, values, values.arguments):
-        if isinstance(found, Exception):
-            failures.append(found)
+    for found in builder.do().visit():
+        try:
+            if isinstance(found, Exception):
+                raise found
+            service = _service(session, values, generate(asked, found), strategy)
+        except (CliError, ApiError) as error:
+            failures.append(error)
             continue
-        service = generate(values, found)
-        if values["overrides"]:
-            service = overridden(service, values.text("overrides"), values.text("override-type"))
-        service["metadata"]["namespace"] = session.namespace
-        if strategy != "client":
-            query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
-            path = f"/api/v1/namespaces/{session.namespace}/services"
-            service = session.api.json("POST", path, query, body=service)
         label = f"service/{service['metadata']['name']}"
         if printer.format:
             session.write(printer.text(service, label))
         else:
             session.print(f"{label} exposed{common_flags.suffix(strategy)}")
-    if failures:
-        raise Several(failures)
+    raise_all(failures)
 
 
-def generate(values: Values, info: Info) -> Obj:
-    if info.resource.kind not in KINDS:
-        raise CliError(f"cannot expose a {info.resource.kind}")
-    obj = info.obj
-    selector = parsed_labels(values.text("selector")) if values["selector"] else _selector(info)
-    ports = _ports(values, obj)
-    labels = parsed_labels(values.text("labels")) if values["labels"] else labels_of(obj)
-    meta: Obj = {"name": values["name"] or info.name}
-    if labels:
-        meta["labels"] = dict(labels)
-    spec: Obj = {"ports": ports, "selector": selector}
-    for flag, field in (
-        ("type", "type"), ("cluster-ip", "clusterIP"), ("load-balancer-ip", "loadBalancerIP"),
-    ):  # fmt: skip
-        if values[flag]:
-            spec[field] = values[flag]
+def _service(session: Session, values: Values, service: Obj, strategy: str) -> Obj:
+    """With overrides and notes; sent, unless it is only to be shown."""
+    if values["overrides"]:
+        service = overridden(service, values.text("overrides"), values.text("override-type"))
+    if values["record"]:
+        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
+        service = writing.annotate(service, cause)
+    if strategy == "client":
+        if session.namespace_is_given:
+            service["metadata"]["namespace"] = session.namespace
+        return service
+    if values["save-config"]:
+        note = {writing.LAST_APPLIED: writing.last_applied(service, typed=True)}
+        service = writing.annotate(service, note)
+    query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
+    path = f"/api/v1/namespaces/{session.namespace}/services"
+    return session.api.json("POST", path, query, body=service)
+
+
+def generate(asked: _Asked, info: Info) -> Obj:
+    resource, values = info.resource, asked.values
+    if (resource.group, resource.kind) not in KINDS:
+        raise CliError(
+            f"cannot expose a {resource.kind}" + (f".{resource.group}" if resource.group else "")
+        )
+    if not asked.selector:
+        asked.selector = _pairs_text(_selector(info))
+    own = _own_ports(info.obj)
+    if not asked.port:
+        _choose_ports(asked, own)
+    if not asked.labels:
+        asked.labels = _pairs_text(labels_of(info.obj))
+    if not asked.selector:
+        raise CliError("selector must be specified")
+    selector = _parsed(asked.selector)
+    labels = _parsed(asked.labels) if asked.labels else {}
+    name = values.text("name") or info.name[:LONGEST_NAME]
+    if not name:
+        raise CliError("name must be specified")
+    meta: Obj = {"name": name, **({"labels": labels} if labels else {})}
+    ports = _ports(asked, own)
+    spec: Obj = {**({"ports": ports} if ports else {}), "selector": selector}
+    _fill(spec, values)
+    return {
+        "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec,
+        "status": {"loadBalancer": {}},
+    }  # fmt: skip
+
+
+def _choose_ports(asked: _Asked, own: list[tuple[int, str]]) -> None:
+    numbers = list(dict.fromkeys(str(port) for port, _ in own))
+    if not numbers and asked.values["cluster-ip"] != "None":
+        raise CliError("couldn't find port via --port flag or introspection")
+    if len(numbers) == 1:
+        asked.port = numbers[0]
+    elif numbers:
+        asked.ports = ",".join(numbers)
+
+
+def _fill(spec: Obj, values: Values) -> None:
     if values["external-ip"]:
         spec["externalIPs"] = [values["external-ip"]]
+    if values["type"]:
+        spec["type"] = values["type"]
+    if values["type"] == "LoadBalancer" and values["load-balancer-ip"]:
+        spec["loadBalancerIP"] = values["load-balancer-ip"]
     affinity = values.text("session-affinity")
     if affinity:
         if affinity not in ("None", "ClientIP"):
             raise CliError(f"unknown session affinity: {affinity}")
         spec["sessionAffinity"] = affinity
-    return {
-        "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec,
-        "status": {"loadBalancer": {}},
-    }  # fmt: skip
+    if values["cluster-ip"]:
+        spec["clusterIP"] = values["cluster-ip"]
+
+
+def _pairs_text(labels: Any) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _parsed(text: str) -> dict[str, str]:
+    labels = {}
+    for word in text.split(","):
+        pair = word.split("=")
+        if len(pair) != 2:
+            raise CliError(f"unexpected label spec: {word}")
+        if not pair[0]:
+            raise CliError("unexpected empty label key")
+        labels[pair[0]] = pair[1]
+    return labels
 
 
 def _selector(info: Info) -> dict[str, str]:
@@ -81,52 +159,67 @@ def _selector(info: Info) -> dict[str, str]:
             raise CliError(f"{start}the pod has no labels and cannot be exposed")
         return dict(labels_of(obj))
     selector = obj["spec"].get("selector") or {}
-    if kind in ("Service", "ReplicationController"):
+    if kind == "Service":
         if not selector:
-            raise CliError(f"{start}the {kind.lower()} has no pod selector set")
+            raise CliError(f"{start}the service has no pod selector set")
+        return dict(selector)
+    if kind == "ReplicationController":
         return dict(selector)
     if selector.get("matchExpressions"):
-        raise CliError(f"{start}couldn't convert expressions to map-based selector format")
+        entries = " ".join(
+            f"{{Key:{entry['key']} Operator:{entry['operator']} "
+            f"Values:[{' '.join(entry.get('values') or [])}]}}"
+            for entry in selector["matchExpressions"]
+        )
+        raise CliError(
+            f'{start}couldn\'t convert expressions - "[{entries}]" to map-based selector format'
+        )
     return dict(selector.get("matchLabels") or {})
 
 
-def _ports(values: Values, obj: Obj) -> list[Obj]:
-    own = _own_ports(obj)
-    text = values.text("port")
-    numbers = text.split(",") if text else list(dict.fromkeys(str(port) for port, _ in own))
-    if not numbers:
-        raise CliError("couldn't find port via --port flag or introspection")
-    protocols = dict(own)
-    target = values.text("target-port")
-    ports = []
+def _ports(asked: _Asked, own: list[tuple[int, str]]) -> list[Obj]:
+    text = asked.ports or asked.port
+    numbers = text.split(",") if text else []
+    given, target = asked.values.text("protocol"), asked.values.text("target-port")
+    ports: list[Obj] = []
     for index, number in enumerate(numbers, 1):
         try:
             port = decimal(number)
         except ValueError as error:
             raise CliError(str(error)) from error
-        protocol = values.text("protocol") or protocols.get(port) or "TCP"
-        entry: Obj = {"name": f"port-{index}"} if len(numbers) > 1 else {}
-        entry |= {"protocol": protocol, "port": port, "targetPort": _target(target, port)}
-        ports.append(entry)
+        protocols = [] if given else [protocol for other, protocol in own if other == port]
+        name = f"port-{index}" if len(numbers) > 1 else ""
+        if len(protocols) < 2:
+            protocols = [given or (protocols or ["TCP"])[0]]
+        for protocol in protocols:
+            if len(protocols) > 1:
+                name = f"port-{index}-{protocol.lower()}"
+            entry: Obj = {"name": name} if name else {}
+            ports.append(
+                {**entry, "protocol": protocol, "port": port, "targetPort": _target(target, port)}
+            )
     return ports
 
 
 def _target(text: str, port: int) -> int | str:
     if not text:
         return port
-    return int(text) if is_digits(text) else text
+    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else text
 
 
 def _own_ports(obj: Obj) -> list[tuple[int, str]]:
+    """Each port with each of its protocols, once."""
     if obj["kind"] == "Service":
-        entries = obj["spec"].get("ports") or []
-        return [(entry["port"], entry.get("protocol", "TCP")) for entry in entries]
-    spec = changing.pod_spec(obj) or {}
-    return [
-        (entry["containerPort"], entry.get("protocol", "TCP"))
-        for container in spec.get("containers") or []
-        for entry in container.get("ports") or []
-    ]
+        entries = [(entry["port"], entry) for entry in obj["spec"].get("ports") or []]
+    else:
+        spec = changing.pod_spec(obj) or {}
+        entries = [
+            (entry["containerPort"], entry)
+            for container in spec.get("containers") or []
+            for entry in container.get("ports") or []
+        ]
+    found = [(port, str(entry.get("protocol") or "TCP")) for port, entry in entries]
+    return list(dict.fromkeys(found))
 
 
 EXPOSE = Command(

@@ -10,6 +10,7 @@ from typing import Any
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of
 from sampan.cli import common_flags
+from sampan.cli.client_config import NoContext
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.create.parts import image_is_valid
@@ -17,7 +18,7 @@ from sampan.cli.errors import CliError, UsageError
 from sampan.cli.flags import Flag, Values, decimal
 from sampan.cli.objects import writing
 from sampan.cli.output import FORMATS, PRINT_FLAGS, ObjectPrinter
-from sampan.cli.session import NoContext, Session
+from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -42,7 +43,7 @@ class Request:
 def run(session: Session, values: Values) -> int | None:
     _fill_image(session, values)
     strategy = common_flags.dry_run(session, values)
-    cascade(values)
+    common_flags.propagation(session, values)
     try:
         _ = session.namespace
     except NoContext as error:
@@ -69,18 +70,6 @@ def run(session: Session, values: Values) -> int | None:
         return _attach(session, values, pod, request)
     _show(session, printer, pod, strategy)
     return None
-
-
-def cascade(values: Values) -> str:
-    """The propagation policy that --cascade stands for."""
-    text = values.text("cascade")
-    words = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
-    old = {"true": "background", "false": "orphan"}
-    if old.get(text, text) in words:
-        return words[old.get(text, text)]
-    raise CliError(
-        f'invalid cascade value ({text}). Must be "background", "foreground", or "orphan"'
-    )
 
 
 def _check(values: Values, strategy: str) -> Request:

@@ -10,14 +10,21 @@ from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import DryRun, switch
-from sampan.cli.errors import CliError, Several, UsageError
+from sampan.cli.errors import CliError, Several, UsageError, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import applying, manifests, pruning, selection, server_side, writing
-from sampan.cli.objects.infos import Info
+from sampan.cli.objects import (
+    applying,
+    changing,
+    manifests,
+    pruning,
+    selection,
+    server_side,
+    writing,
+)
+from sampan.cli.objects.infos import Info, blamed, named
 from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.verbs.basic.create import source_error
 from sampan.cli.verbs.change import last_applied
 
 MISSING = (
@@ -30,30 +37,35 @@ DELETING = "Detected changes to resource {name} which is currently being deleted
 
 
 def run(session: Session, values: Values) -> None:
-    strategy = common_flags.dry_run(session, values)
     if values.arguments:
         raise UsageError(f"Unexpected args: [{' '.join(values.arguments)}]")
+    strategy = common_flags.dry_run(session, values)
+    propagation = common_flags.propagation(session, values)
     manifests.require(values)
     validation = common_flags.validation(values)
+    session.check_context()
+    if values["prune"]:
+        pruning.check_kinds(session, values["prune-allowlist"])
     _check(session, values, strategy)
     application = Application(session, values, strategy, validation)
+    application.propagation = propagation
     check = validate if validation != "Ignore" else None
     selector = values.text("selector")
     found = list(selection.from_files(session, values, validate=check, selector=selector))
-    failures = [one for one in found if isinstance(one, Exception)]
+    failures: list[Exception] = [one for one in found if isinstance(one, Exception)]
+    failures = [Several(failures)] if len(failures) > 1 else failures
     infos = [one for one in found if isinstance(one, Info)]
+    if not infos and not failures:
+        raise CliError("no objects passed to apply")
     for info in infos:
         try:
             application.apply(info)
         except (CliError, ApiError) as error:
             failures.append(error)
-    if not infos and not failures:
-        raise CliError("no objects passed to apply")
+    raise_all(failures)
     application.print_objects()
-    if values["prune"] and not failures:
+    if values["prune"]:
         application.prune()
-    if failures:
-        raise Several(failures)
 
 
 def _check(session: Session, values: Values, strategy: DryRun) -> None:
@@ -67,23 +79,30 @@ def _check(session: Session, values: Values, strategy: DryRun) -> None:
         )
     if values["server-side"] and values["force"]:
         raise CliError("--force cannot be used with --server-side")
-    if values["prune"]:
-        # kubectl finds what it applied by an annotation that only client-side apply leaves.
-        if values["server-side"] and session.program == "kubectl":
-            raise CliError(
-                "--prune is in alpha and doesn't currently work on objects created by server-side "
-                "apply"
-            )
-        if not values["all"] and not values["selector"]:
-            raise CliError(
-                "all resources selected for prune without explicitly passing --all. To prune all "
-                "resources, pass the --all flag. If you did not mean to prune all resources, "
-                "specify a label selector"
-            )
+    if strategy == "server" and values["force"]:
+        raise CliError("--dry-run=server cannot be used with --force")
     if values["all"] and values["selector"]:
         raise CliError("cannot set --all and --selector at the same time")
     if values["prune"]:
-        pruning.kinds(values["prune-allowlist"])
+        _check_prune(session, values)
+    if values["subresource"] and not on_server:
+        raise CliError("--subresource can only be specified for --server-side")
+
+
+def _check_prune(session: Session, values: Values) -> None:
+    if values["force"]:
+        raise CliError("--force cannot be used with --prune")
+    if not values["all"] and not values["selector"]:
+        raise CliError(
+            "all resources selected for prune without explicitly passing --all. To prune all "
+            "resources, pass the --all flag. If you did not mean to prune all resources, "
+            "specify a label selector"
+        )
+    # kubectl finds what it applied by an annotation that only client-side apply leaves.
+    if values["server-side"] and session.program == "kubectl":
+        raise CliError(
+            "--prune is in alpha and doesn't currently work on objects created by server-side apply"
+        )
 
 
 class Application:
@@ -91,7 +110,7 @@ class Application:
 
     def __init__(self, session: Session, values: Values, strategy: DryRun, validation: str) -> None:
         self._session, self._values, self._strategy = session, values, strategy
-        self._printer = ObjectPrinter(values)
+        self._is_listed = values.text("output") not in ("", "name")  # all of them at the end
         self._on_server = server_side.is_wanted(session, values, strategy)
         default = server_side.MANAGER if self._on_server else "kubectl-client-side-apply"
         self._manager = values.text("field-manager") or default
@@ -101,15 +120,21 @@ class Application:
             validation=validation,
             force=bool(values["force-conflicts"]) if self._on_server else None,
         )
+        self.propagation = "Background"  # of what --force deletes
         self._done: list[Info] = []
         self._objects: list[Obj] = []  # for -o yaml and the like: all of them at the end
 
     def apply(self, info: Info) -> None:
-        if not info.name:
-            prefix = (info.obj.get("metadata") or {}).get("generateName") or ""
+        prefix = (info.obj.get("metadata") or {}).get("generateName") or ""
+        if not info.name and prefix:
             raise CliError(f"from {prefix}: cannot use generate name with apply")
-        if self._values["server-side"]:
-            obj = server_side.send(self._session, info, self._query)
+        if self._values["record"]:
+            cause = common_flags.change_cause(self._session, self._values)
+            obj = writing.annotate(info.obj, {writing.CHANGE_CAUSE: cause})
+            info = Info(info.resource, info.namespace, info.name, obj, info.source)
+        if self._values["server-side"] or self._values["subresource"]:
+            subresource = self._values.text("subresource")
+            obj = server_side.send(self._session, info, self._query, subresource)
             self._say(info, obj, "serverside-applied")
         elif self._on_server:
             live = applying.current(self._session, info)
@@ -123,7 +148,7 @@ class Application:
         applier = self._manager if self._session.program != "kubectl" else ""
         pruned = pruning.Pruning(self._session, self._values, self._done, applier)
         for line in pruned.prune(self._strategy):
-            if self._printer.format == "":
+            if not self._values["output"]:
                 self._session.print(line)
 
     def print_objects(self) -> None:
@@ -134,33 +159,47 @@ class Application:
             whole = {
                 "apiVersion": "v1", "items": self._objects, "kind": "List", "metadata": {},
             }  # fmt: skip
-        self._session.write(self._printer.text(whole))
+        self._session.write(ObjectPrinter(self._values).text(whole))
 
     def _on_client(self, info: Info) -> None:
         modified = writing.with_last_applied(info.obj)
-        live = applying.current(self._session, info)
+        live = self._current(info)
         if live is None:
             self._say(info, self._create(info, modified), "created")
             return
         if self._strategy == "client":
-            patch, _ = applying.patch_for(info, modified, live)
-            self._warn_of_missing(info, live)
-            self._say(info, _merge(live, modified), "configured" if patch else "unchanged")
+            self._say(info, live, "configured")
             return
-        self._warn_of_missing(info, live)
+        if applying.last_applied_of(live) is None:
+            self._session.print_warning(MISSING.format(what=f"{info.resource.plural}/{info.name}"))
         if not self._values["overwrite"]:
             applying.require_no_conflict(self._session, info, modified, live)
-        try:
-            obj, _ = applying.send(self._session, info, modified, live, self._query)
-        except ApiError as error:
-            if not (self._values["force"] and error.reason in ("Invalid", "Conflict")):
-                raise
-            obj = self._replace(info, modified)
-        self._say(info, obj, self._word(live, obj))
+        obj, is_changed = self._patched(info, modified, live)
+        self._say(info, obj, "configured" if is_changed else "unchanged")
 
-    def _warn_of_missing(self, info: Info, live: Obj) -> None:
-        if applying.last_applied_of(live) is None:
-            self._session.warn(MISSING.format(what=f"{info.resource.plural}/{info.name}"))
+    def _current(self, info: Info) -> Obj | None:
+        if not info.name:
+            doing = f"retrieving current configuration of:\n{info.where}\nfrom server for:"
+            error = CliError("resource name may not be empty")
+            raise named(doing, info.source, error) from error
+        try:
+            return applying.current(self._session, info)
+        except ApiError as error:
+            doing = f"retrieving current configuration of:\n{info.where}\nfrom server for:"
+            raise named(doing, info.source, error) from error
+
+    def _patched(self, info: Info, modified: Obj, live: Obj) -> tuple[Obj, bool]:
+        try:
+            return applying.send(self._session, info, modified, live, self._query)
+        except ApiError as error:
+            if self._values["force"] and error.reason in ("Invalid", "Conflict"):
+                return self._replace(info, modified, live), True
+            from sampan.cli.printers.json_text import compact
+
+            patch = compact(applying.patch_for(info, modified, live)[0], ordered=False)
+            failure = named("patching", info.source, error)
+            doing = f"applying patch:\n{patch}\nto:\n{info.where}\nfor:"
+            raise named(doing, info.source, failure) from error
 
     def _word(self, live: Obj | None, obj: Obj) -> str:
         if live is None:
@@ -172,14 +211,11 @@ class Application:
 
     def _say(self, info: Info, obj: Obj, word: str) -> None:
         if (obj.get("metadata") or {}).get("deletionTimestamp"):
-            self._session.warn(DELETING.format(name=info.name))
-        if self._printer.format == "name":
-            self._session.write(self._printer.text(obj, info.label))
-        elif self._printer.format:
+            self._session.print_warning(DELETING.format(name=info.name))
+        if self._is_listed:
             self._objects.append(obj)
-        else:
-            suffix = common_flags.suffix(self._strategy)
-            self._session.print(f"{info.label} {word}{suffix}")
+            return
+        changing.show(self._session, ObjectPrinter(self._values), info, obj, word, self._strategy)
 
     def _create(self, info: Info, modified: Obj) -> Obj:
         if self._strategy == "client":
@@ -189,18 +225,35 @@ class Application:
         try:
             return writing.create(self._session, info.resource, info.namespace, body, self._query)
         except ApiError as error:
-            raise source_error("creating", info.source, error) from error
+            found = blamed(self._session, error, info.namespace)
+            raise named("creating", info.source, found) from error
 
-    def _replace(self, info: Info, modified: Obj) -> Obj:
-        """--force: delete, wait, create again."""
+    def _replace(self, info: Info, modified: Obj, live: Obj) -> Obj:
+        """--force: delete, wait, create again; the old one where the new one is refused."""
         from sampan.cli.objects import waiting
 
-        body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        body: Obj = {
+            "kind": "DeleteOptions", "apiVersion": "v1",
+            "propagationPolicy": self.propagation,
+        }  # fmt: skip
         if self._values["grace-period"] >= 0:
             body["gracePeriodSeconds"] = self._values["grace-period"]
         self._session.api.json("DELETE", info.path, body=body)
         waiting.until_gone(self._session, info, "", self._values["timeout"] or 60.0)
-        return writing.create(self._session, info.resource, info.namespace, modified, self._query)
+        create = (self._session, info.resource, info.namespace)
+        meta = {k: v for k, v in live["metadata"].items() if k not in ("resourceVersion", "uid")}
+        try:
+            return writing.create(*create, modified, self._query)
+        except ApiError as error:
+            try:
+                writing.create(*create, {**live, "metadata": meta}, self._query)
+            except ApiError as again:
+                raise CliError(
+                    "An error occurred force-replacing the existing object with the newly provided "
+                    f"one:\n\n{error.message}.\n\nAdditionally, an error occurred attempting to "
+                    f"restore the original object:\n\n{again.message}"
+                ) from again
+            raise
 
 
 def _content(obj: Obj) -> Obj:
@@ -210,13 +263,6 @@ def _content(obj: Obj) -> Obj:
         if key not in ("managedFields", "resourceVersion")
     }
     return {**obj, "metadata": meta}
-
-
-def _merge(live: Obj, modified: Obj) -> Obj:
-    from sampan.api.patch.merge_patch import merged_value
-
-    found: Obj = merged_value(live, modified)
-    return found
 
 
 def _edit_last_applied(session: Session, values: Values) -> None:
@@ -248,6 +294,7 @@ APPLY = Command(
         switch("prune", "Delete objects that apply made before and the files no longer have."),
         Flag("prune-allowlist", "array", [], "Kinds to prune, <group/version/kind>."),
         switch("server-side", server_side.USAGE),
+        Flag("subresource", usage="Apply to this subresource; with --server-side only."),
         Flag("timeout", "duration", 0.0, "How long to wait for a delete with --force."),
         switch("wait", "Wait for deletions."),
     ),
@@ -258,7 +305,7 @@ APPLY = Command(
                  common_flags.VALIDATE, switch("windows-line-endings", "Accepted; only for Windows."))),
         Command("set-last-applied", "apply set-last-applied -f FILENAME [options]",
                 "Set the last-applied-configuration annotation to match the contents of a file", last_applied.set_annotation,
-                (*PRINT_FLAGS, *common_flags.FILES, common_flags.DRY_RUN,
+                (*PRINT_FLAGS, common_flags.FILES[0], common_flags.DRY_RUN,
                  switch("create-annotation", "Create the annotation where there is none."))),
         Command("view-last-applied", "apply view-last-applied (TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME) [options]",
                 "View the latest last-applied-configuration annotations", last_applied.view,

@@ -17,55 +17,57 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Quiet, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import applying, manifests, pruning, selection, server_side, writing
-from sampan.cli.objects.infos import Info
+from sampan.cli.objects.infos import Info, named
 from sampan.cli.output import without_managed_fields
 from sampan.cli.printers.yaml_text import to_yaml
 from sampan.cli.session import Session
-
-
-class DiffError(CliError):
-    code = 2
-
-
-class DiffUsageError(UsageError):
-    code = 2
+from sampan.cli.verbs.change.apply import DELETING
 
 
 def run(session: Session, values: Values) -> int:
-    try:
-        if values.arguments:
-            raise DiffUsageError(f"Unexpected args: [{' '.join(values.arguments)}]")
-        manifests.require(values)
-        return _diff(session, values)
-    except (DiffError, DiffUsageError, Quiet):
-        raise
-    except CliError as error:
-        raise DiffError(str(error)) from error
-    except ApiError as error:
-        raise DiffError(error.message) from error
-
-
-def _diff(session: Session, values: Values) -> int:
+    if values.arguments:
+        raise UsageError(f"Unexpected args: [{' '.join(values.arguments)}]")
+    manifests.require(values)
+    if values["force-conflicts"] and not server_side.is_wanted(session, values, "server"):
+        raise CliError("--force-conflicts only works with --server-side")
+    _ = session.connection
+    session.check_context()
+    if values["prune"]:
+        pruning.check_kinds(session, values["prune-allowlist"])
     with (
         tempfile.TemporaryDirectory(prefix="LIVE-") as live,
         tempfile.TemporaryDirectory(prefix="MERGED-") as merged,
     ):
-        done = []
-        selector = values.text("selector")
-        for found in selection.from_files(
-            session, values, selector=selector, continue_on_error=False
-        ):
-            assert isinstance(found, Info), "the first failure is raised"
-            done.append(found)
-            before = applying.current(session, found)
-            after = _would_be(session, values, found, before)
-            _write(values, found, before, after, Path(live), Path(merged))
-        if values["prune"]:
-            applier = server_side.MANAGER if session.program != "kubectl" else ""
-            for info in pruning.Pruning(session, values, done, applier).candidates():
-                name = _file_name(info)
-                (Path(live) / name).write_text(to_yaml(info.obj))
+        done: list[Info] = []
+        try:
+            _write_all(session, values, done, Path(live), Path(merged))
+        finally:
+            if values["prune"]:
+                _write_pruned(session, values, done, Path(live))
         return _comparable(session, live, merged)
+
+
+def _write_all(
+    session: Session, values: Values, done: list[Info], live: Path, merged: Path
+) -> None:
+    selector = values.text("selector")
+    for found in selection.from_files(session, values, selector=selector, continue_on_error=False):
+        assert isinstance(found, Info), "the first failure is raised"
+        if not found.name:
+            raise CliError("resource name may not be empty")
+        before = applying.current(session, found)
+        done.append(found)
+        after = _would_be(session, values, found, before)
+        _write(values, found, before, after, live, merged)
+        if ((before or {}).get("metadata") or {}).get("deletionTimestamp"):
+            session.print_warning(DELETING.format(name=found.name))
+
+
+def _write_pruned(session: Session, values: Values, done: list[Info], live: Path) -> None:
+    applier = server_side.MANAGER if session.program != "kubectl" else ""
+    pruned = pruning.Pruning(session, values, done, applier)
+    for info in pruned.candidates(warns=True):
+        (live / _file_name(info)).write_text(to_yaml(info.obj))
 
 
 def _would_be(session: Session, values: Values, info: Info, before: Obj | None) -> Obj:
@@ -86,8 +88,10 @@ def _would_be(session: Session, values: Values, info: Info, before: Obj | None) 
         return writing.create(session, info.resource, info.namespace, info.obj, query)
     meta = info.obj.get("metadata") or {}
     modified = {**info.obj, "metadata": {**meta, "annotations": meta.get("annotations") or {}}}
-    after, _ = applying.send(session, info, modified, before, query)
-    return after
+    try:
+        return applying.send(session, info, modified, before, query)[0]
+    except ApiError as error:
+        raise named("patching", info.source, error) from error
 
 
 def _file_name(info: Info) -> str:
@@ -138,7 +142,7 @@ def _comparable(session: Session, live: str, merged: str) -> int:
             check=False,
         )
     except FileNotFoundError:
-        raise DiffError(
+        raise CliError(
             f'failed to run "{command[0]}": executable file not found in $PATH'
         ) from None
     session.write(done.stdout)
@@ -165,4 +169,5 @@ DIFF = Command(
         switch("server-side", server_side.USAGE),
         switch("show-managed-fields", "Keep the managedFields."),
     ),
+    failure_code=2,
 )

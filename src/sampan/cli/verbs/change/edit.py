@@ -8,7 +8,7 @@ from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several
+from sampan.cli.errors import CliError, raise_all
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import three_way, writing
 from sampan.cli.objects.builder import Builder
@@ -110,8 +110,7 @@ def edit_before_create(session: Session, values: Values) -> None:
             failures.append(found)
         else:
             Editing(session, "yaml", send).edit([found])
-    if failures:
-        raise Several(failures)
+    raise_all(failures)
 
 
 def edit_last_applied(session: Session, values: Values) -> None:

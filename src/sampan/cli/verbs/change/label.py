@@ -1,21 +1,24 @@
 """`label` and `annotate`: pairs on objects.
 
 Job: parse `key=value` and `key-`, compare with what is there, patch.
+Invariant: what does not go together is refused before anything is changed.
 """
 
-import re
-
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, copy_of
+from sampan.api.patch.merge_patch import merge_patch_between
 from sampan.api.rules import names
 from sampan.cli import common_flags
 from sampan.cli.command import Command
-from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several
+from sampan.cli.common_flags import DryRun, switch
+from sampan.cli.errors import CliError, Several, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import changing, writing
+from sampan.cli.objects import changing, pairs, writing
+from sampan.cli.objects.builder import Builder, Result
 from sampan.cli.objects.infos import Info
+from sampan.cli.objects.manifests import has_files
 from sampan.cli.output import ObjectPrinter
+from sampan.cli.printers.json_text import compact
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
 
@@ -24,155 +27,206 @@ from sampan.core.fast_dataclass import dataclass
 class Kind:
     field: str
     word: str  # as messages say it
-    done: str
+    file: str  # the example of one in messages
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Asked:
     """What was asked for."""
 
     kind: Kind
+    resources: list[str]
     wanted: dict[str, str]
-    gone: tuple[str, ...]
+    gone: list[str]
+    strategy: DryRun
 
 
-LABELS = Kind("labels", "label", "labeled")
-ANNOTATIONS = Kind("annotations", "annotation", "annotated")
-
-
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Resources first, then pairs: from the first word that is one."""
-    for index, word in enumerate(words):
-        if re.match(r"[^=]+=", word) or (word.endswith("-") and len(word) > 1 and index > 0):
-            return words[:index], words[index:]
-    return words, []
-
-
-def _pairs(words: list[str], kind: Kind) -> tuple[dict[str, str], list[str]]:
-    wanted: dict[str, str] = {}
-    gone: list[str] = []
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key:
-            if kind is LABELS:
-                complaints = names.label_value(value)
-                if complaints:
-                    raise CliError(f'invalid label value: "{word}": {"; ".join(complaints)}')
-            wanted[key] = value
-        elif word.endswith("-") and not equals:
-            gone.append(word[:-1])
-        else:
-            raise CliError(f"unknown {kind.word} spec: {word}")
-    if set(wanted) & set(gone):
-        raise CliError(f"can not both modify and remove {_article(kind)} in the same command")
-    return wanted, gone
-
-
-def _article(kind: Kind) -> str:
-    return "a label" if kind is LABELS else "an annotation"
-
-
-def _run(session: Session, values: Values, kind: Kind) -> None:
-    strategy = common_flags.dry_run(session, values)
-    printer = ObjectPrinter(values)
-    resources, words = _split(values.arguments)
-    wanted, gone = _pairs(words, kind)
-    if not wanted and not gone and not values["list"]:
-        raise CliError(f"at least one {kind.word} update is required")
-    if values["resource-version"] and len(resources) > 2:
-        raise CliError("--resource-version may only be used with a single resource")
-    if values["list"] and values["output"]:
-        raise CliError("--list and --output may not be specified together")
-    outcome = changing.Outcome(printer, strategy)
-    failures: list[Exception] = []
-    if values["all"] and len(resources) > 1:
-        values._values["all"] = False
-    for found in changing.select(session, values, resources):
-        if isinstance(found, Exception):
-            failures.append(found)
-            continue
-        try:
-            _change(session, values, found, Pairs(kind, wanted, tuple(gone)), outcome)
-        except (CliError, ApiError) as error:
-            failures.append(error)
-    if failures:
-        raise Several(failures)
-
-
-def _change(
-    session: Session,
-    values: Values,
-    info: Info,
-    pairs: Pairs,
-    outcome: changing.Outcome,
-) -> None:
-    kind, strategy = pairs.kind, outcome.strategy
-    before = (info.obj.get("metadata") or {}).get(kind.field) or {}
-    if not values["overwrite"]:
-        _refuse_overwrites(pairs, before)
-    if not values["list"]:
-        _tell_missing(session, pairs, before)
-    union = {**before, **pairs.wanted}
-    after = {key: value for key, value in union.items() if key not in pairs.gone}
-    done = _word(kind, before, after)
-    obj = _with(info.obj, kind.field, after)
-    if not values["local"] and strategy != "client" and after != before and not values["list"]:
-        query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
-        patch = _patch(pairs, before, values["resource-version"])
-        obj = writing.patch(session, info.path, patch, "merge", query)
-    if values["list"]:
-        for key, value in after.items():
-            session.print(f"{key}={value}")
-        return
-    changing.show(session, outcome.printer, info, obj, done, strategy)
-
-
-def _refuse_overwrites(pairs: Pairs, before: dict[str, str]) -> None:
-    for key, value in pairs.wanted.items():
-        if key in before and before[key] != value:
-            raise CliError(f"'{key}' already has a value ({before[key]}), and --overwrite is false")
-
-
-def _tell_missing(session: Session, pairs: Pairs, before: dict[str, str]) -> None:
-    for key in pairs.gone:
-        if key not in before:
-            session.print(f'{pairs.kind.word} "{key}" not found.')
-
-
-def _patch(pairs: Pairs, before: dict[str, str], version: str) -> Obj:
-    """Only what differs; with a version, only where the object still has it."""
-    changes: Obj = {key: None for key in pairs.gone if key in before}
-    changes |= {key: value for key, value in pairs.wanted.items() if before.get(key) != value}
-    patch: Obj = {"metadata": {pairs.kind.field: changes}}
-    if version:
-        patch["metadata"]["resourceVersion"] = version
-    return patch
-
-
-def _word(kind: Kind, before: dict[str, str], after: dict[str, str]) -> str:
-    if kind is ANNOTATIONS:
-        return "annotated"
-    if before == after:
-        return "not labeled"
-    if set(after) < set(before) and all(after[key] == before[key] for key in after):
-        return "unlabeled"
-    return "labeled"
-
-
-def _with(obj: Obj, field: str, pairs: dict[str, str]) -> Obj:
-    meta = dict(obj.get("metadata") or {})
-    meta[field] = pairs
-    if not pairs:
-        del meta[field]
-    return {**obj, "metadata": meta}
+LABELS = Kind("labels", "label", "pod")
+ANNOTATIONS = Kind("annotations", "annotation", "rsrc")
 
 
 def label(session: Session, values: Values) -> None:
-    _run(session, values, LABELS)
+    strategy = common_flags.dry_run(session, values)
+    resources, words = pairs.split(values.arguments, "label")
+    wanted, gone = _labels(words)
+    if values["list"] and values["output"]:
+        raise CliError("--list and --output may not be specified together")
+    session.check_context()
+    asked = Asked(LABELS, resources, wanted, gone, strategy)
+    if values["all"]:
+        _refuse_selectors(values)
+    if values["local"]:
+        _check_local(values, asked)
+    _check_enough(values, asked)
+    _visit(session, values, asked, _result(session, values, resources))
 
 
 def annotate(session: Session, values: Values) -> None:
-    _run(session, values, ANNOTATIONS)
+    strategy = common_flags.dry_run(session, values)
+    ObjectPrinter(values)
+    session.check_context()
+    resources, words = pairs.split(values.arguments, "annotation")
+    wanted, gone = pairs.parse(words, "annotation", removable=True)
+    asked = Asked(ANNOTATIONS, resources, wanted, gone, strategy)
+    if values["all"]:
+        _refuse_selectors(values)
+    if values["local"]:
+        _check_local(values, asked)
+    _check_enough(values, asked)
+    both = [key for key in gone if key in wanted]
+    if both:
+        raise CliError(
+            "can not both modify and remove the following annotation(s) in the same command: "
+            + ", ".join(both)
+        )
+    _visit(session, values, asked, _result(session, values, resources))
+
+
+def _labels(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    wanted: dict[str, str] = {}
+    gone: list[str] = []
+    for word in words:
+        if "=" in word:
+            parts = word.split("=")
+            if len(parts) != 2:
+                raise CliError(f"invalid label spec: {word}")
+            if complaints := names.label_value(parts[1]):
+                raise CliError(f'invalid label value: "{word}": {";".join(complaints)}')
+            wanted[parts[0]] = parts[1]
+        else:
+            gone.append(word[:-1])
+    if set(wanted) & set(gone):
+        raise CliError("can not both modify and remove a label in the same command")
+    return wanted, gone
+
+
+def _refuse_selectors(values: Values) -> None:
+    for flag in ("selector", "field-selector"):
+        if values[flag]:
+            raise CliError(f"cannot set --all and --{flag} at the same time")
+
+
+def _check_local(values: Values, asked: Asked) -> None:
+    example = f"-f {asked.kind.file}.yaml or --filename={asked.kind.file}.json"
+    if asked.strategy == "server":
+        raise CliError(changing.NOT_ON_SERVER)
+    if asked.resources:
+        raise CliError(f"can only use local files by {example} when --local=true is set")
+    if not has_files(values):
+        raise CliError(f"one or more files must be specified as {example}")
+
+
+def _check_enough(values: Values, asked: Asked) -> None:
+    if not values["local"] and not asked.resources and not has_files(values):
+        raise CliError(changing.NO_RESOURCES)
+    if not asked.wanted and not asked.gone and not values["list"]:
+        raise CliError(f"at least one {asked.kind.word} update is required")
+
+
+def _result(session: Session, values: Values, resources: list[str]) -> Result:
+    builder = Builder(session, continue_on_error=True).in_namespace()
+    builder.files(values)
+    if values["local"]:
+        builder.is_local = True
+    else:
+        builder.labels(values.text("selector")).fields(values.text("field-selector"))
+        builder.in_namespace(everywhere=bool(values["all-namespaces"]))
+        builder.arguments(resources, allow_empty_selector=bool(values["all"]))
+        builder.latest = True
+    result = builder.do()
+    if not result.is_single and values["resource-version"]:
+        raise CliError("--resource-version may only be used with a single resource")
+    return result
+
+
+def _visit(session: Session, values: Values, asked: Asked, result: Result) -> None:
+    failures: list[Exception] = []
+    for found in result.visit():
+        try:
+            if isinstance(found, Exception):
+                raise found
+            _change(session, values, asked, found, is_single=result.is_single)
+        except (CliError, ApiError) as error:
+            failures.append(error)
+    raise_all(failures)
+
+
+def _change(session: Session, values: Values, asked: Asked, info: Info, *, is_single: bool) -> None:
+    version = values.text("resource-version")
+    is_sent = not (values["local"] or values["list"] or asked.strategy == "client")
+    before = copy_of(info.obj)
+    if version and (is_sent or asked.kind is LABELS):
+        before["metadata"].pop("resourceVersion", None)
+    if is_sent and asked.kind is LABELS:
+        for key in asked.gone:
+            if key not in (before["metadata"].get("labels") or {}):
+                session.print(f'label "{key}" not found.')
+    after = _changed(before, asked, values)
+    shown = after
+    if is_sent:
+        if values["record"]:
+            cause = common_flags.change_cause(session, values)
+            after = shown = writing.annotate(after, {writing.CHANGE_CAUSE: cause})
+        query = writing.options(dry_run=asked.strategy, manager=values.text("field-manager"))
+        patch = merge_patch_between(before, after)
+        answer = writing.patch(session, info.path, patch, "merge", query)
+        shown = after if asked.kind is LABELS else answer
+    if values["list"]:
+        _list(session, asked.kind, info, after, is_single=is_single)
+        return
+    done = _word(before, after, values) if asked.kind is LABELS else "annotated"
+    changing.show(session, ObjectPrinter(values), info, shown, done, asked.strategy)
+
+
+def _changed(obj: Obj, asked: Asked, values: Values) -> Obj:
+    own = (obj["metadata"].get(asked.kind.field)) or {}
+    if not values["overwrite"]:
+        _refuse_overwrites(asked, own)
+    after: Obj = copy_of(obj)
+    union = {**own, **asked.wanted}
+    after["metadata"][asked.kind.field] = {
+        key: value for key, value in union.items() if key not in asked.gone
+    }
+    if values["resource-version"]:
+        after["metadata"]["resourceVersion"] = values.text("resource-version")
+    return after
+
+
+def _refuse_overwrites(asked: Asked, own: dict[str, str]) -> None:
+    taken = [key for key, value in sorted(asked.wanted.items()) if own.get(key, value) != value]
+    if asked.kind is LABELS and taken:
+        raise Several(
+            [
+                CliError(f"'{key}' already has a value ({own[key]}), and --overwrite is false")
+                for key in taken
+            ]
+        )
+    texts = [
+        f"'{key}' already has a value ({own[key]})" for key in taken if key != writing.CHANGE_CAUSE
+    ]
+    if texts:
+        raise CliError(
+            "--overwrite is false but found the following declared annotation(s): "
+            + "; ".join(texts)
+        )
+
+
+def _list(session: Session, kind: Kind, info: Info, obj: Obj, *, is_single: bool) -> None:
+    indent = ""
+    if not is_single:
+        indent, group = " ", info.resource.group
+        session.print(f"Listing {kind.field} for {info.resource.kind}.{group}/{info.name}:")
+    for key, value in sorted((obj["metadata"].get(kind.field) or {}).items()):
+        session.print(f"{indent}{key}={value}")
+
+
+def _word(before: Obj, after: Obj, values: Values) -> str:
+    """As kubectl tells it: by how long the object is as text."""
+    old, new = compact(before, ordered=False), compact(after, ordered=False)
+    if old == new:
+        return "not labeled"
+    is_less = len(new.encode()) < len(old.encode())
+    return "unlabeled" if is_less and not values["overwrite"] else "labeled"
 
 
 def _flags(manager: str) -> tuple[Flag, ...]:

@@ -1,6 +1,6 @@
 """`patch`: fields of an object, by any of the patch types.
 
-Job: read the patch, send it, say whether anything changed.
+Job: read the patch, send it as it is, say whether anything changed.
 """
 
 from typing import Any
@@ -9,12 +9,14 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
-from sampan.cli.errors import CliError, Several, UsageError
+from sampan.cli.common_flags import DryRun
+from sampan.cli.errors import CliError, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import changing, documents, writing
+from sampan.cli.objects import changing, writing
+from sampan.cli.objects.builder import Builder
 from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.objects.infos import Info
-from sampan.cli.output import ObjectPrinter, read_template
+from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 
 TYPES = ("json", "merge", "strategic")
@@ -22,88 +24,127 @@ TYPES = ("json", "merge", "strategic")
 
 def run(session: Session, values: Values) -> None:
     strategy = common_flags.dry_run(session, values)
-    printer = ObjectPrinter(values)
-    kind = values.text("type").lower()
-    if bool(values["patch"]) == bool(values["patch-file"]):
-        raise UsageError("must specify either -p or --patch-file option, but not both" if values["patch"]
-                         else "must specify -p to patch")  # fmt: skip
-    if kind not in TYPES:
-        raise UsageError(f'--type must be one of [json merge strategic], not "{values["type"]}"')
-    text = values.text("patch") or read_template(values.text("patch-file"))
-    change = _parse(text)
-    outcome = changing.Outcome(printer, strategy)
+    session.check_context()
+    _check(values, strategy)
+    patch = _as_json(values, _read(values))
+    builder = Builder(session, continue_on_error=True).in_namespace()
+    builder.is_local = bool(values["local"])
+    builder.files(values)
+    builder.subresource = values.text("subresource")
+    builder.arguments(values.arguments)
     failures: list[Exception] = []
-    for found in changing.select(session, values, values.arguments):
-        if isinstance(found, Exception):
-            failures.append(found)
-            continue
+    count = 0
+    for found in builder.do().visit():
         try:
-            _patch(session, values, found, change, outcome)
+            if isinstance(found, Exception):
+                raise found
+            count += 1
+            _patch(session, values, found, patch, strategy)
         except (CliError, ApiError) as error:
             failures.append(error)
-    if failures:
-        raise Several(failures)
+    raise_all(failures)
+    if not count:
+        raise CliError("no objects passed to patch")
 
 
-def _parse(text: str) -> Any:
+def _check(values: Values, strategy: DryRun) -> None:
+    if values["patch"] and values["patch-file"]:
+        raise CliError("cannot specify --patch and --patch-file together")
+    if not values["patch"] and not values["patch-file"]:
+        raise CliError("must specify --patch or --patch-file containing the contents of the patch")
+    if values["local"] and values.arguments:
+        raise CliError("cannot specify --local and server resources")
+    if values["local"] and strategy == "server":
+        raise CliError(changing.NOT_ON_SERVER)
+    if values["type"] and values.text("type").lower() not in TYPES:
+        raise CliError(f'--type must be one of [json merge strategic], not "{values["type"]}"')
+
+
+def _read(values: Values) -> bytes:
+    path = values.text("patch-file")
+    if not path:
+        return values.text("patch").encode()
     try:
-        found = documents.first_document(text.encode(), "patch")
-    except CliError as error:
-        why = (
-            str(error)
-            .partition("error parsing patch: ")[2]
-            .removeprefix("error converting YAML to JSON: ")
-        )
-        raise CliError(f'unable to parse "{text}": {why}') from error
-    return found or {}
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        why = f"open {path}: {(error.strerror or str(error)).lower()}"
+        raise CliError(f"unable to read patch file: {why}") from error
 
 
-def _patch(
-    session: Session,
-    values: Values,
-    info: Info,
-    change: Any,
-    outcome: changing.Outcome,
-) -> None:
-    printer, strategy, kind = outcome.printer, outcome.strategy, values.text("type").lower()
+def _as_json(values: Values, content: bytes) -> bytes:
+    """What begins with a brace is JSON and is left to the server to read; the rest is YAML."""
+    from sampan.api import strict_yaml
+    from sampan.client import json_bytes
+
+    if content.lstrip().startswith(b"{"):
+        return content
+    try:
+        found = strict_yaml.first_document(content.decode(errors="replace"))
+    except ValueError as error:
+        from sampan.api.go_quoting import quoted
+
+        raise CliError(f"unable to parse {quoted(values.text('patch'))}: {error}") from error
+    return json_bytes.dumps(found)
+
+
+def _patch(session: Session, values: Values, info: Info, patch: bytes, strategy: DryRun) -> None:
+    kind = values.text("type").lower() or "strategic"
     if values["local"] or strategy == "client":
-        after = _apply(info.obj, change, kind)
+        before = after = _applied(info, patch, kind)
     else:
-        query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
-        path = info.path
-        if values["subresource"]:
-            path += f"/{values['subresource']}"
-            info = _subresource(info, session.api.json("GET", path))
-        after = writing.patch(session, path, change, kind, query)
-    word = (
-        "patched"
-        if _without_revision(after) != _without_revision(info.obj)
-        else "patched (no change)"
-    )
-    changing.show(session, printer, info, after, word, strategy)
+        before, after = _sent(session, values, info, patch, kind, strategy)
+    word = "patched" if before != info.obj else "patched (no change)"
+    # As kubectl: a dry run is not told.
+    changing.show(session, ObjectPrinter(values), _as_answered(info, after), after, word, "none")
 
 
-def _subresource(info: Info, before: Obj) -> Info:
-    """As it was; a Scale is named by its own kind."""
-    group, _, version = str(before["apiVersion"]).rpartition("/")
-    kind, plural = str(before["kind"]), info.resource.plural
+def _sent(
+    session: Session, values: Values, info: Info, patch: bytes, kind: str, strategy: DryRun
+) -> tuple[Obj, Obj]:
+    """What the patch made, and what the record of it made of that."""
+    query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
+    path = info.path
+    if values["subresource"]:
+        path += f"/{values['subresource']}"
+    try:
+        patched = writing.patch(session, path, patch, kind, query)
+    except ApiError as error:
+        if error.code != 415:
+            raise
+        one = info.resource
+        what = f"{one.group}/{one.version}, Kind={one.kind}"
+        raise CliError(
+            f"{writing.CONTENT_TYPES[kind]} is not supported by {what}: {error.message}"
+        ) from error
+    if not values["record"]:
+        return patched, patched
+    cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
+    record: Any = {"metadata": {"annotations": cause}}
+    return patched, writing.patch(session, path, record, "merge", query)
+
+
+def _as_answered(info: Info, after: Obj) -> Info:
+    """A Scale is named by its own kind."""
+    group, _, version = str(after.get("apiVersion") or "").rpartition("/")
+    kind, plural = str(after.get("kind") or ""), info.resource.plural
     own = ApiResource(group, version, kind, plural, kind.lower(), info.resource.namespaced)
-    return Info(own, info.namespace, info.name, before)
+    name = (after.get("metadata") or {}).get("name") or info.name
+    return Info(own, info.namespace, str(name), after)
 
 
-def _apply(obj: Obj, change: Any, kind: str) -> Obj:
-    from sampan.cli.objects.overrides import overridden_data
+def _applied(info: Info, patch: bytes, kind: str) -> Obj:
+    """The patch over the object, here."""
+    from sampan.cli.objects.overrides import patched_data
+    from sampan.cli.objects.typed import schema
 
-    return overridden_data(obj, change, kind)
-
-
-def _without_revision(obj: Obj) -> Obj:
-    meta = {
-        key: value
-        for key, value in (obj.get("metadata") or {}).items()
-        if key not in ("resourceVersion", "managedFields")
-    }
-    return {**obj, "metadata": meta}
+    one = info.resource
+    if kind == "strategic" and schema().type_of(one.api_version, one.kind) is None:
+        raise CliError(
+            f"strategic merge patch is not supported for {one.group}/{one.version}, "
+            f"Kind={one.kind} locally, try --type merge"
+        )
+    return patched_data(info.obj, patch.decode(errors="replace"), kind)
 
 
 PATCH = Command(
@@ -112,9 +153,10 @@ PATCH = Command(
     "Update fields of a resource using strategic merge patch, a JSON merge patch, or a JSON patch.",
     run,
     (
-        *changing.CHANGE_FLAGS[:-2],
+        *PRINT_FLAGS,
+        *common_flags.FILES,
         common_flags.DRY_RUN,
-        changing.CHANGE_FLAGS[-1],
+        changing.LOCAL,
         common_flags.RECORD,
         common_flags.field_manager("kubectl-patch"),
         Flag("patch", short="p", usage="The patch to be applied to the resource (JSON or YAML)."),

@@ -3,109 +3,168 @@
 Job: put each object; with --force delete it and make it anew.
 """
 
-from pathlib import Path
+from collections.abc import Iterator
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
-from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several
+from sampan.cli.common_flags import DryRun, switch
+from sampan.cli.errors import CliError, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import changing, manifests, selection, waiting, writing
-from sampan.cli.objects.infos import Info
+from sampan.cli.objects import changing, manifests, raw_requests, selection, waiting, writing
+from sampan.cli.objects.infos import Found, Info, blamed, named
 from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.verbs.basic.create import source_error
+
+FORCED_SECONDS = 300.0
 
 
 def run(session: Session, values: Values) -> None:
-    strategy = common_flags.dry_run(session, values)
     validation = common_flags.validation(values)
-    _check(values)
+    strategy = common_flags.dry_run(session, values)
+    _ = session.connection
+    printer = ObjectPrinter(values)
+    propagation = common_flags.propagation(session, values)
+    grace = values["grace-period"] or 1  # as kubectl: at once is after a second
     manifests.require(values)
+    session.check_context()
+    _check(values, strategy, grace)
     if values["raw"]:
-        _raw(session, values)
+        raw_requests.send(session, "PUT", values)
         return
-    outcome = changing.Outcome(ObjectPrinter(values), strategy)
     query = writing.options(
         dry_run=strategy, manager=values.text("field-manager"), validation=validation
     )
     check = validate if validation != "Ignore" else None
-    failures: list[Exception] = []
-    infos = list(selection.from_files(session, values, validate=check))
     if values["force"]:
-        for found in infos:
-            if isinstance(found, Info):
-                _remove(session, values, found)
-    for found in infos:
-        if isinstance(found, Exception):
-            failures.append(found)
-            continue
-        try:
-            _replace(session, values, found, query, outcome)
-        except ApiError as error:
-            failures.append(source_error("replacing", found.source, error))
-    if failures:
-        raise Several(failures)
+        found = list(selection.from_files(session, values, validate=check))
+        _delete(session, values, found, propagation, grace)
+        _create(session, values, found, query, printer)
+        return
+    visited = selection.from_files(session, values, validate=check)
+    _replace_all(session, values, visited, query, changing.Outcome(printer, strategy))
 
 
-def _check(values: Values) -> None:
-    if values["grace-period"] >= 0 and not values["force"]:
+def _check(values: Values, strategy: DryRun, grace: int) -> None:
+    if grace >= 0 and not values["force"]:
         raise CliError("--grace-period must have --force specified")
     if values["timeout"] and not values["force"]:
         raise CliError("--timeout must have --force specified")
+    if values["force"] and strategy != "none":
+        raise CliError("--dry-run can not be used when --force is set")
+    if not values["raw"]:
+        return
+    if len(values["filename"]) != 1:
+        raise CliError("--raw can only use a single local file or stdin")
+    raw_requests.check_file(values)
+    if values["output"]:
+        raise CliError("--raw and --output are mutually exclusive")
+    raw_requests.check_path(values.text("raw"))
 
 
-def _raw(session: Session, values: Values) -> None:
-    name = values["filename"][0]
-    content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
-    answer = session.api.ask("PUT", values.text("raw"), body=content, raw=True)
-    session.write(answer.body.decode(errors="replace"))
+def _noted(session: Session, values: Values, obj: Obj) -> Obj:
+    if values["save-config"] or writing.is_noted(obj):
+        obj = writing.with_last_applied(obj)
+    if values["record"]:
+        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
+        obj = writing.annotate(obj, cause)
+    return obj
 
 
-def _replace(
+def _replace_all(
     session: Session,
     values: Values,
-    info: Info,
+    visited: Iterator[Found],
     query: dict[str, str],
     outcome: changing.Outcome,
 ) -> None:
-    obj = info.obj
-    if values["save-config"] or (not values["force"] and _was_applied(session, info)):
-        obj = writing.with_last_applied(obj)
-    if outcome.strategy != "client":
-        obj = _send(session, values, info, obj, query)
-    changing.show(session, outcome.printer, info, obj, "replaced", outcome.strategy)
+    failures: list[Exception] = []
+    for found in visited:
+        if isinstance(found, Exception):
+            failures.append(found)
+            continue
+        obj = _noted(session, values, found.obj)
+        try:
+            if outcome.strategy != "client":
+                obj = _put(session, values, found, obj, query)
+        except (ApiError, CliError) as error:
+            failures.append(named("replacing", found.source, error))
+            continue
+        changing.show(session, outcome.printer, found, obj, "replaced", outcome.strategy)
+    raise_all(failures)
 
 
-def _was_applied(session: Session, info: Info) -> bool:
-    return False
-
-
-def _send(session: Session, values: Values, info: Info, obj: Obj, query: dict[str, str]) -> Obj:
-    if values["force"]:
-        return writing.create(session, info.resource, info.namespace, obj, query)
+def _put(session: Session, values: Values, info: Info, obj: Obj, query: dict[str, str]) -> Obj:
+    """Over whatever is there now, unless the file says which version it is for."""
+    if not info.name:
+        raise CliError("resource name may not be empty")
     path = info.path
     if values["subresource"]:
         path += f"/{values['subresource']}"
-    return session.api.json("PUT", path, query, body=obj)
-
-
-def _remove(session: Session, values: Values, info: Info) -> None:
-    body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-    if values["grace-period"] >= 0:
-        body["gracePeriodSeconds"] = values["grace-period"]
+    if not obj["metadata"].get("resourceVersion"):
+        try:
+            live = session.api.json("GET", path)
+            version = (live.get("metadata") or {}).get("resourceVersion")
+            obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
+        except ApiError as error:
+            if error.code != 404:
+                raise
     try:
-        session.api.json("DELETE", info.path, body=body)
+        return session.api.json("PUT", path, query, body=obj)
     except ApiError as error:
-        if error.reason == "NotFound":
-            return
-        raise
-    where = f" from {info.namespace} namespace" if info.namespace else ""
-    session.print(f'{info.resource.qualified_singular} "{info.name}" deleted{where}')
-    waiting.until_gone(session, info, "", values["timeout"] or 300.0)
+        raise blamed(session, error, info.namespace) from error
+
+
+def _delete(
+    session: Session, values: Values, found: list[Found], propagation: str, grace: int
+) -> None:
+    body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+    if grace >= 0:
+        body["gracePeriodSeconds"] = grace
+    raise_all([one for one in found if isinstance(one, Exception)])
+    infos = [one for one in found if isinstance(one, Info)]
+    failures: list[Exception] = []
+    for info in infos:
+        try:
+            session.api.json("DELETE", info.path, body=body)
+        except ApiError as error:
+            if error.code != 404:
+                failures.append(named("deleting", info.source, error))
+            continue
+        if values["output"] == "name":
+            session.print(info.label)
+            continue
+        where = f" from {info.namespace} namespace" if info.namespace else ""
+        session.print(f'{info.resource.qualified_singular} "{info.name}" deleted{where}')
+    raise_all(failures)
+    if not infos:
+        session.print("No resources found")
+    for info in infos:
+        waiting.until_gone(session, info, "", values["timeout"] or FORCED_SECONDS)
+
+
+def _create(
+    session: Session,
+    values: Values,
+    found: list[Found],
+    query: dict[str, str],
+    printer: ObjectPrinter,
+) -> None:
+    failures: list[Exception] = []
+    infos = [one for one in found if isinstance(one, Info)]
+    for info in infos:
+        try:
+            obj = _noted(session, values, info.obj)
+            obj = writing.create(session, info.resource, info.namespace, obj, query)
+        except ApiError as error:
+            failures.append(blamed(session, error, info.namespace))
+            continue
+        changing.show(session, printer, info, obj, "replaced", "none")
+    raise_all(failures)
+    if not infos:
+        raise CliError("no objects passed to replace")
 
 
 REPLACE = Command(
@@ -119,6 +178,7 @@ REPLACE = Command(
         common_flags.DRY_RUN,
         common_flags.SAVE_CONFIG,
         common_flags.VALIDATE,
+        common_flags.RECORD,
         common_flags.field_manager("kubectl-replace"),
         Flag("cascade", default="background", bare="background", usage="For --force."),
         switch("force", "Delete the object and create it again."),

@@ -43,6 +43,7 @@ def run(session: Session, values: Values) -> None:
     if values.arguments:
         raise UsageError(f"unexpected arguments: [{' '.join(values.arguments)}]")
     output = values.text("output")
+    _ = session.connection
     if output not in ("", "wide", "name", "json", "yaml", "kyaml"):
         raise unknown_format(output, ("json", "kyaml", "name", "wide", "yaml"))
     if values["sort-by"] not in ("", "name", "kind"):
@@ -69,14 +70,15 @@ def run(session: Session, values: Values) -> None:
 
 
 def _objects(session: Session, found: list[ApiResource], output: str) -> None:
-    items = [
-        {
-            "name": match_.plural, "singularName": match_.singular, "namespaced": match_.namespaced,
-            "group": match_.group, "version": match_.version, "kind": match_.kind, "verbs": list(match_.verbs),
-            "shortNames": list(match_.short_names), "categories": list(match_.categories),
-        }
-        for match_ in found
-    ]  # fmt: skip
+    items = []
+    for one in found:
+        fields = {
+            "name": one.plural, "singularName": one.singular, "namespaced": one.namespaced,
+            "group": one.group, "version": one.version, "kind": one.kind, "verbs": list(one.verbs),
+            "shortNames": list(one.short_names), "categories": list(one.categories),
+        }  # fmt: skip
+        always = ("name", "singularName", "namespaced", "kind", "verbs")
+        items.append({key: value for key, value in fields.items() if value or key in always})
     whole = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "", "resources": items}
     if output == "json":
         from sampan.cli.printers.json_text import to_json
@@ -108,6 +110,7 @@ API_RESOURCES = Command(
      Flag("categories", "slice", [], "Limit to resources that belong to the specified categories."),
      switch("namespaced", "Namespaced resources, or those that are not.", default=True),
      switch("no-headers", "Don't print headers."),
+     switch("show-managed-fields", "Accepted: there are none."),
      Flag("output", short="o", usage="Output format: json, yaml, kyaml, name, wide."),
      Flag("sort-by", usage="Sort by name or kind."),
      Flag("verbs", "slice", [], "Limit to resources that support the specified verbs.")),

@@ -10,10 +10,11 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.command import Command
 from sampan.cli.common_flags import ALL_NAMESPACES
+from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
-from sampan.cli.workloads.pods_of import POD_TIMEOUT, pod_path
+from sampan.cli.workloads.pods_of import NOT_POSITIVE, pod_path, pod_timeout
 
 LISTS = (
     ("events", "/api/v1"), ("replicationcontrollers", "/api/v1"), ("services", "/api/v1"),
@@ -27,6 +28,10 @@ ENDINGS = {"json": ".json", "yaml": ".yaml"}
 def run(session: Session, values: Values) -> None:
     folder = values.text("output-directory")
     printer = ObjectPrinter(values, typed=True)
+    _ = session.connection
+    if values["pod-running-timeout"] <= 0:
+        raise CliError(NOT_POSITIVE)
+    session.check_context()
     ending = ENDINGS.get(printer.format, ".txt")
     for name, text in _parts(session, values, printer, ending):
         if folder in ("", "-"):
@@ -100,6 +105,6 @@ DUMP = Command(
         ALL_NAMESPACES,
         Flag("namespaces", "slice", [], "Namespaces to dump (default: kube-system and this one)."),
         Flag("output-directory", usage="Where to write files; empty or -: standard output."),
-        POD_TIMEOUT,
+        pod_timeout(20.0),
     ),
 )

@@ -43,7 +43,7 @@ def filter_of(session: Session, values: Values) -> "Filter | None":
 
     if values["disable-filter"]:
         if not values["unix-socket"]:
-            session.warn("Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious")  # fmt: skip
+            session.print_warning("Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious")  # fmt: skip
         return None
     return Filter(
         _patterns(session, values.text("accept-paths")),

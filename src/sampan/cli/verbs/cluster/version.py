@@ -3,42 +3,42 @@
 Job: say both; warn where they are far apart.
 """
 
+from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
+from sampan.cli.own_version import own_version
 from sampan.cli.session import Session
-from sampan.version import GIT_VERSION, KUBERNETES_VERSION
+from sampan.version import GIT_VERSION
 
 KUSTOMIZE_VERSION = "v5.7.1"
 
 
-def _client() -> Obj:
-    import platform
-    import sys
-
-    major, minor = KUBERNETES_VERSION.removeprefix("v").split(".")[:2]
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    return {
-        "major": major, "minor": minor, "gitVersion": GIT_VERSION, "gitCommit": "$Format:%H$",
-        "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": f"python{platform.python_version()}", "compiler": "gc",
-        "platform": f"{sys.platform}/{machine}",
-    }  # fmt: skip
-
-
 def run(session: Session, values: Values) -> None:
+    if values.arguments and not values["client"]:
+        raise CliError(f"extra arguments: [{' '.join(values.arguments)}]")
     if values["output"] not in ("", "yaml", "json"):
         raise CliError("--output must be 'yaml' or 'json'")
-    found: Obj = {"clientVersion": _client(), "kustomizeVersion": KUSTOMIZE_VERSION}
+    found: Obj = {"clientVersion": own_version(), "kustomizeVersion": KUSTOMIZE_VERSION}
+    failure: Exception | None = None
     if not values["client"]:
-        found["serverVersion"] = session.api.json("GET", "/version")
-    if values["output"] == "yaml":
+        try:
+            found["serverVersion"] = session.api.json("GET", "/version")
+        except (ApiError, OSError) as error:
+            failure = error
+    _show(session, values.text("output"), found)
+    if failure is not None:
+        raise failure
+
+
+def _show(session: Session, form: str, found: Obj) -> None:
+    if form == "yaml":
         from sampan.cli.printers.yaml_text import to_yaml
 
         session.print(to_yaml(found))
-    elif values["output"] == "json":
+    elif form == "json":
         import json
 
         session.print(json.dumps(found, indent=2))

@@ -3,6 +3,7 @@
 Job: find pod and container, connect.
 """
 
+from sampan.api.objects import Obj
 from sampan.api.rules import pods
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
@@ -19,20 +20,50 @@ NOTICE = (
 
 
 def run(session: Session, values: Values) -> int:
-    if not values.arguments:
+    words = values.arguments
+    session.check_context()
+    pods_of.check_timeout(values)
+    _ = session.connection
+    if not words:
         raise CliError("at least 1 argument is required for attach")
-    if len(values.arguments) > 2:
-        raise CliError(f"expected POD, TYPE/NAME, or TYPE NAME, got {len(values.arguments)}")
-    pod = pods_of.attachable(session, values.arguments, values["pod-running-timeout"])
-    name = pods_of.container_of(session, pod, values.text("container"), quiet=values["quiet"])
+    if len(words) > 2:
+        raise CliError(
+            f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw {len(words)}: "
+            f"[{' '.join(words)}]"
+        )
+    kind, name = words if len(words) == 2 else ("pods", words[0])
+    info = pods_of.named(session, kind, [name])
+    pod = pods_of.attachable(session, info, values["pod-running-timeout"])
     if pods.is_terminal(pod):
         phase = pods.phase(pod)
         raise CliError(f"cannot attach a container in a completed pod; current phase is {phase}")
+    wanted = values.text("container")
+    if wanted and wanted not in pods_of.container_names(pod):
+        name = pod["metadata"]["name"]
+        raise CliError(
+            f"cannot attach to the container: container {wanted} not found in pod {name}"
+        )
+    container = pods_of.container_of(session, pod, wanted, quiet=values["quiet"])
+    tty = _has_tty(session, values, pod, container)
     if not values["quiet"]:
         session.complain(NOTICE)
     path = pods_of.pod_path(pod["metadata"]["namespace"], pod["metadata"]["name"]) + "/attach"
-    wanted = streams.Wanted(bool(values["stdin"]), True, True, bool(values["tty"]))
-    return streams.run(session, path, [("container", name)], wanted)
+    asked = streams.Wanted(bool(values["stdin"]), True, True, tty)
+    return streams.run(session, path, [("container", container)], asked)
+
+
+def _has_tty(session: Session, values: Values, pod: Obj, name: str) -> bool:
+    """Whatever was asked for, it is as the container has it."""
+    spec = pod["spec"]
+    own = next(
+        one
+        for field in ("containers", "initContainers", "ephemeralContainers")
+        for one in spec.get(field) or []
+        if one["name"] == name
+    )
+    if values["tty"] and not own.get("tty") and not values["quiet"]:
+        session.complain(f"error: Unable to use a TTY - container {name} did not allocate one")
+    return bool(own.get("tty")) and session.io.stdin_is_terminal()
 
 
 ATTACH = Command(
@@ -42,7 +73,7 @@ ATTACH = Command(
     run,
     (
         Flag("container", short="c", usage="Container name."),
-        pods_of.POD_TIMEOUT,
+        pods_of.pod_timeout(),
         switch("quiet", "Only print output from the remote session.", short="q"),
         switch("stdin", "Pass stdin to the container.", short="i"),
         switch("tty", "Stdin is a TTY.", short="t"),

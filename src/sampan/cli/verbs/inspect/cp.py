@@ -9,12 +9,13 @@ import os
 import tarfile
 from pathlib import Path, PurePosixPath
 
-from sampan.api.objects import Obj
+from sampan.api.errors import ApiError
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.session import Session
+from sampan.cli.verbs.inspect.exec import check_phase
 from sampan.cli.workloads import pods_of, streams
 from sampan.core.fast_dataclass import dataclass
 
@@ -30,40 +31,42 @@ class Place:
         return bool(self.pod)
 
 
+FORMAT = "filespec must match the canonical format: [[namespace/]pod:]file/path"
+
+
 def _place(session: Session, text: str) -> Place:
     name, colon, path = text.partition(":")
-    if not colon or (os.path.sep in name and name.startswith((".", "/"))):
+    if not colon:
         return Place("", "", text)
-    namespace, slash, pod = name.rpartition("/")
-    if not path:
-        raise CliError("filepath can not be empty")
-    return Place(namespace if slash else session.namespace, pod, path)
+    pieces = name.split("/")
+    if not name or len(pieces) > 2:
+        raise CliError(FORMAT)
+    return Place(pieces[0] if len(pieces) == 2 else session.namespace, pieces[-1], path)
 
 
 def run(session: Session, values: Values) -> None:
+    session.check_context()
+    _ = session.connection
     if len(values.arguments) != 2:
         raise CliError("source and destination are required")
     source, target = (_place(session, text) for text in values.arguments)
     if source.is_remote and target.is_remote:
         raise CliError("one of src or dest must be a local file specification")
-    if not source.is_remote and not target.is_remote:
-        raise CliError("one of src or dest must be a remote file specification")
     if not source.path or not target.path:
         raise CliError("filepath can not be empty")
+    if not source.is_remote and not target.is_remote:
+        raise CliError("one of src or dest must be a remote file specification")
     if source.is_remote:
         _from_container(session, values, source, target.path)
     else:
         _to_container(session, values, source.path, target)
 
 
-def _pod(session: Session, place: Place) -> Obj:
-    return session.api.json("GET", pods_of.pod_path(place.namespace, place.pod))
-
-
 def _exec(
     session: Session, values: Values, place: Place, command: list[str], data: bytes | None
 ) -> bytes:
-    pod = _pod(session, place)
+    pod = session.api.json("GET", pods_of.pod_path(place.namespace, place.pod))
+    check_phase(pod)
     name = pods_of.container_of(session, pod, values.text("container"))
     query = [("command", word) for word in command] + [("container", name)]
     path = pods_of.pod_path(place.namespace, place.pod) + "/exec"
@@ -142,8 +145,8 @@ def _to_container(session: Session, values: Values, source: str, target: Place) 
 def _is_folder(session: Session, values: Values, target: Place) -> bool:
     try:
         _exec(session, values, target, ["test", "-d", target.path], None)
-    except streams.CommandEnded:
-        return False
+    except (streams.CommandEnded, CliError, ApiError):
+        return False  # what else is wrong, the copy itself tells
     return True
 
 

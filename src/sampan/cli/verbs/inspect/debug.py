@@ -1,37 +1,36 @@
 """`debug`: an ephemeral container in a pod, a copy of a pod, or a pod on a node.
 
 Job: generate the container or pod of the chosen profile, send it, attach where asked.
+Invariant: flags that do not go together are refused before anything is made or deleted.
 """
 
 import random
+from typing import Any
 
+from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, copy_of
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Several
+from sampan.cli.create.parts import image_is_valid
+from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import documents, manifests, selection, writing
-from sampan.cli.objects.infos import Info, info_of
+from sampan.cli.objects import documents, three_way, writing
+from sampan.cli.objects.builder import Builder
+from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
+from sampan.cli.workloads import debug_profiles
 
-PROFILES = ("legacy", "general", "baseline", "netadmin", "restricted", "sysadmin", "auto")
-SECURITY: dict[str, Obj] = {
-    "general": {"capabilities": {"add": ["SYS_PTRACE"]}},
-    "netadmin": {"capabilities": {"add": ["NET_ADMIN", "NET_RAW"]}},
-    "sysadmin": {"privileged": True},
-    "restricted": {
-        "allowPrivilegeEscalation": False, "runAsNonRoot": True,
-        "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
-    },
-}  # fmt: skip
-HOST_NAMESPACES = ("legacy", "general", "netadmin", "sysadmin", "auto")
-HOST_FILES = ("legacy", "general", "sysadmin", "auto")
 FIXED = ("name", "image", "command", "lifecycle", "volumeDevices")  # not a custom profile's
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 LEGACY = (
     "--profile=legacy is deprecated and will be removed in the future. It is recommended to "
     'explicitly specify a profile, for example "--profile=general".'
+)
+NOT_ROOT = (
+    "Warning: Non-root user is configured for the entire target Pod, and some capabilities granted "
+    'by debug profile may not work. Please consider using "--custom" with a custom profile that '
+    'specifies "securityContext.runAsUser: 0".'
 )
 
 
@@ -40,191 +39,283 @@ def _suffix() -> str:
 
 
 def run(session: Session, values: Values) -> int:
-    if not values["image"] and not values["copy-to"]:
-        raise CliError("you must specify --image when not using --copy-to.")
-    has_file = manifests.has_files(values)
-    if not values.arguments and not has_file:
-        raise CliError("NAME or TYPE/NAME is required for debug")
-    profile = values.text("profile")
-    if profile not in PROFILES:
-        raise CliError(f"unknown profile: {profile}")
-    if profile == "legacy":
+    dash = values.dash if 0 <= values.dash < len(values.arguments) else len(values.arguments)
+    names, command = values.arguments[:dash], values.arguments[dash:]
+    session.check_context()
+    debug_profiles.check(values.text("profile"))
+    custom = _custom_profile(values.text("custom"))
+    _ = session.connection
+    _check(values, names, command)
+    if values["target"] and not values["quiet"]:
+        session.print(
+            f'Targeting container "{values["target"]}". If you don\'t see processes from this '
+            "container it may be because the container runtime doesn't support this feature."
+        )
+    if values["tty"] and not values["stdin"]:
+        raise CliError("-i/--stdin is required for containers with -t/--tty=true")
+    if custom and any(custom.get(key) for key in FIXED):
+        raise CliError(
+            "name, command, image, lifecycle and volume devices are not modifiable via custom "
+            "profile"
+        )
+    if values["profile"] == "legacy":
         session.complain(LEGACY)
-    for info in _targets(session, values):
-        code = _debug(session, values, info)
-        if code:
+    builder = Builder(session)
+    builder.typed = True
+    builder.files(values).in_namespace().names("pods", names)
+    debug = _Debug(session, values, command, custom)
+    for info in builder.do().visit():
+        if isinstance(info, Info) and (code := debug.visit(info)):
             return code
     return 0
 
 
-def _debug(session: Session, values: Values, info: Info) -> int:
-    if info.resource.kind == "Node":
-        return _on_node(session, values, info.obj)
-    if info.resource.kind != "Pod":
-        raise CliError(f'"{info.resource.plural}" not supported by debug')
-    if values["copy-to"]:
-        return _copy(session, values, info.obj)
-    return _ephemeral(session, values, info.obj)
-
-
-def _targets(session: Session, values: Values) -> list[Info]:
-    if manifests.has_files(values):
-        found = list(selection.live(session, values, []))
-        failures = [item for item in found if isinstance(item, Exception)]
-        if failures:
-            raise Several(failures)
-        return [item for item in found if not isinstance(item, Exception)]
-    names = values.arguments if values.dash < 0 else values.arguments[: values.dash]
-    word = names[0]
-    if "/" in word:
-        target = selection.targets(session, [word])[0]
-    else:
-        target = selection.Target(session.discovery.find("pods"), word)
-    obj = session.api.json("GET", target.resource.path(session.namespace, target.name))
-    return [info_of(target.resource, obj, session.namespace)]
-
-
-def _container(session: Session, values: Values) -> Obj:
-    name = values.text("container")
-    if not name:
-        name = f"debugger-{_suffix()}"
-        if not values["quiet"]:
-            session.print(f"Defaulting debug container name to {name}.")
-    command = [] if values.dash < 0 else values.arguments[values.dash :]
-    container: Obj = {
-        "name": name, "image": values.text("image"), "imagePullPolicy": values["image-pull-policy"] or None,
-        "stdin": bool(values["stdin"]), "tty": bool(values["tty"]),
-        "terminationMessagePolicy": "File",
-    }  # fmt: skip
-    if command:
-        container["args" if values["arguments-only"] else "command"] = command
-    if values["env"]:
-        container["env"] = [
-            {"name": pair.partition("=")[0], "value": pair.partition("=")[2]}
-            for pair in values["env"]
-        ]
-    security = SECURITY.get(values.text("profile"))
-    if security:
-        container["securityContext"] = security
-    container = {key: value for key, value in container.items() if value not in (None, False)}
-    return _customised(container, values.text("custom"))
-
-
-def _customised(container: Obj, path: str) -> Obj:
-    """With what a file says of it; the name and the image stay those of the flags."""
+def _custom_profile(path: str) -> Obj | None:
     if not path:
-        return container
+        return None
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        why = f"open {path}: {(error.strerror or str(error)).lower()}"
+        raise CliError(f"must pass a container spec json file for custom profile: {why}") from error
+    from sampan.cli.objects.typed import decode
+
+    try:
+        found = documents.first_document(content, path) or {}
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [found]}}
+        known: Obj = decode(pod)["spec"]["containers"][0]
+    except CliError as error:
+        raise CliError(f"{path} does not contain a valid container spec: {error}") from error
+    return {key: value for key, value in known.items() if key in found}
+
+
+def _check(values: Values, names: list[str], command: list[str]) -> None:
+    image, set_images = values.text("image"), values["set-image"]
+    if values["attach"] and not image and not values["container"]:
+        raise CliError(
+            "you must specify --container or create a new container using --image in order to "
+            "attach."
+        )
+    _check_copy(values, command)
+    if image and not image_is_valid(image):
+        raise CliError(f'invalid image name "{image}": invalid reference format')
+    if not names and not values["filename"]:
+        raise CliError("NAME or filename is required for debug")
+    if values["image-pull-policy"] not in ("", "Always", "IfNotPresent", "Never"):
+        raise CliError(f"invalid image pull policy: {values['image-pull-policy']}")
+    for name, text in set_images.items():
+        if not image_is_valid(text):
+            raise CliError(
+                f'invalid image name "{text}" for container "{name}": invalid reference format'
+            )
+    if values["target"] and values["copy-to"]:
+        raise CliError("--target is incompatible with --copy-to. Use --share-processes instead.")
+
+
+def _check_copy(values: Values, command: list[str]) -> None:
+    image = values.text("image")
+    if values["copy-to"]:
+        if not image and not values["set-image"] and not command:
+            raise CliError("you must specify --image, --set-image or command arguments.")
+        if command and not values["container"] and not image:
+            raise CliError(
+                "you must specify an existing container or a new image when specifying args."
+            )
+    else:
+        for flag in ("replace", "same-node", "set-image"):
+            if values[flag]:
+                raise CliError(f"--{flag} may only be used with --copy-to.")
+        if not image:
+            raise CliError("you must specify --image when not using --copy-to.")
+
+
+class _Debug:
+    """One command's debugging, object by object."""
+
+    def __init__(
+        self, session: Session, values: Values, command: list[str], custom: Obj | None
+    ) -> None:
+        self._session, self._values, self._command = session, values, command
+        self._custom = custom
+        self._env = [{"name": name, "value": text} for name, text in sorted(values["env"].items())]
+
+    def visit(self, info: Info) -> int:
+        if info.resource.kind == "Node":
+            return self._on_node(info.obj)
+        if info.resource.kind != "Pod":
+            one = info.resource
+            what = f"{one.group}/{one.version}, Kind={one.kind}"
+            raise CliError(f'"{what}" not supported by debug')
+        if self._values["copy-to"]:
+            return self._by_copy(info.obj)
+        return self._by_ephemeral_container(info.obj)
+
+    def _container(self, name: str) -> Obj:
+        values = self._values
+        fields: dict[str, Any] = {
+            "name": name, "image": values.text("image"), "env": self._env,
+            "imagePullPolicy": values.text("image-pull-policy"), "stdin": values["stdin"],
+            "tty": values["tty"], "terminationMessagePolicy": "File",
+            "args" if values["arguments-only"] else "command": self._command,
+        }  # fmt: skip
+        return {key: value for key, value in fields.items() if value}
+
+    def _name_for(self, pod: Obj) -> str:
+        if self._values["container"]:
+            return self._values.text("container")
+        taken = {
+            container["name"]
+            for kind in debug_profiles.KINDS
+            for container in pod["spec"].get(kind) or []
+        }
+        name = f"debugger-{_suffix()}"
+        while name in taken:
+            name = f"debugger-{_suffix()}"
+        if not self._values["quiet"]:
+            self._session.print(f"Defaulting debug container name to {name}.")
+        return name
+
+    def _finish(self, pod: Obj, name: str, style: debug_profiles.Style) -> None:
+        debug_profiles.apply(self._values.text("profile"), pod, name, style, self._values)
+        if self._custom is not None:
+            container = debug_profiles.container_of(pod["spec"], name)
+            changed = _customised(container, self._custom)
+            container.clear()
+            container.update(changed)
+
+    def _by_ephemeral_container(self, pod: Obj) -> int:
+        session, meta = self._session, pod["metadata"]
+        after = copy_of(pod)
+        name = self._name_for(pod)
+        container = self._container(name)
+        if self._values["target"]:
+            container["targetContainerName"] = self._values.text("target")
+        existing = after["spec"].get("ephemeralContainers") or []
+        after["spec"]["ephemeralContainers"] = [*existing, container]
+        self._finish(after, name, "ephemeral")
+        self._warn(container, pod)
+        from sampan.cli.objects.typed import schema
+
+        patch = three_way.two_way_patch(schema(), pod, after)
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        try:
+            made = writing.patch(session, f"{path}/ephemeralcontainers", patch, "strategic")
+        except ApiError as error:
+            if error.reason == "NotFound" and not error.details.get("name"):
+                raise CliError(
+                    "ephemeral containers are disabled for this cluster (error from server: "
+                    f'"{error.message}")'
+                ) from error
+            raise
+        return _attach(session, self._values, made, name)
+
+    def _warn(self, container: Obj, pod: Obj) -> None:
+        """Capabilities are of no use to somebody who is not root."""
+        user = (pod["spec"].get("securityContext") or {}).get("runAsUser")
+        own = container.get("securityContext")
+        if not user or own is None or own.get("runAsUser") == 0:
+            return
+        if own.get("privileged") or (own.get("capabilities") or {}).get("add"):
+            self._session.complain(NOT_ROOT)
+
+    def _by_copy(self, pod: Obj) -> int:
+        session, values = self._session, self._values
+        copied, name = self._copy_of(pod)
+        if name:
+            self._warn(debug_profiles.container_of(copied["spec"], name), copied)
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+        made = session.api.json("POST", path, body=copied)
+        if values["replace"]:
+            options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+            session.api.json("DELETE", f"{path}/{pod['metadata']['name']}", body=options)
+        return _attach(session, values, made, name) if name else 0
+
+    def _copy_of(self, pod: Obj) -> tuple[Obj, str]:
+        """The pod to make, and its container to attach to, if there is one."""
+        values = self._values
+        meta = {
+            key: pod["metadata"][key] for key in ("labels", "annotations") if key in pod["metadata"]
+        }
+        meta |= {"name": values.text("copy-to"), "namespace": pod["metadata"]["namespace"]}
+        spec = copy_of(pod)["spec"]
+        copied = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        spec.pop("ephemeralContainers", None)
+        if values.is_set("share-processes"):
+            spec["shareProcessNamespace"] = bool(values["share-processes"])
+        if not values["same-node"]:
+            spec.pop("nodeName", None)
+        images = values["set-image"]
+        for container in spec["containers"]:
+            image = images.get(container["name"]) or images.get("*")
+            container["image"] = image or container["image"]
+        name = values.text("container")
+        try:
+            container = debug_profiles.container_of(spec, name)
+        except CliError:
+            if not values["image"] and images:
+                return copied, ""
+            if not values["image"]:
+                raise CliError("you must specify image when creating new container") from None
+            name = name or self._name_for(copied)
+            container = {"name": name, "terminationMessagePolicy": "File"}
+            spec["containers"] = [*spec["containers"], container]
+        self._fill(container)
+        self._finish(copied, name, "copy")
+        return copied, name
+
+    def _fill(self, container: Obj) -> None:
+        values = self._values
+        if self._command and values["arguments-only"]:
+            container["args"] = self._command
+        elif self._command:
+            container["command"] = self._command
+            container.pop("args", None)
+        for field, value in (
+            ("env", self._env),
+            ("image", values.text("image")),
+            ("imagePullPolicy", values.text("image-pull-policy")),
+        ):
+            if value:
+                container[field] = value
+        for field in ("stdin", "tty"):
+            container.pop(field, None)
+            if values[field]:
+                container[field] = True
+
+    def _on_node(self, node: Obj) -> int:
+        session, values = self._session, self._values
+        node_name = node["metadata"]["name"]
+        name = values.text("container") or "debugger"
+        pod_name = f"node-debugger-{node_name}-{_suffix()}"
+        if not values["quiet"]:
+            session.print(
+                f"Creating debugging pod {pod_name} with container {name} on node {node_name}."
+            )
+        meta = {"name": pod_name, "labels": {"app.kubernetes.io/managed-by": "kubectl-debug"}}
+        spec = {
+            "nodeName": node_name, "restartPolicy": "Never",
+            "containers": [self._container(name)], "tolerations": [{"operator": "Exists"}],
+        }  # fmt: skip
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        self._finish(pod, name, "node")
+        made = session.api.json("POST", f"/api/v1/namespaces/{session.namespace}/pods", body=pod)
+        return _attach(session, values, made, name)
+
+
+def _customised(container: Obj, custom: Obj) -> Obj:
+    """With what a file says of it; the name and the image stay those of the flags."""
     from sampan.cli.objects.overrides import overridden_data
 
-    with open(path, "rb") as file:
-        custom = documents.first_document(file.read(), path) or {}
-    fixed = [key for key in FIXED if isinstance(custom, dict) and custom.get(key)]
-    if not isinstance(custom, dict) or fixed:
-        why = f"{fixed[0]} can not be changed" if fixed else "it is no container"
-        raise CliError(f"error while applying the custom profile {path}: {why}")
     pod: Obj = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
     change = {"spec": {"containers": [{**custom, "name": container["name"]}]}}
     merged: Obj = overridden_data(pod, change, "strategic")["spec"]["containers"][0]
     return merged
 
 
-def _ephemeral(session: Session, values: Values, pod: Obj) -> int:
-    container = _container(session, values)
-    if values["target"]:
-        if not values["quiet"]:
-            session.print(
-                f'Targeting container "{values["target"]}". If you don\'t see processes from this '
-                "container it may be because the container runtime doesn't support this feature."
-            )
-        container["targetContainerName"] = values["target"]
-    path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-    patch = {"spec": {"ephemeralContainers": [container]}}
-    pod = writing.patch(session, f"{path}/ephemeralcontainers", patch, "strategic")
-    return _attach(session, values, pod, container["name"])
-
-
-def _copy(session: Session, values: Values, pod: Obj) -> int:
-    spec = _copied_spec(values, pod)
-    added = ""
-    if values["image"]:
-        container = _container(session, values)
-        added = container["name"]
-        others = [item for item in spec["containers"] if item["name"] != added]
-        spec["containers"] = [*others, container]
-    meta = _copied_metadata(values, pod["metadata"])
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-    path = f"/api/v1/namespaces/{meta['namespace']}/pods"
-    if values["replace"]:
-        session.api.json("DELETE", f"{path}/{pod['metadata']['name']}")
-    copy = session.api.json("POST", path, body=body)
-    return _attach(session, values, copy, added or copy["spec"]["containers"][0]["name"])
-
-
-def _copied_metadata(values: Values, meta: Obj) -> Obj:
-    kept = {
-        "annotations": values.text("profile") == "legacy" or values["keep-annotations"],
-        "labels": values["keep-labels"],
-    }
-    more = {field: meta[field] for field in kept if kept[field] and meta.get(field)}
-    return {"name": values.text("copy-to"), "namespace": meta["namespace"], **more}
-
-
-def _copied_spec(values: Values, pod: Obj) -> Obj:
-    spec: Obj = copy_of(pod)["spec"]
-    is_legacy = values.text("profile") == "legacy"
-    if not values["same-node"]:
-        spec.pop("nodeName", None)
-    spec.pop("ephemeralContainers", None)
-    if not is_legacy:
-        _lighten(spec, values)
-    if values["share-processes"] and (not is_legacy or values.is_set("share-processes")):
-        spec["shareProcessNamespace"] = True
-    for pair in values["set-image"].split(",") if values["set-image"] else ():
-        name, _, image = pair.partition("=")
-        for container in spec["containers"]:
-            if name in ("*", container["name"]):
-                container["image"] = image
-    return spec
-
-
-def _lighten(spec: Obj, values: Values) -> None:
-    """A copy is looked at, not served from: its probes go, unless they are to be kept."""
-    if not values["keep-init-containers"]:
-        spec.pop("initContainers", None)
-    for container in [*spec["containers"], *(spec.get("initContainers") or [])]:
-        for kind in ("liveness", "readiness", "startup"):
-            if not values[f"keep-{kind}"]:
-                container.pop(f"{kind}Probe", None)
-
-
-def _on_node(session: Session, values: Values, node: Obj) -> int:
-    name, profile = node["metadata"]["name"], values.text("profile")
-    pod_name = f"node-debugger-{name}-{_suffix()}"
-    if not values["container"]:
-        values._values["container"] = "debugger"
-    container = _container(session, values)
-    spec: Obj = {
-        "nodeName": name, "restartPolicy": "Never", "containers": [container],
-        "tolerations": [{"operator": "Exists"}],
-    }  # fmt: skip
-    if profile == "general":
-        container.pop("securityContext", None)
-    if profile in HOST_NAMESPACES:
-        spec |= {"hostNetwork": True, "hostPID": True, "hostIPC": True}
-    if profile in HOST_FILES:
-        container["volumeMounts"] = [{"name": "host-root", "mountPath": "/host"}]
-        spec["volumes"] = [{"name": "host-root", "hostPath": {"path": "/"}}]
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod_name}, "spec": spec}
-    if not values["quiet"]:
-        session.print(
-            f"Creating debugging pod {pod_name} with container {container['name']} on node {name}."
-        )
-    made = session.api.json("POST", f"/api/v1/namespaces/{session.namespace}/pods", body=body)
-    return _attach(session, values, made, container["name"])
-
-
 def _attach(session: Session, values: Values, pod: Obj, name: str) -> int:
-    if not values["stdin"] and not values["attach"]:
+    is_wanted = values["attach"] if values.is_set("attach") else values["stdin"]
+    if not is_wanted:
         return 0
     from sampan.cli.objects import waiting
     from sampan.cli.workloads import streams
@@ -249,12 +340,12 @@ def _attach(session: Session, values: Values, pod: Obj, name: str) -> int:
 DEBUG = Command(
     "debug", "debug (POD | TYPE[[.VERSION].GROUP]/NAME) [ -- COMMAND [args...] ] [options]",
     "Debug cluster resources using interactive debugging containers.", run,
-    (*common_flags.FILES, switch("arguments-only", "What is after -- becomes arguments, not the command."),
+    (common_flags.FILES[0], switch("arguments-only", "What is after -- becomes arguments, not the command."),
      switch("attach", "Wait for the container to start, and attach to it."),
      Flag("container", short="c", usage="Container name to use for the debug container."),
      Flag("copy-to", usage="Create a copy of the target pod with this name."),
      Flag("custom", usage="A file, JSON or YAML, with more fields of the container."),
-     Flag("env", "array", [], "Environment variables to set in the container."),
+     Flag("env", "map", {}, "Environment variables to set in the container."),
      Flag("image", usage="Container image to use for the debug container."),
      Flag("image-pull-policy", usage="The image pull policy for the container."),
      switch("keep-annotations", "Keep the original pod annotations (with --copy-to)."),
@@ -267,7 +358,7 @@ DEBUG = Command(
      switch("quiet", "Suppress informational messages.", short="q"),
      switch("replace", "With --copy-to, delete the original pod."),
      switch("same-node", "With --copy-to, schedule the copy on the same node."),
-     Flag("set-image", usage="With --copy-to, name=image pairs for changing images."),
+     Flag("set-image", "map", {}, "With --copy-to, name=image pairs for changing images."),
      switch("share-processes", "With --copy-to, share processes.", default=True),
      switch("stdin", "Keep stdin open on the container.", short="i"),
      Flag("target", usage="Target the processes in this container."),

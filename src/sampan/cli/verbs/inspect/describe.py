@@ -18,7 +18,7 @@ from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection
 from sampan.cli.objects.builder import Builder
 from sampan.cli.objects.discovery import ApiResource
-from sampan.cli.objects.infos import Found, Info, info_of
+from sampan.cli.objects.infos import Info, get_object, info_of
 from sampan.cli.printers.terminal_text import described
 from sampan.cli.session import Session
 
@@ -54,57 +54,74 @@ WITHOUT_EVENTS = {
     "Secret", "ResourceQuota", "LimitRange", "Role", "ClusterRole", "RoleBinding",
     "ClusterRoleBinding", "Namespace", "NetworkPolicy",
 }  # fmt: skip
-BY_PREFIX = "found by the beginning of its name"
 OWNERS = {"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"}
 
 
 def run(session: Session, values: Values) -> None:
-    failures: list[Exception] = []
-    count = 0
-    for found in _find(session, values):
-        if isinstance(found, Exception):
-            failures.append(found)
-            continue
-        is_guess = found.source == BY_PREFIX
-        if count and not is_guess:
-            session.write("\n\n")
-        count += 1
-        text = description(session, found, events=bool(values["show-events"]))
-        session.write(described(text))
-        if is_guess:
-            session.print()
-    if failures:
-        raise Several(failures)
-    if not count:
-        if values["all-namespaces"]:
-            session.complain("No resources found")
-        else:
-            session.complain(f"No resources found in {session.namespace} namespace.")
-
-
-def _find(session: Session, values: Values) -> list[Found]:
+    session.check_context()
     words = values.arguments
     if not words and not manifests.has_files(values):
         raise CliError(
             f'You must specify the type of resource to describe. Use "{session.program} '
-            'api-resources" for a complete list of supported resources.'
+            'api-resources" for a complete list of supported resources.\n'
         )
     builder = Builder(session, continue_on_error=True)
     builder.in_namespace(everywhere=bool(values["all-namespaces"])).files(values)
+    builder.requires_namespace = builder.requires_namespace and not values["all-namespaces"]
     builder.labels(values.text("selector")).arguments(words, allow_empty_selector=True)
-    builder.chunk, builder.latest = max(values["chunk-size"], 0), True
+    builder.chunk = max(values["chunk-size"], 0)
     result = builder.do()
     found = list(result.visit())
-    is_missing = len(found) == 1 and isinstance(found[0], ApiError) and found[0].code == 404
-    if is_missing and len(words) == 2:
-        return _by_prefix(session, result.resources[0], words[1]) or found
-    return found
+    failures: list[Exception] = [one for one in found if isinstance(one, Exception)]
+    if len(failures) > 1:
+        failures = [Several(failures)]
+    if failures and getattr(failures[0], "code", 0) == 404 and len(words) == 2:
+        _describe_near(session, values, result.resources[0], failures[0])
+        return
+    infos = [one for one in found if isinstance(one, Info)]
+    _describe_all(session, values, infos, failures)
+    if failures:
+        raise Several(failures)
+    if not infos:
+        where = "" if values["all-namespaces"] else f" in {session.namespace} namespace."
+        session.complain(f"No resources found{where}")
 
 
-def _by_prefix(session: Session, resource: ApiResource, prefix: str) -> list[Found]:
+def _describe_near(
+    session: Session, values: Values, resource: ApiResource, failure: Exception
+) -> None:
+    """There is none of that name: those whose names begin so."""
+    near = _by_prefix(session, resource, values.arguments[1])
+    if not near:
+        raise failure
+    for info in near:
+        session.print(described(description(session, info, events=bool(values["show-events"]))))
+
+
+def _describe_all(
+    session: Session, values: Values, infos: list[Info], failures: list[Exception]
+) -> None:
+    """What fails in the same words is told once."""
+    told: set[str] = set()
+    is_first = True
+    for info in infos:
+        try:
+            if info.source:
+                info = get_object(session, info.resource, info.namespace, info.name)
+            text = described(description(session, info, events=bool(values["show-events"])))
+        except (ApiError, CliError) as error:
+            if str(error) not in told:
+                told.add(str(error))
+                failures.append(error)
+            continue
+        session.write(text if is_first else f"\n\n{text}")
+        is_first = False
+
+
+def _by_prefix(session: Session, resource: ApiResource, prefix: str) -> list[Info]:
     objects = selection.list_objects(session, resource, session.namespace, {})
     return [
-        info_of(resource, obj, session.namespace, BY_PREFIX)
+        info_of(resource, obj, session.namespace)
         for obj in objects
         if obj["metadata"]["name"].startswith(prefix)
     ]

@@ -7,9 +7,10 @@ from sampan.api.objects import Obj
 from sampan.cli.command import Command
 from sampan.cli.common_flags import ALL_NAMESPACES, switch
 from sampan.cli.describe.events import interval, last_seen
-from sampan.cli.errors import CliError
+from sampan.cli.errors import CliError, Plain
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import selection
+from sampan.cli.objects.discovery import NoMatch
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
@@ -18,22 +19,28 @@ TITLES = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
 
 
 def run(session: Session, values: Values) -> None:
-    printer = ObjectPrinter(values, typed=True)
-    chosen = _object(session, values.text("for")) if values["for"] else None
+    session.check_context()
+    query = _about(session, values.text("for")) if values["for"] else {}
+    _ = session.connection
+    # A template alone is no format here.
+    printer = ObjectPrinter(values, typed=True) if values["output"] else None
     for kind in values["types"]:
         if kind.lower() not in ("normal", "warning"):
             raise CliError("valid --types are Normal or Warning")
     namespace = selection.namespace_of(session, values)
     resource = session.discovery.find("events.")
-    items = selection.list_objects(session, resource, namespace, {})
-    items = sorted((item for item in items if _is_chosen(item, chosen, values)), key=last_seen)
-    if not items and not values["watch"]:
+    if values["watch"]:
+        _watch(session, values, resource.path(namespace), query, printer)
+        return
+    items = selection.list_objects(session, resource, namespace, query)
+    items = sorted((item for item in items if _is_chosen(item, values)), key=last_seen)
+    if not items:
         if values["all-namespaces"]:
             session.complain("No events found.")
         else:
             session.complain(f"No events found in {namespace} namespace.")
         return
-    if printer.format:
+    if printer is not None:
         items = [{"kind": "Event", "apiVersion": "v1", **item} for item in items]
         whole = {"apiVersion": "v1", "items": items, "kind": "EventList", "metadata": {}}
         session.write(printer.text(whole))
@@ -42,8 +49,6 @@ def run(session: Session, values: Values) -> None:
     titles = ["NAMESPACE", *TITLES] if values["all-namespaces"] else TITLES
     table = rows if values["no-headers"] else [titles, *rows]
     session.write(align(_without_breaks(table)))
-    if values["watch"]:
-        _watch(session, values, resource.path(namespace), chosen)
 
 
 def _without_breaks(rows: list[list[str]]) -> list[list[str]]:
@@ -60,17 +65,26 @@ def _without_breaks(rows: list[list[str]]) -> list[list[str]]:
     return out
 
 
-def _object(session: Session, text: str) -> tuple[str, str]:
-    kind, slash, name = text.partition("/")
-    if not slash or not name:
+def _about(session: Session, text: str) -> dict[str, str]:
+    """The field selector of an object's events."""
+    if "/" not in text:
         raise CliError("--for must be in resource/name form")
-    return session.discovery.find(kind).kind, name
+    if text.count("/") > 1:
+        raise CliError("arguments in resource/name form may not have more than one slash")
+    kind, _, name = text.partition("/")
+    try:
+        found = session.discovery.find(kind.lower())
+    except NoMatch as error:
+        raise Plain(str(error)) from error
+    if not name:
+        return {}
+    fields = {"kind": found.kind, "apiVersion": found.api_version, "name": name}
+    return {
+        "fieldSelector": ",".join(f"involvedObject.{key}={value}" for key, value in fields.items())
+    }
 
 
-def _is_chosen(event: Obj, chosen: tuple[str, str] | None, values: Values) -> bool:
-    about = event.get("involvedObject") or {}
-    if chosen is not None and (about.get("kind"), about.get("name")) != chosen:
-        return False
+def _is_chosen(event: Obj, values: Values) -> bool:
     types = [kind.lower() for kind in values["types"]]
     return not types or str(event.get("type")).lower() in types
 
@@ -84,12 +98,25 @@ def _row(event: Obj, session: Session, with_namespace: bool) -> list[str]:
     return [event["metadata"]["namespace"], *row] if with_namespace else row
 
 
-def _watch(session: Session, values: Values, path: str, chosen: tuple[str, str] | None) -> None:
-    for kind, event in session.api.watch(path, {}):
-        if kind != "DELETED" and _is_chosen(event, chosen, values):
+def _watch(
+    session: Session,
+    values: Values,
+    path: str,
+    query: dict[str, str],
+    printer: ObjectPrinter | None,
+) -> None:
+    titles = ["NAMESPACE", *TITLES] if values["all-namespaces"] else TITLES
+    is_first = not values["no-headers"]
+    for kind, event in session.api.watch(path, query):
+        if kind == "DELETED" or not _is_chosen(event, values):
+            continue
+        if printer is not None:
+            session.write(printer.text({"kind": "Event", "apiVersion": "v1", **event}))
+        else:
             row = _row(event, session, bool(values["all-namespaces"]))
-            session.write(align([row]))
-            session.io.stdout.flush()
+            session.write(align([titles, row] if is_first else [row]))
+            is_first = False
+        session.io.stdout.flush()
 
 
 EVENTS = Command(

@@ -14,35 +14,35 @@ from sampan.cli.workloads import pods_of, streams
 
 
 def run(session: Session, values: Values) -> int:
-    before = values.arguments if values.dash < 0 else values.arguments[: values.dash]
-    command = [] if values.dash < 0 else values.arguments[values.dash :]
-    if not before and not values["filename"]:
+    words, dash = values.arguments, values.dash
+    name = words[0] if words and dash != 0 else ""
+    command = words[dash:] if dash >= 0 else []
+    if dash < 0 and (len(words) > 1 or (words and values["filename"])):
+        raise UsageError(
+            "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"
+        )
+    session.check_context()
+    pods_of.check_timeout(values)
+    _ = session.connection
+    if not name and not values["filename"]:
         raise CliError("pod, type/name or --filename must be specified")
-    if values.dash < 0 and len(before) > 1:
-        raise UsageError(
-            "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"
-        )
-    if values.dash < 0 and values.is_set("container") and str(values["container"]).startswith("-"):
-        raise UsageError(
-            "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"
-        )
     if not command:
         raise CliError("you must specify at least one command for the container")
-    pod = pods_of.attachable(session, before, values["pod-running-timeout"])
-    name = pods_of.container_of(session, pod, values.text("container"), quiet=values["quiet"])
-    pods_of.check_container(pod, name)
-    _check_phase(pod)
+    info = pods_of.named(session, "pods", [name] if name else [], values)
+    pod = pods_of.attachable(session, info, values["pod-running-timeout"])
+    check_phase(pod)
+    container = pods_of.container_of(session, pod, values.text("container"), quiet=values["quiet"])
     tty = bool(values["tty"])
     if tty and not session.io.stdin_is_terminal():
         session.complain("Unable to use a TTY - input is not a terminal or the right kind of file")
         tty = False
-    query = [("command", word) for word in command] + [("container", name)]
+    query = [("command", word) for word in command] + [("container", container)]
     path = pods_of.pod_path(pod["metadata"]["namespace"], pod["metadata"]["name"]) + "/exec"
     wanted = streams.Wanted(bool(values["stdin"]), True, True, tty)
     return streams.run(session, path, query, wanted)
 
 
-def _check_phase(pod: Obj) -> None:
+def check_phase(pod: Obj) -> None:
     if pods.is_terminal(pod):
         phase = pods.phase(pod)
         raise CliError(f"cannot exec into a container in a completed pod; current phase is {phase}")
@@ -56,7 +56,7 @@ EXEC = Command(
     (
         Flag("container", short="c", usage="Container name."),
         Flag("filename", "slice", [], "To use to exec into the resource.", short="f"),
-        pods_of.POD_TIMEOUT,
+        pods_of.pod_timeout(),
         switch("quiet", "Only print output from the remote session.", short="q"),
         switch("stdin", "Pass stdin to the container.", short="i"),
         switch("tty", "Stdin is a TTY.", short="t"),

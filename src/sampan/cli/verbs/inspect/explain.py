@@ -7,38 +7,79 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.errors import CliError, Plain, UsageError
+from sampan.cli.errors import CliError, Plain
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects.discovery import ApiResource
+from sampan.cli.objects.discovery import ApiResource, NoMatch
 from sampan.cli.printers.schema_text import field_text
 from sampan.cli.session import Session
 
 
 def run(session: Session, values: Values) -> None:
     if not values.arguments:
-        session.complain(
+        raise CliError(
             f'You must specify the type of resource to explain. Use "{session.program} '
             'api-resources" for a complete list of supported resources.\n'
         )
-        raise UsageError("Required resource not specified.")
     if len(values.arguments) > 1:
-        raise UsageError("We accept only this format: explain RESOURCE")
+        raise CliError("We accept only this format: explain RESOURCE\n")
+    resource, fields = _resource(session, values.arguments[0], bool(values["api-version"]))
     if values["output"] == "plaintext-openapiv2":
-        raise CliError("--output=plaintext-openapiv2 is not there: plaintext shows the same fields")
+        _explain_v2(session, values, resource, fields)
+        return
+    version = _asked_version(values.text("api-version"))
+    if version:
+        group, _, number = version.rpartition("/")
+        resource = _moved(session, resource, group, number)
+    document = _document(session, resource)
     if values["output"] != "plaintext":
         raise CliError(f"unrecognized format: {values['output']}")
-    word, *fields = values.arguments[0].split(".")
-    resource, fields = _resource(session, word, fields)
-    if values["api-version"]:
-        resource = _in_version(session, resource, values.text("api-version"))
-    document = _document(session, resource)
-    schemas = document["components"]["schemas"]
-    session.write(_head(resource))
+    schemas = (document.get("components") or {}).get("schemas") or {}
     schema = _schema_of(schemas, resource)
+    session.write(_head(resource))
     text = field_text(schemas, schema, fields, recursive=bool(values["recursive"]))
     if not text:
         raise CliError(f'field "{fields[-1]}" does not exist')
     session.write(f"{text}\n")
+
+
+def _asked_version(text: str) -> str:
+    if text.count("/") > 1:
+        raise CliError(f"unexpected GroupVersion string: {text}")
+    return text
+
+
+def _moved(session: Session, resource: ApiResource, group: str, version: str) -> ApiResource:
+    """In another group and version; of a kind of its own, if it is served there."""
+    name = f"{group}/{version}" if group else version
+    served = next(
+        (
+            one
+            for one in session.discovery.resources
+            if (one.api_version, one.plural) == (name, resource.plural)
+        ),
+        None,
+    )
+    own = (resource.plural, resource.singular, resource.namespaced)
+    return served or ApiResource(group, version, "", *own)
+
+
+def _explain_v2(session: Session, values: Values, resource: ApiResource, fields: list[str]) -> None:
+    from sampan.cli.printers.schema_text_v2 import Definitions, Missing
+
+    group, version = resource.group, resource.version
+    if values["api-version"]:
+        group, _, version = _asked_version(values.text("api-version")).rpartition("/")
+    definitions = Definitions(session.api.json("GET", "/openapi/v2").get("definitions") or {})
+    schema = definitions.of_kind(group, version, resource.kind)
+    if schema is None:
+        raise CliError(f'couldn\'t find resource for "{group}/{version}, Kind={resource.kind}"')
+    name = f"{group}/{version}" if group else version
+    heading = f"KIND:     {resource.kind}\nVERSION:  {name}"
+    recursive = bool(values["recursive"])
+    try:
+        session.write(definitions.text(schema, fields, heading, recursive=recursive))
+    except Missing as error:
+        raise CliError(f'field "{error}" does not exist') from error
 
 
 def _head(resource: ApiResource) -> str:
@@ -46,28 +87,29 @@ def _head(resource: ApiResource) -> str:
     return f"{group}KIND:       {resource.kind}\nVERSION:    {resource.version}\n\n"
 
 
-def _resource(session: Session, word: str, fields: list[str]) -> tuple[ApiResource, list[str]]:
-    """The kind may be qualified: `deployments.apps.spec` and `deployments.v1.apps.spec`."""
-    for count in range(len(fields), 0, -1):
-        candidate = ".".join([word, *fields[:count]])
-        try:
-            found = session.discovery._lookup(candidate)
-        except CliError:
-            found = None
-        if found is not None and found.group and found.group in candidate:
-            return found, fields[count:]
+def _resource(session: Session, text: str, is_bare: bool) -> tuple[ApiResource, list[str]]:
+    """The type may be given with its group, unless a version is given besides (`is_bare`)."""
+    word = _nodes(text)[0]
     try:
-        return session.discovery.find(word), fields
-    except CliError as error:
+        first = session.discovery.find(word)
+    except NoMatch as error:
         raise Plain(str(error)) from error
+    named = [
+        one
+        for one in session.discovery.preferred()
+        if word.lower() in (one.plural, one.singular) or one == first
+    ]
+    for one in [] if is_bare else [first, *named]:
+        if text.startswith(one.qualified):
+            return one, _nodes(text[len(one.qualified) :])
+    return first, _nodes(text)[1:]
 
 
-def _in_version(session: Session, resource: ApiResource, version: str) -> ApiResource:
-    found = session.discovery.of_kind(version, resource.kind)
-    if found is None:
-        group, _, number = version.rpartition("/")
-        raise CliError(f'couldn\'t find resource for "{group}/{number}, Kind={resource.kind}"')
-    return found
+def _nodes(text: str) -> list[str]:
+    nodes = [node for node in text.split(".") if node]
+    if any("[" in node for node in nodes):
+        raise CliError("invalid jsonpath syntax, first node must be field node")
+    return nodes
 
 
 def _document(session: Session, resource: ApiResource) -> Obj:
@@ -75,9 +117,10 @@ def _document(session: Session, resource: ApiResource) -> Obj:
     try:
         return session.api.json("GET", f"/openapi/v3/{root}")
     except ApiError as error:
-        raise CliError(
-            f"couldn't find resource for {resource.api_version}: {error.message}"
-        ) from error
+        if error.code != 404:
+            raise
+        where = f"{resource.group}/{resource.version}, Resource={resource.plural}"
+        raise CliError(f'couldn\'t find resource for "{where}"') from error
 
 
 def _schema_of(schemas: dict[str, Obj], resource: ApiResource) -> Obj:
@@ -85,7 +128,8 @@ def _schema_of(schemas: dict[str, Obj], resource: ApiResource) -> Obj:
     for schema in schemas.values():
         if wanted in (schema.get("x-kubernetes-group-version-kind") or []):
             return schema
-    raise CliError(f'Couldn\'t find resource for "{resource.api_version}, Kind={resource.kind}"')
+    where = f"{resource.group}/{resource.version}, Resource={resource.plural}"
+    raise CliError(f"GVR ({where}) not found in OpenAPI schema")
 
 
 EXPLAIN = Command(

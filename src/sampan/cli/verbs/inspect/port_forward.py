@@ -3,6 +3,7 @@
 Job: find the pod and its ports, listen, and carry each connection over a connection of its own.
 """
 
+import re
 import select
 import socket
 
@@ -19,6 +20,7 @@ from sampan.core.fast_dataclass import dataclass
 PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = 0, 1
 CHUNK_BYTES = 65536
+HIGHEST_PORT = 65535
 LOCALHOST = ("127.0.0.1", "::1")
 
 
@@ -31,64 +33,100 @@ class Pair:
 def run(session: Session, values: Values) -> None:
     if len(values.arguments) < 2:
         raise UsageError("TYPE/NAME and list of ports are required for port-forward")
+    session.check_context()
+    pods_of.check_timeout(values)
     word, *texts = values.arguments
-    service = _service(session, word)
-    if service is not None:
-        pods_of.selector_of(service, "Service", "attach to")  # without pods no port is looked at
-        texts = [_of_service(service, text) for text in texts]
-    pod = pods_of.attachable(session, [word], values["pod-running-timeout"])
-    if service is not None:
-        texts = [_target(pod, service, text) for text in texts]
-    pairs = [_pair(pod, text) for text in texts]
+    info = pods_of.named(session, "pods", [word])
+    pod = pods_of.attachable(session, info, values["pod-running-timeout"])
+    if info.resource.kind == "Service":
+        texts = [_of_service(info.obj, pod, text) for text in texts]
+    else:
+        texts = [_of_pod(pod, text) for text in texts]
     phase = (pod.get("status") or {}).get("phase")
     if phase != "Running":
         raise CliError(f"unable to forward port because pod is not running. Current status={phase}")
-    _serve(session, values["address"], pod, pairs)
+    _serve(session, values["address"], pod, [_pair(text) for text in texts])
 
 
-def _service(session: Session, word: str) -> Obj | None:
-    kind, slash, name = word.partition("/")
-    if not slash or session.discovery.find(kind).kind != "Service":
-        return None
-    return session.api.json("GET", f"/api/v1/namespaces/{session.namespace}/services/{name}")
+def _split(text: str) -> tuple[str, str]:
+    parts = text.split(":")
+    return (parts[0], parts[1]) if len(parts) == 2 else (parts[0], parts[0])
 
 
-def _of_service(service: Obj, text: str) -> str:
-    """`LOCAL:PORT` where the port is one of the service's."""
-    local, colon, remote = text.partition(":")
-    wanted = remote if colon else local
-    for port in service["spec"].get("ports") or []:
-        if wanted in (str(port["port"]), port.get("name")):
-            return f"{local if colon and local else '' if colon else port['port']}:{port['port']}"
-    name = service["metadata"]["name"]
-    raise CliError(f"Service {name} does not have a service port {wanted}")
+def _of_service(service: Obj, pod: Obj, text: str) -> str:
+    """`LOCAL:PORT` where the port is one of the service's, as the pod has it."""
+    name, ports = service["metadata"]["name"], service["spec"].get("ports") or []
+    local, remote = _split(text)
+    if not is_number(remote):
+        port = next((one for one in ports if one.get("name") == remote), None)
+        if port is None:
+            raise CliError(f"Service '{name}' does not have a named port '{remote}'")
+        local = str(port["port"]) if local == remote else local
+        remote = str(port["port"])
+    _refuse_udp(remote, [(one["port"], one.get("protocol")) for one in ports])
+    port = next((one for one in ports if one["port"] == int(remote)), None)
+    if port is None:
+        raise CliError(f"Service {name} does not have a service port {int(remote)}")
+    target = port["port"]
+    if service["spec"].get("clusterIP") != "None":
+        target = port.get("targetPort") or port["port"]
+        target = target if isinstance(target, int) else _named_port(pod, target)
+    return str(target) if local == str(target) else f"{local}:{target}"
 
 
-def _target(pod: Obj, service: Obj, text: str) -> str:
-    local, _, remote = text.partition(":")
-    port = next(item for item in service["spec"]["ports"] if str(item["port"]) == remote)
-    target = port.get("targetPort", port["port"])
-    return f"{local}:{target}"
+def _of_pod(pod: Obj, text: str) -> str:
+    local, remote = _split(text)
+    number = remote if is_number(remote) else str(_named_port(pod, remote))
+    own = [
+        (port["containerPort"], port.get("protocol") or "TCP")
+        for container in pod["spec"].get("containers") or []
+        for port in container.get("ports") or []
+    ]
+    _refuse_udp(number, own, remote)
+    return number if local == remote else f"{local}:{number}"
 
 
-def _pair(pod: Obj, text: str) -> Pair:
-    local, colon, remote = text.partition(":")
-    number = _number(pod, remote if colon else local)
-    if not colon:
-        return Pair(number, number)
-    if local and not is_digits(local):
-        raise CliError(f"error parsing local port '{local}': invalid port")
-    return Pair(int(local) if local else 0, number)
+def is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?[0-9]+", text) is not None
 
 
-def _number(pod: Obj, text: str) -> int:
-    if is_digits(text):
-        return int(text)
+def _refuse_udp(number: str, ports: list[tuple[int, str | None]], said: str = "") -> None:
+    wanted = int(number) if is_number(number) else -1
+    protocols = {protocol for port, protocol in ports if port == wanted}
+    if protocols == {"UDP"}:
+        raise CliError(f"UDP protocol is not supported for {said or number}")
+
+
+def _named_port(pod: Obj, name: str) -> int:
     for container in pod["spec"].get("containers") or []:
         for port in container.get("ports") or []:
-            if port.get("name") == text:
+            if port.get("name") == name:
                 return int(port["containerPort"])
-    raise CliError(f"Pod '{pod['metadata']['name']}' does not have a named port '{text}'")
+    raise CliError(f"Pod '{pod['metadata']['name']}' does not have a named port '{name}'")
+
+
+def _pair(text: str) -> Pair:
+    parts = text.split(":")
+    if len(parts) > 2:
+        raise CliError(f"invalid port format '{text}'")
+    local, remote = parts if len(parts) == 2 else (parts[0], parts[0])
+    pair = Pair(_port("local", local or "0"), _port("remote", remote))
+    if not pair.remote:
+        raise CliError("remote port must be > 0")
+    return pair
+
+
+def _port(which: str, text: str) -> int:
+    why = ""
+    if not is_digits(text):
+        why = "invalid syntax"
+    elif int(text) > HIGHEST_PORT:
+        why = "value out of range"
+    if why:
+        raise CliError(
+            f"error parsing {which} port '{text}': strconv.ParseUint: parsing \"{text}\": {why}"
+        )
+    return int(text)
 
 
 def _listen(address: str, port: int) -> socket.socket | None:
@@ -202,5 +240,5 @@ PORT_FORWARD = Command(
     "port-forward TYPE/NAME [options] [LOCAL_PORT:]REMOTE_PORT [...[LOCAL_PORT_N:]REMOTE_PORT_N]",
     "Forward one or more local ports to a pod.",
     run,
-    (Flag("address", "slice", ["localhost"], "Addresses to listen on."), pods_of.POD_TIMEOUT),
+    (Flag("address", "slice", ["localhost"], "Addresses to listen on."), pods_of.pod_timeout()),
 )
