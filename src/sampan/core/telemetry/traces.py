@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
+from operator import itemgetter
 from typing import TypeVar
 
 from sampan.core.bounded import Bounded
@@ -236,7 +237,7 @@ class Traces:
         """The uid of the object that a request was about; empty where it is not known any more."""
         # The first one: ids may be chosen, and whoever chooses another's does not replace it.
         known = ((trace.began_request(id_), uid) for uid, trace in self._traces.items())
-        began, uid = min(known, default=(math.inf, ""))
+        began, uid = min(known, key=itemgetter(0), default=(math.inf, ""))
         return "" if began == math.inf else uid
 
     def _header(self, uid: str, lane: str, name: str, began: float) -> str:
