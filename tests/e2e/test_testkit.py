@@ -9,6 +9,7 @@ import unittest
 from base64 import b64decode, b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def test_a_cluster_has_controllers_a_scheduler_and_nodes():
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (3, "played\n")
-        assert "filter and score" in c.trace(first)
+        assert "bind (node-" in c.trace(first)
         c.assert_event("Scheduled", f"pod/{first}", containing="Successfully assigned")
         c.delete("deploy/web")
         c.assert_gone(f"pod/{first}")
@@ -209,9 +210,8 @@ def test_a_node_is_missed_when_its_grace_is_over_and_only_then():
     with cluster(nodes=1, clock="virtual") as c:
         c.apply(FOREIGN_NODE)
         c.clock.advance("1d")
-        assert c.get("lease/node-0", namespace="kube-node-lease")["spec"]["renewTime"] == (
-            "2026-01-02T00:00:00.000000Z"
-        )
+        renewed = c.get("lease/node-0", namespace="kube-node-lease")["spec"]["renewTime"]
+        assert datetime.fromisoformat(renewed).timestamp() == c.clock.now()
         assert ready_of(c, "node-0") == "True"
         assert ready_of(c, "foreign") == "Unknown", "nobody of ours renews its lease"
         with watched_lease(c, "node-0") as renewals:
@@ -224,7 +224,7 @@ def test_a_node_is_missed_when_its_grace_is_over_and_only_then():
         c.clock.advance("1s")
         assert ready_of(c, "node-0") == "Unknown"
         renewed = c.get("lease/node-0", namespace="kube-node-lease")["spec"]["renewTime"]
-        assert renewed == "2026-01-02T00:02:00.000000Z", "a node that is cut off renews nothing"
+        assert renewed.startswith("2026-01-02T00:02:00."), "a node that is cut off renews nothing"
         c.nodes.mend("node-0")
         c.wait_for("node/node-0", "Ready", timeout="2m")
         with pytest.raises(Refused, match="there is no node nix"):

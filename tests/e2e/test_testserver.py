@@ -119,7 +119,7 @@ def test_envtest_starts_uses_and_ends_it(assets, certificates, tmp_path):
          f"--service-account-key-file={certificates / 'sa-signer.crt'}",
          f"--service-account-signing-key-file={certificates / 'sa-signer.key'}",
          "--service-cluster-ip-range=10.0.0.0/24", "--watch-cache=false", "--v=4",
-         "--feature-gates=Some=true", ""],
+         "--feature-gates=WatchList=true", ""],
         tmp_path / "apiserver.out", environment(),
     )  # fmt: skip
     try:
@@ -132,7 +132,7 @@ def test_envtest_starts_uses_and_ends_it(assets, certificates, tmp_path):
         use_roles(api, client_of(*served, clients.issue("somebody", "readers")))
         use(api)
         said = (tmp_path / "apiserver.out").read_text()
-        for flag in ("--watch-cache=false", "--v=4", "--feature-gates=Some=true"):
+        for flag in ("--watch-cache=false", "--v=4"):
             assert f"{flag} has no effect here" in said
     finally:
         for program in (server, etcd):
