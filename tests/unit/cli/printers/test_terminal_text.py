@@ -36,12 +36,14 @@ def test_what_is_replaced_can_be_read():
 
 
 def test_every_line_of_a_command_goes_this_way_and_programs_get_what_there_is():
-    for screen, shown in ((Screen, "^[[2J"), (io.StringIO, "\x1b[2J")):
+    coloured = "\x1b[33;1mWarning:\x1b[0m"  # the word is ours; what is said is not
+    cases = ((Screen, "^[[2J", coloured), (io.StringIO, "\x1b[2J", "Warning:"))
+    for screen, shown, word in cases:
         out, error = screen(), screen()
-        session = Session("kubectl", "", Io(stdin=io.BytesIO(), stdout=out, stderr=error))
+        session = Session("kubectl", "", Io(io.BytesIO(), out, error, {}))
         session.print("\x1b[2J")
         session.write("\x1b[2J")
         session.complain("\x1b[2J")
         session.warn("\x1b[2J")
         assert out.getvalue() == f"{shown}\n{shown}"
-        assert error.getvalue() == f"{shown}\nWarning: {shown}\n"
+        assert error.getvalue() == f"{shown}\n{word} {shown}\n"
