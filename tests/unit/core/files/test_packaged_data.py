@@ -4,8 +4,10 @@ import pytest
 
 from sampan.core.files.packaged_data import FOLDER, packaged_data
 
+FILES = sorted(path for path in FOLDER.glob("*") if path.is_file())
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*")), ids=lambda path: path.name)
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_is_json_that_says_what_it_is(path):
     assert path.suffix == ".json"
     assert packaged_data(path.stem)["about"]

@@ -6,7 +6,7 @@ Job: have those made that are missing, old or for other names; look at none that
 from collections.abc import Sequence
 from pathlib import Path
 
-from sampan.cmd.cluster.certificates import known_good, signing
+from sampan.cmd.cluster.certificates import known_good
 from sampan.cmd.cluster.pki import Leaf, Pki
 from sampan.core.clock import Clock
 
@@ -16,6 +16,8 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
     root.mkdir(mode=0o700, exist_ok=True)
     if known_good.is_noted(root, wanted, clock.now()):
         return 0
+    # Signing is cryptography, which takes longer to import than the rest of a start.
+    from sampan.cmd.cluster.certificates import signing
 
     pki = Pki(root)
     made = signing.put_right(pki, wanted, clock.now())
