@@ -14,6 +14,7 @@ from pathlib import Path
 from sampan.core.fast_dataclass import dataclass
 
 READY = b"ready\n"
+LOG_FILE = "_SAMPAN_LOG_FILE"  # of this process and of those that it starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,14 @@ def go_to_background(log_file: Path, keep: Sequence[int] = ()) -> "Started | int
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, place in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, place)
+    os.environ[LOG_FILE] = str(log_file)
     _close_all_but({*keep, ready})
     return ready
+
+
+def own_log() -> str:
+    """The file that standard error goes to, where this is a cluster in the background."""
+    return os.environ.get(LOG_FILE, "")
 
 
 def say_ready(descriptor: int) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sampan.api import features
 from sampan.client.kubeconfig_file import default_path
-from sampan.cmd.background import say_ready
+from sampan.cmd.background import own_log, say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.choose_nodes import may_be_rootless
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
@@ -65,7 +65,7 @@ def run(settings: UpSettings, data: DataDir, audience: Audience) -> int:
 
 
 def _serve_until_signal(settings: UpSettings, data: DataDir, lock: Lock, audience: Audience) -> int:
-    log.set_up(settings.log_level)
+    log.set_up(settings.log_level, own_file=own_log())
     audience.progress.say(f"sampan {VERSION} (Kubernetes v{features.release().minor}.0)")
     try:
         with (

@@ -15,6 +15,7 @@ from sampan.client.delegated_access import DelegatedAccess
 from sampan.client.leader_election import LeaderElector, LeaseSettings
 from sampan.client.rest import RestClient, connect
 from sampan.client.trace_delivery import TraceDelivery
+from sampan.cmd.background import own_log
 from sampan.cmd.cluster.component_server import ComponentServer
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
@@ -44,7 +45,7 @@ class Duty(Protocol):
 
 
 def run(settings: ComponentSettings, duty: Duty, progress: Progress) -> int:
-    log.set_up(settings.log_level)
+    log.set_up(settings.log_level, own_file=own_log())
     use_release(settings.release, warn=progress.warn)
     process = ComponentProcess(settings, duty, progress, SystemClock())
     return run_alone(

@@ -13,6 +13,7 @@ from pathlib import Path
 from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.cmd.background import own_log
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names, url_of
 from sampan.cmd.cluster.certificates import signing
@@ -32,7 +33,7 @@ from sampan.core.tls import client_context, server_context
 
 
 def run(settings: ApiServerProcessSettings) -> int:
-    log.set_up(settings.log_level)
+    log.set_up(settings.log_level, own_file=own_log())
     progress = Progress(sys.stdout, SystemClock())
     use_release(settings.release, warn=progress.warn)
     process = ApiServerProcess(settings, progress, SystemClock())

@@ -23,6 +23,7 @@ from sampan.client.contract import Client
 from sampan.client.no_api_client import NoApiClient
 from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
+from sampan.cmd.background import own_log
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.cluster.certificates.ensure import ensure
@@ -71,7 +72,7 @@ def run(settings: NodeProcessSettings) -> int:
         lock = Lock.take(data)
     except (CannotStart, DataDirError) as error:
         return _fail(error)
-    log.set_up(settings.up.log_level)
+    log.set_up(settings.up.log_level, own_file=own_log())
     progress = Progress(sys.stdout, SystemClock())
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

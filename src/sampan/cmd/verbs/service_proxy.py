@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sampan.client import kubeconfig
 from sampan.client.informer import Informers
 from sampan.client.rest import RestClient, connect
+from sampan.cmd.background import own_log
 from sampan.cmd.cluster import machine
 from sampan.cmd.cluster.node.cluster_configuration import read_configuration, service_cidr
 from sampan.cmd.cluster.process import run_alone
@@ -32,7 +33,7 @@ TABLE = "sampan-proxy"
 
 
 def run(settings: ProxyProcessSettings) -> int:
-    log.set_up(settings.log_level)
+    log.set_up(settings.log_level, own_file=own_log())
     progress = Progress(sys.stdout, SystemClock())
     process = ProxyProcess(settings, SystemClock())
     return run_alone(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from sampan.cmd.background import own_log
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.process import (
     STARTING_ERRORS,
@@ -38,7 +39,7 @@ def run(
     enter: Callable[[PartContext], None] | None = None,
 ) -> int:
     """`enter`: what is done before there is a thread."""
-    log.set_up(settings.log_level)
+    log.set_up(settings.log_level, own_file=own_log())
     answer = handover.Answer(place.answer)
     try:
         words = handover.received(place.life)

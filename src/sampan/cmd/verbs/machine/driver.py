@@ -11,6 +11,7 @@ import threading
 from functools import partial
 
 from sampan.client.contract import Client
+from sampan.cmd.background import own_log
 from sampan.cmd.cluster.process import Parts, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.flags import driver_flags
@@ -19,7 +20,7 @@ from sampan.core.clock import SystemClock
 
 
 def run(given: argparse.Namespace) -> int:
-    log.set_up(given.log_level)
+    log.set_up(given.log_level, own_file=own_log())
     progress = Progress(sys.stdout, SystemClock())
     ready = f"{given.kind} driver is ready"
     if given.with_parent:

@@ -32,6 +32,8 @@ def run(data_dir: str, *, follow: bool, lines: int) -> int:
             new = file.read()
             if new:
                 sys.stdout.write(new)
+            elif data.log_file.stat().st_size < file.tell():
+                file.seek(0)  # it has begun anew
             elif holder(data) is None:
                 break
             else:
