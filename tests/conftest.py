@@ -5,6 +5,7 @@ has chosen; and programs that need not compile sampan at each start, whatever th
 environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
 has them ignore it."""
 
+import gc
 import os
 import shutil
 import signal
@@ -43,6 +44,7 @@ os.environ["HOME"] = os.path.join(_surroundings, "home")
 for _directory in (os.environ["HOME"], os.path.join(_surroundings, "work")):
     os.mkdir(_directory)
 _pid = os.getpid()
+_THRESHOLD = gc.get_threshold()
 
 
 def pytest_collection_finish():
@@ -54,6 +56,10 @@ def pytest_runtest_teardown(item, nextitem):
     is_last = nextitem is None or nextitem.path != item.path  # fixtures of a file may choose for it
     if is_last and features.release() != features.Release():
         features.use(features.Release())
+    if not gc.isenabled() or gc.get_threshold() != _THRESHOLD:
+        # A command that was run in this process thought that it would soon be over.
+        gc.enable()
+        gc.set_threshold(*_THRESHOLD)
 
 
 def pytest_unconfigure():
@@ -66,7 +72,8 @@ def pytest_unconfigure():
 # Files whose tests take the longest, those first: with `--dist loadfile` nobody waits in the end
 # for one that was begun last.
 _LONGEST = (
-    "architecture", "growth", "controllers_cluster", "controllers_workloads", "fault_dial",
+    "architecture", "growth", "workload_lives", "controllers_cluster", "controllers_workloads",
+    "fault_dial",
     "restart", "pages", "volumes", "controllers", "scheduler_churn", "production", "machines",
     "services", "recording", "kubelet_process", "configure_pods", "run_applications", "page",
     "up_processes", "testkit", "cri_pods", "pod_lives", "examples", "many_objects", "loop_holds",
