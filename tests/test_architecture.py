@@ -598,3 +598,44 @@ def test_nothing_is_as_long_as_a_number_of_an_object():
 )
 def test_a_loop_over_a_number_of_an_object_is_found(text, is_found):
     assert bool(unbounded_counts(ast.parse(text))) == is_found
+
+
+# Imports inside functions, by part: how many at most, and what they buy. One that its module loads
+# anyway, whatever is started, belongs to the top of the file.
+IMPORTS_INSIDE = {
+    "cmd": (254, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
+    "cli": (131, "a verb of the client loads what it asks and prints, and nothing of the others"),
+    "apiserver": (81, "plugins, printers and documents are loaded when they are asked for"),
+    "kubelet": (16, "containerd, CSI, gRPC probes, cAdvisor's figures: for nodes that have them"),
+    "testing": (14, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
+    "api": (14, "CEL, regular expressions and time zones, where an object has them"),
+    "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),
+    "scheduler": (11, "CEL, where a claim selects devices by it"),
+    "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),
+    "controllers": (2, "CEL, where there is a policy whose types are checked"),
+    "store": (2, "etcd's client, where the URL names one"),
+    "runtime": (1, "TOML, where a registry has a file of hosts"),
+}  # fmt: skip
+
+
+def imports_inside(path: Path) -> int:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = {
+        id(node)
+        for function in ast.walk(tree_of(path))
+        if isinstance(function, functions)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    return len(found)
+
+
+def test_imports_inside_functions_buy_something():
+    counts: dict[str, int] = {}
+    for path in SOURCES:
+        part = module_name(path).split(".")[1] if module_name(path).count(".") else ""
+        counts[part] = counts.get(part, 0) + imports_inside(path)
+    found = {part: number for part, number in counts.items() if number}
+    allowed = {part: most for part, (most, _) in IMPORTS_INSIDE.items()}
+    assert found.keys() <= allowed.keys()
+    assert {part: number for part, number in found.items() if number > allowed[part]} == {}
