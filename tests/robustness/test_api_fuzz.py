@@ -51,7 +51,8 @@ def is_status(reply):
         return True  # an OpenAPI document that is not there: no words either, as upstream
     if reply.body.startswith(b"k8s\x00"):
         return True  # a Status in protobuf, for who accepts nothing else
-    found = orjson.loads(reply.body)
+    is_yaml = dict(reply.headers).get("content-type", "").startswith("application/yaml")
+    found = yaml.safe_load(reply.body) if is_yaml else orjson.loads(reply.body)
     return (
         found["kind"] == "Status"
         and found["status"] == "Failure"

@@ -36,6 +36,7 @@ JSON_PATCH = "application/json-patch+json"
 # apply with a field that the schema does not have, or with a number that its type cannot hold.
 AS_UPSTREAM = (
     b"ResourceVersionTooLarge",
+    b"resourceVersion: Invalid value: ",
     b'"message":"target.',
     b'"message":"[target.',
     b'"message":"failed to create typed patch object',

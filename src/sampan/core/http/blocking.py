@@ -19,6 +19,7 @@ from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 
 Headers = Sequence[tuple[str, str]]
+MOST_WAIT_SECONDS = 1e8  # three years
 CHUNK_BYTES = 65536
 
 
@@ -59,8 +60,12 @@ class Stream:
             yield chunk
 
     def end_after(self, seconds: float | None) -> None:
-        """From now on; what has not come until then does not come any more. None: no end."""
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+        """From now on; what has not come until then does not come any more. None: no end, as is
+        one beyond what a socket can wait for."""
+        if seconds is None or seconds > MOST_WAIT_SECONDS:
+            self._deadline = None
+        else:
+            self._deadline = time.monotonic() + seconds
 
     @property
     def socket(self) -> socket.socket:

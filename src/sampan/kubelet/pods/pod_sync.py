@@ -6,6 +6,7 @@ Invariant: a step that is cancelled anywhere leaves nothing that the next step d
 Owner: PodWorkers calls it, one step at a time per pod.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
@@ -230,6 +231,7 @@ class PodSync:
             for name in done.started:
                 waiting.pop(name, None)
             if all(isinstance(action, HoldBack) for action in actions):
+                await asyncio.sleep(0)  # that it ended is being written: the back-off comes after
                 self._report(job, observed, waiting)
                 break
             observed = await self._observe(pod)
