@@ -19,6 +19,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
+from sampan.core.mounts import unmount_all
 from sampan.core.tasks import Tasks
 from sampan.kubelet.cgroups.limits import root_of
 from sampan.kubelet.cgroups.pod_cgroups import remove_root
@@ -95,6 +96,7 @@ async def overheads(directory: Path, rounds: int) -> dict[str, float]:
         finally:
             await tasks.stop()
             remove_root(directory)
+            unmount_all(str(directory / "kubelet"))  # which it shares with drivers
     # The first pod pays for what only a first one pays for.
     starts, ends = zip(*lives[1:], strict=True)
     return {
