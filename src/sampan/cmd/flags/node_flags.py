@@ -22,11 +22,6 @@ from sampan.cmd.settings import (
     PluginChoices,
     Ranges,
 )
-from sampan.kubelet.cgroups.names import WrongDriver, settled_driver
-from sampan.kubelet.cgroups.systemd import is_running
-from sampan.kubelet.images.credential_file import search_order
-from sampan.kubelet.images.credentials import NodeCredentialSettings
-from sampan.kubelet.node.shutdown_steps import steps_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.images.credentials import NodeCredentialSettings
@@ -136,6 +131,7 @@ def shutdown_steps(node: NodeChoices) -> "tuple[ShutdownStep, ...]":
             "it cannot be longer"
         )
     # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.node.shutdown_steps import steps_of
 
     return steps_of(node.shutdown_seconds, node.shutdown_critical_seconds)
 
@@ -145,6 +141,8 @@ def image_credentials(
 ) -> "NodeCredentialSettings":
     """Raises CannotStart."""
     # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.images.credential_file import search_order
+    from sampan.kubelet.images.credentials import NodeCredentialSettings
 
     files = search_order(str(root_dir), environment.get("HOME", ""))
     config, bin_dir = node.credential_provider_config, node.credential_provider_bin_dir
@@ -168,6 +166,8 @@ def image_credentials(
 
 def cgroup_driver(node: NodeChoices, said: str, *, private: bool) -> str:
     """Empty: the runtime alone decides where containers go. Raises CannotStart."""
+    from sampan.kubelet.cgroups.names import WrongDriver, settled_driver
+    from sampan.kubelet.cgroups.systemd import is_running
 
     try:
         return settled_driver(node.cgroup_driver, said, private=private, systemd_runs=is_running())

@@ -8,7 +8,6 @@ import argparse
 from typing import NoReturn
 
 from sampan.cmd.flags import common, few_flags
-from sampan.cmd.flags.examples import EXAMPLES
 from sampan.version import KUBERNETES_VERSION
 
 MANY_FLAGS = 8  # so many are listed below, and not in the usage line, too
@@ -87,6 +86,7 @@ def parser_of_verbs(only: str = "") -> argparse.ArgumentParser:
 
 def _describe(verbs: common.Verbs) -> None:
     """Help begins with what a verb does, and with examples, as the client's verbs have it."""
+    from sampan.cmd.flags.examples import EXAMPLES
 
     for choice in verbs._choices_actions:
         own = verbs.choices[choice.dest]

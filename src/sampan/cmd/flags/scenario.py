@@ -8,10 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sampan.api.configuration import BadConfiguration
 from sampan.cmd.errors import CannotStart, reason_of
-from sampan.kubelet.simulated.node_types import shapes_of
-from sampan.kubelet.simulated.scenario import NOTHING, scenario_of, with_ends_of_jobs
 
 if TYPE_CHECKING:
     from sampan.kubelet.simulated.node_types import NodeShape
@@ -36,6 +33,7 @@ HELP = (
 def scenario_in(path: str) -> "Scenario":
     """Raises CannotStart; no path: nothing but the end of Jobs is scripted."""
     # Only for simulated nodes, and YAML takes its time.
+    from sampan.kubelet.simulated.scenario import NOTHING, scenario_of, with_ends_of_jobs
 
     if not path:
         return with_ends_of_jobs(NOTHING)
@@ -44,6 +42,7 @@ def scenario_in(path: str) -> "Scenario":
 
 def nodes_in(path: str) -> "tuple[NodeShape, ...]":
     """Raises CannotStart; no path: none."""
+    from sampan.kubelet.simulated.node_types import shapes_of
 
     return read_document(path, NODES_FLAG, shapes_of) if path else ()
 
@@ -51,6 +50,8 @@ def nodes_in(path: str) -> "tuple[NodeShape, ...]":
 def read_document(path: str, flag: str, parse: Callable[[object], T]) -> T:
     """Of a YAML file. Raises CannotStart with everything that is wrong with it."""
     import yaml
+
+    from sampan.api.configuration import BadConfiguration
 
     try:
         return parse(yaml.safe_load(Path(path).read_text()))

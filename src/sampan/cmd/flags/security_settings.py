@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sampan.api.objects import Obj
-from sampan.apiserver.admission.pod_security.pod_security import standards
 from sampan.apiserver.admission.settings import (
     AdmissionSettings,
     EventLimit,
@@ -327,6 +326,7 @@ def _image_policy(chosen: SecurityChoices, given: Obj) -> ImagePolicySettings:
 
 def _pod_security(configured: Obj) -> PodSecuritySettings:
     # Only whoever configures it needs to read it.
+    from sampan.apiserver.admission.pod_security.pod_security import standards
 
     exempt = configured.get("exemptions") or {}
     labels = {

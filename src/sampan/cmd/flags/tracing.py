@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sampan.api.configuration import BadConfiguration, ConfigReader
 from sampan.cmd.errors import CannotStart, reason_of
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ def export_settings_in(path: str) -> "ExportSettings":
     # Few export, and YAML takes its time.
     import yaml
 
+    from sampan.api.configuration import BadConfiguration
+
     try:
         return export_settings_of(yaml.safe_load(Path(path).read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -39,6 +40,7 @@ def export_settings_in(path: str) -> "ExportSettings":
 
 def export_settings_of(document: object) -> "ExportSettings":
     """Raises BadConfiguration."""
+    from sampan.api.configuration import ConfigReader
     from sampan.core.telemetry.export import DEFAULT_ENDPOINT, ExportSettings
     from sampan.core.telemetry.otlp import MILLION
 

@@ -6,7 +6,6 @@ Job: the types that the flags of several verbs share. Pure.
 import argparse
 import ipaddress
 
-from sampan.api.rules.names import dns_subdomain
 from sampan.core.digits import is_digits
 
 FAMILIES = ("ipv4", "ipv6")
@@ -14,6 +13,7 @@ TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def node_name(text: str) -> str:
+    from sampan.api.rules.names import dns_subdomain
 
     complaints = dns_subdomain(text) if text else ()
     if complaints:
