@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from sampan.api import features
-
 # What is wrong with a value, in upstream's words; empty where nothing is.
 Complaints = tuple[str, ...]
 NameRule = Callable[[str], Complaints]
@@ -142,13 +140,21 @@ def qualified_name(value: str) -> Complaints:
     return _qualified_name(value) if len(value) <= 317 else _qualified_name.__wrapped__(value)
 
 
+def _has_own_words() -> bool:
+    """Of labels. Names are looked at by every command, the tables of versions by few: reading these
+    takes as long as a verb's own start."""
+    from sampan.api import features
+
+    return features.changed("LabelWords")
+
+
 def label_key(value: str) -> Complaints:
     """The same form, under its own name where there is more than one slash."""
-    if not features.changed("LabelWords"):
-        return qualified_name(value)
+    found = qualified_name(value)
+    if not found or not _has_own_words():
+        return found
     return tuple(
-        item.replace("a qualified name must", "a valid label key must", 1)
-        for item in qualified_name(value)
+        item.replace("a qualified name must", "a valid label key must", 1) for item in found
     )
 
 
@@ -178,7 +184,7 @@ def _qualified_name(value: str) -> Complaints:
 def label_value(value: str) -> Complaints:
     if len(value) <= 63 and _is_label_value(value):
         return ()
-    told = too_many_bytes if features.changed("LabelWords") else too_many_characters
+    told = too_many_bytes if _has_own_words() else too_many_characters
     found = [told(63)] if size_of(value) > 63 else []
     if not _is_label_value(value):
         found.append(_LABEL_VALUE_COMPLAINT)

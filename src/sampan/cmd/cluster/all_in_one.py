@@ -39,7 +39,6 @@ from sampan.cmd.cluster.nodes import (
 from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
-from sampan.cmd.cluster.schedulers import configuration_in, plugin_costs, why_of
 from sampan.cmd.cluster.served_api import ServedApi, Surroundings
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
@@ -103,6 +102,8 @@ class AllInOne:
         check_controllers(settings)
         identity = own_identity(settings)
         if settings.scheduler_config:
+            from sampan.cmd.cluster.schedulers import configuration_in
+
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
         setup = NodeSetup(settings, self._data, identity, self._progress, self._clock, self._again)
@@ -182,6 +183,7 @@ class AllInOne:
 
     def plugin_costs(self) -> dict[str, tuple[int, float]]:
         """By plugin and extension point: how often it was asked, and for how many seconds."""
+        from sampan.cmd.cluster.schedulers import plugin_costs
 
         return plugin_costs(self._metrics)
 
@@ -215,6 +217,7 @@ class AllInOne:
         self._tasks.supervise("kube-controller-manager", work)
 
     def _start_scheduler(self, duties: ControlLoops) -> None:
+        from sampan.cmd.cluster.schedulers import configuration_in
 
         configuration = self._scheduler_configuration or configuration_in("")
         self._scheduler, work = duties.scheduling(configuration)
@@ -223,6 +226,7 @@ class AllInOne:
 
     async def _why(self, path: str) -> Obj | None:
         """The scheduler's record of a pod; who asks first waits for it."""
+        from sampan.cmd.cluster.schedulers import why_of
 
         await self._scheduler_there.wait()
         assert self._scheduler is not None

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.cmd.errors import CannotStart
-from sampan.kubelet.container_spec.name_resolution import Dns, parse_resolv_conf
 
 if TYPE_CHECKING:
     from sampan.kubelet.container_spec.name_resolution import Dns
@@ -112,6 +111,7 @@ def host_dns(path: str | None = None, servers: Sequence[str] = ()) -> "Dns":
     """How this machine resolves names; with a path (resolvConf), what that file says; `servers`: by
     others than its own."""
     # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.container_spec.name_resolution import Dns, parse_resolv_conf
 
     try:
         found = parse_resolv_conf(Path(RESOLV_CONF if path is None else path).read_text())

@@ -10,13 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampan.api.configuration import BadConfiguration
 from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.client.leader_election import LeaseSettings
 from sampan.cmd.errors import CannotStart, reason_of
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http.client import HttpClient
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context
@@ -36,6 +34,7 @@ def configuration_in(path: str, flag: str = "--scheduler-config") -> Configurati
     # Most schedulers have no file: its reader is not loaded for them.
     import yaml
 
+    from sampan.api.configuration import BadConfiguration
     from sampan.scheduler.config.configuration import read
 
     try:
@@ -87,6 +86,7 @@ def scheduler_of(
 
 def extender_of(settings: ExtenderSettings) -> "Extender":
     # Loaded where there is one.
+    from sampan.core.http.client import HttpClient
     from sampan.scheduler.extenders.extender import Extender
 
     # Each with connections of its own: one that hangs holds up no other.

@@ -22,7 +22,6 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.watch_cache import LoadProgress
 from sampan.client.inprocess import Backend
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags.tracing import export_settings_in
 from sampan.core.clock import Clock
 from sampan.core.http.messages import Handler, Limits, WantsBody
 from sampan.core.http.server import Server, bound_socket
@@ -98,6 +97,7 @@ class ServedApi:
         if not config_file:
             return
         # Few export, and nobody else waits for it.
+        from sampan.cmd.flags.tracing import export_settings_in
         from sampan.core.telemetry.export import Exporter
 
         exporter = Exporter(export_settings_in(config_file), self._metrics, self._clock)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sampan.api.rules.conditions import is_true
-from sampan.api.rules.durations import human_duration
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
@@ -141,6 +140,7 @@ def _parts(data: DataDir, parent: int) -> list[str]:
 
 
 def _span(seconds: float) -> str:
+    from sampan.api.rules.durations import human_duration
 
     return human_duration(seconds)
 

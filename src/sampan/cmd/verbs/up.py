@@ -8,7 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-from sampan.cmd import foreground
 from sampan.cmd.background import Started, go_to_background
 from sampan.cmd.cluster import cluster_names
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, open_data_dir
@@ -32,6 +31,7 @@ def run(settings: UpSettings, *, detach: bool) -> int:
         if isinstance(side, Started):
             return report(side, data)
         ready = side
+    from sampan.cmd import foreground
 
     progress = Progress(sys.stdout, SystemClock(), began)
     return foreground.run(settings, data, foreground.Audience(progress, ready))

@@ -17,14 +17,8 @@ from sampan.client.leader_election import LeaderElector, LeaseSettings
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
 from sampan.cmd.cluster.nodes import ClientMaker
-from sampan.cmd.cluster.schedulers import lease_of, measured, scheduler_of
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
-from sampan.controllers.access.csr_signing import Ca
-from sampan.controllers.catalog import ControllerSettings, chosen_controllers
-from sampan.controllers.controller import UnknownController
-from sampan.controllers.identities import user_name
-from sampan.controllers.runner import ControllerRunner
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
@@ -53,6 +47,7 @@ class ControlLoops:
     attended: Callable[[str], bool] = lambda _node: False  # nodes that do not fall silent unnoticed
 
     def scheduling(self, configuration: "Configuration") -> "tuple[Scheduler, Work]":
+        from sampan.cmd.cluster.schedulers import lease_of, measured, scheduler_of
 
         client = self.clients(SCHEDULER_USER)
         if self.settings.measures_plugins:
@@ -72,6 +67,10 @@ class ControlLoops:
         return self._led(self.clients(CONTROLLERS_USER), work, lease)
 
     async def _control(self, keys: pki.Pki, sign: "Sign | None", gives_ranges: bool) -> None:
+        from sampan.controllers.access.csr_signing import Ca
+        from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+        from sampan.controllers.identities import user_name
+        from sampan.controllers.runner import ControllerRunner
 
         client, ranges = self.clients(CONTROLLERS_USER), self.settings.ranges
         informers = Informers(client, clock=self.clock, rng=self.rng)
@@ -119,6 +118,8 @@ def check_controllers(settings: UpSettings) -> None:
     """Raises CannotStart."""
     if settings.controllers == ALL_CONTROLLERS:
         return  # without looking: nobody waits for the import
+    from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+    from sampan.controllers.controller import UnknownController
 
     try:
         chosen_controllers(ControllerSettings(""), settings.controllers)

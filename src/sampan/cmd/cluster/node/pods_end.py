@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.progress import Progress
-from sampan.core.mounts import unmount_below
 from sampan.core.tasks import all_of
-from sampan.kubelet.contracts.runtime import RuntimeFailure
 
 if TYPE_CHECKING:
     from sampan.kubelet.contracts.runtime import ObservedPod, Runtime
@@ -51,6 +49,7 @@ class PodsEnd:
         await self._unmount_volumes()
 
     async def _stop_pods(self, runtime: "Runtime") -> None:
+        from sampan.kubelet.contracts.runtime import RuntimeFailure
 
         try:
             pods = await runtime.pods()
@@ -77,6 +76,7 @@ class PodsEnd:
 
     async def _unmount_volumes(self) -> None:
         """What is in memory goes with the machine's power, too."""
+        from sampan.core.mounts import unmount_below
 
         try:
             await asyncio.to_thread(unmount_below, str(self._data.kubelet))

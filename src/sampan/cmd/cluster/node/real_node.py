@@ -39,21 +39,6 @@ from sampan.core.http.origin import Origin
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
-from sampan.kubelet.cgroups.delegation import WANTED, offered_controllers
-from sampan.kubelet.cgroups.limits import root_of
-from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, find_hierarchies, remove_root
-from sampan.kubelet.context import NodeContext
-from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, EvictionSettings, Threshold
-from sampan.kubelet.images.image_gc import ImageGCPolicy
-from sampan.kubelet.kubelet import Kubelet
-from sampan.kubelet.native.machine import is_selinux_on
-from sampan.kubelet.resource_managers.managers import CannotManage
-from sampan.kubelet.resource_managers.state_file import BadState
-from sampan.kubelet.runtime.pod_logs import CONTAINER_LOGS, POD_LOGS
-from sampan.kubelet.server.access import ServerAccess
-from sampan.kubelet.server.http_server import KubeletServer
-from sampan.kubelet.server.lookup import RuntimeLookup
-from sampan.kubelet.settings import KubeletSettings
 
 if TYPE_CHECKING:
     from sampan.kubelet.contracts.runtime import Runtime
@@ -202,6 +187,10 @@ class RealNode:
             log.info("the kubelet's health port is taken", port=place[1], error=error)
 
     def _kubelet_server(self, client: Client, metrics: Metrics) -> "KubeletServer":
+        from sampan.kubelet.server.access import ServerAccess
+        from sampan.kubelet.server.http_server import KubeletServer
+        from sampan.kubelet.server.lookup import RuntimeLookup
+
         assert self._runtime.containers is not None, "prepare comes before start"
         lookup = RuntimeLookup(
             lambda: self._kubelet.pods() if self._kubelet else [],
@@ -218,6 +207,11 @@ class RealNode:
         )  # fmt: skip
 
     def _node_agent(self, client: Client, metrics: Metrics, port: int) -> "Kubelet":
+        from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
+        from sampan.kubelet.context import NodeContext
+        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.resource_managers.managers import CannotManage
+        from sampan.kubelet.resource_managers.state_file import BadState
 
         assert self._runtime.containers is not None, "prepare comes before start"
         context = NodeContext(
@@ -238,6 +232,7 @@ class RealNode:
             raise CannotStart(str(error)) from error
 
     def _say_what_has_no_limits(self) -> None:
+        from sampan.kubelet.cgroups.delegation import WANTED, offered_controllers
 
         offered = offered_controllers(self._settings.cgroup_place)
         lacking = [name for name in WANTED if offered is not None and name not in offered]
@@ -271,12 +266,27 @@ class RealNode:
         if self._runtime.containers is not None and not self._settings.keep_pods:
             await self._end.stop(self._runtime.containers)
             if self._runtime.cgroup_driver:
+                from sampan.kubelet.cgroups.pod_cgroups import remove_root
+
                 remove_root(self._data.root, self._settings.cgroup_place)
         await self._runtime.stop()
         if self.pods.interfaces is not None:
             await self.pods.interfaces.stop()
 
     def _kubelet_settings(self, port: int) -> "KubeletSettings":
+        from sampan.kubelet.cgroups.limits import root_of
+        from sampan.kubelet.cgroups.pod_cgroups import find_hierarchies
+        from sampan.kubelet.eviction.eviction_rules import (
+            MEMORY,
+            NODEFS,
+            EvictionSettings,
+            Threshold,
+        )
+        from sampan.kubelet.images.image_gc import ImageGCPolicy
+        from sampan.kubelet.native.machine import is_selinux_on
+        from sampan.kubelet.runtime.pod_logs import CONTAINER_LOGS, POD_LOGS
+        from sampan.kubelet.settings import KubeletSettings
+
         driver, hierarchies = self._runtime.cgroup_driver, find_hierarchies()
         own_logs = str(self._data.root / "logs" / "pods")
         is_unified = hierarchies is not None and hierarchies.unified is not None

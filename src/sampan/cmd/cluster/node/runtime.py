@@ -15,7 +15,6 @@ from sampan.cmd.flags.node_flags import cgroup_driver
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks
-from sampan.kubelet.contracts.runtime import RuntimeFailure
 
 if TYPE_CHECKING:
     from sampan.kubelet.containerd.process import PrivateContainerd
@@ -112,6 +111,7 @@ class NodeRuntime:
         """What it says it is."""
         from sampan.kubelet.containerd.hello_image import HELLO_IMAGE, hello_archive
         from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
+        from sampan.kubelet.contracts.runtime import RuntimeFailure
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
         one_network = self._interfaces is not None  # our own plugin does everything

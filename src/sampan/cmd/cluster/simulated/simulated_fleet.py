@@ -12,9 +12,6 @@ from sampan.cmd.cluster.nodes import NodeIdentity, chosen_settings
 from sampan.cmd.flags.scenario import nodes_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
-from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.simulated.node_types import NodeShape
-from sampan.kubelet.simulated.runtime import SimulatedRuntime
 
 if TYPE_CHECKING:
     from sampan.kubelet.settings import KubeletSettings
@@ -72,6 +69,7 @@ class SimulatedFleet:
         return "" if number is None else self.shapes[number].name
 
     def kubelet_settings(self, number: int, scenario: "Scenario") -> "KubeletSettings":
+        from sampan.kubelet.settings import KubeletSettings
 
         shape, chosen = self.shapes[number], self._chosen
         options = {**chosen} if number == 0 else {"shutdown": chosen["shutdown"]}
@@ -96,6 +94,7 @@ class SimulatedFleet:
         )
 
     def runtime(self, number: int, clock: Clock, scenario: "Scenario") -> "SimulatedRuntime":
+        from sampan.kubelet.simulated.runtime import SimulatedRuntime
 
         return SimulatedRuntime(
             clock=clock,
@@ -106,6 +105,7 @@ class SimulatedFleet:
 
 
 def _chosen_shapes(settings: UpSettings, identity: NodeIdentity) -> "tuple[NodeShape, ...]":
+    from sampan.kubelet.simulated.node_types import NodeShape
 
     if settings.nodes_file:
         return nodes_in(settings.nodes_file)

@@ -46,14 +46,6 @@ from sampan.core.http.origin import Origin
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
-from sampan.kubelet.context import Keeper, NodeContext
-from sampan.kubelet.kubelet import Kubelet, SharedSources
-from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
-from sampan.kubelet.simulated.takeover import needs_no_agent
-from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
-from sampan.kubelet.sources.apiserver import ApiserverSource
-from sampan.kubelet.sources.own_node import NodeSource
-from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 if TYPE_CHECKING:
     from sampan.kubelet.context import Keeper, NodeContext
@@ -210,12 +202,14 @@ class SimulatedNodes:
     def _go_on(self, pods: Sequence[Obj], boot: "_Boot") -> bool:
         """Whether they do without an agent. When the machine goes down they do not, where that is
         done in order."""
+        from sampan.kubelet.simulated.takeover import needs_no_agent
 
         if pods and self._fleet.shuts_down_gracefully:
             return False
         return all(needs_no_agent(pod, boot.scenario) for pod in pods)
 
     def _pods_of(self, name: str) -> Sequence[Obj]:
+        from sampan.kubelet.sources.apiserver import INDEX as NODE_INDEX
 
         assert self._boots is not None
         return self._boots.pods.cache.by(NODE_INDEX, name)
@@ -249,6 +243,7 @@ class SimulatedNodes:
     ) -> None:
         """`running`: the pods whose containers the last process has left to this one. A machine
         that failed has none. `kept`: the Node of one that stays with the idle ones."""
+        from sampan.kubelet.kubelet import Kubelet
 
         shape = self._shapes[number]
         client = boot.clients(f"system:node:{shape.name}")
@@ -263,6 +258,7 @@ class SimulatedNodes:
         self._agents[shape.name] = self._tasks.supervise(shape.name, kubelet.run)
 
     def _keeper(self, name: str, node: Obj) -> "Keeper":
+        from sampan.kubelet.context import Keeper
 
         assert self._idle is not None
         return Keeper(node, self.runtimes[name].listen, partial(self._idle.leave, name))
@@ -310,6 +306,10 @@ class SimulatedNodes:
         return nodes
 
     def _shared(self, clients: ClientMaker, pods: Informer, nodes: Informer) -> "SharedSources":
+        from sampan.kubelet.kubelet import SharedSources
+        from sampan.kubelet.sources.apiserver import ApiserverSource
+        from sampan.kubelet.sources.own_node import NodeSource
+        from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         client = clients("system:kube-controller-manager")
         source, own_nodes = ApiserverSource(pods, self._has_pods), NodeSource(nodes)
@@ -376,6 +376,7 @@ class SimulatedNodes:
         return await self._servers.place_of(name)
 
     def _shared_leases(self) -> "SharedLeases | None":
+        from sampan.kubelet.node.shared_leases import SHARES, SharedLeases
 
         if self._renew is None:
             return None
@@ -384,6 +385,7 @@ class SimulatedNodes:
         return SharedLeases(self._renew, self._clock, self._fleet.heartbeat_seconds, shares)
 
     def _context(self, number: int, client: Client, boot: "_Boot") -> "NodeContext":
+        from sampan.kubelet.context import NodeContext
 
         runtime = self._fleet.runtime(number, self._clock, boot.scenario)
         self.runtimes[self._shapes[number].name] = runtime
