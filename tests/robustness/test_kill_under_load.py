@@ -34,9 +34,9 @@ from tests.support.history import (
     whole,
 )
 from tests.support.parts.sampan_process import SampanProcess
+from tests.support.seed import SEED, drawn
 
 KILLS = int(os.environ.get("SAMPAN_KILLS", "5"))
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 NAMESPACE = "default"
 WRITERS, NAMES_EACH, WATCHERS = 8, 4, 4
 SELECTOR = "test=kill"
@@ -216,7 +216,7 @@ async def check_after_restart(world, writers):
 
 async def story(process):
     connection = kubeconfig.load(str(process.kubeconfig), {}, "").connection()
-    world = World(rest.connect(connection, clock=SystemClock()), random.Random(SEED))
+    world = World(rest.connect(connection, clock=SystemClock()), drawn())
     writers = [Writer(world, number) for number in range(WRITERS)]
     followers, tasks = [Follower(world) for _ in range(WATCHERS)], Tasks("test")
     following = [tasks.start("watcher", one.run()) for one in followers]

@@ -5,8 +5,6 @@ that are refused or whose answer is lost, watches that break. The history of all
 recorded in the order of their revisions and checked afterwards, step by step.
 """
 
-import os
-import random
 from contextlib import suppress
 
 import pytest
@@ -18,10 +16,10 @@ from sampan.api.resources import NODES, PODS
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.why.what_if import explain
 from tests.support import virtual_time
+from tests.support.seed import SEED, drawn
 from tests.support.worlds.control_plane import ControlPlane
 from tests.support.worlds.scheduler_world import SchedulerWorld
 
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 BINDINGS = 10_000
 HOST = "kubernetes.io/hostname"
 
@@ -131,7 +129,7 @@ def test_under_churn_no_node_is_exceeded_and_no_pod_is_bound_twice_or_forgotten(
 
     async def story():
         async with ControlPlane() as plane:
-            world = World(plane, random.Random(SEED))
+            world = World(plane, drawn())
             world.record(NODES, PODS)
             await plane.clock.sleep(0.1)
             try:

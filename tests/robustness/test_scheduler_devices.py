@@ -5,8 +5,6 @@ of claims that fail or whose answer is lost; a scheduler that is stopped and sta
 slices that go. The history of claims and pods is recorded and checked afterwards, step by step.
 """
 
-import os
-import random
 from contextlib import suppress
 
 import pytest
@@ -31,10 +29,10 @@ from tests.support.generators.device_objects import (
     resource_claim,
     resource_slice,
 )
+from tests.support.seed import SEED, drawn
 from tests.support.worlds.control_plane import ControlPlane
 from tests.support.worlds.scheduler_world import SchedulerWorld
 
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 WAVES, NODES_AT_ALL, DEVICES_EACH = 12, 6, 4
 SPEC = {"devices": {"requests": [{"name": "r", "exactly": device_request(count=1)}]}}
 
@@ -150,7 +148,7 @@ def test_under_churn_no_device_is_given_twice_and_nobody_runs_without_one():
 
     async def story():
         async with ControlPlane(controllers) as plane:
-            world = World(plane, random.Random(SEED))
+            world = World(plane, drawn())
             world.record(RESOURCE_CLAIMS, PODS)
             await plane.clock.sleep(0.1)
             try:

@@ -22,6 +22,7 @@ from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from tests.support import virtual_time
 from tests.support.parts.certificates import Authority
+from tests.support.seed import SEED
 from tests.support.virtual_time import LoopClock
 from tests.support.workload_lives.live import Place, live
 from tests.support.workload_lives.played_metrics import VERSIONS, PlayedMetrics, replied
@@ -34,7 +35,7 @@ from tests.support.worlds.control_plane import ControlPlane
 NOT_HERE = ("local-provisioner", "service-lb-controller")
 
 
-def lived(name: str, life: Life, seed: int = 1) -> Obj:
+def lived(name: str, life: Life, seed: int = SEED) -> Obj:
     return virtual_time.run(_Lived(life, seed).lived(name))
 
 
@@ -46,7 +47,7 @@ class _Lived:
             ca_bundle_pem="PEM",
             mount_service_account_tokens=True,
         )
-        self._plane = ControlPlane(self._controllers, settings, self._metered)
+        self._plane = ControlPlane(self._controllers, settings, self._metered, random.Random(seed))
         transport, clock = InProcess(self._plane.server), self._plane.clock
         metrics = PlayedMetrics(transport, clock)
         self._place = Place(transport, StandInNodes(transport, clock), metrics, clock, lasts=False)

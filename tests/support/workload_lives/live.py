@@ -196,6 +196,7 @@ class Stage:
     async def _named(self, kind: str, namespace: str, name: str) -> str:
         if "=" not in name and "#" not in name:
             return name
+        name, _, node = name.partition(" on ")
         label, _, number = name.partition("#")
         key, _, value = label.partition("=")
         plural = kind.partition("/")[0] if "@" not in kind else kind
@@ -203,6 +204,7 @@ class Stage:
             name_of(item)
             for item in await self._items(plural, namespace)
             if key == "*" or (meta_of(item).get("labels") or {}).get(key) == value
+            if not node or item["spec"].get("nodeName") == node
         ]
         return sorted(names)[int(number or 0)]
 

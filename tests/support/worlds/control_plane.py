@@ -7,6 +7,7 @@ Invariant: nothing of it outlives the `async with`.
 import asyncio
 import contextlib
 import functools
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
@@ -26,6 +27,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.store.memory import MemoryStore
 from tests.support import virtual_time
+from tests.support.seed import drawn
 from tests.support.virtual_time import LoopClock
 from tests.support.worlds.lent_objects import spoilt_objects
 
@@ -71,14 +73,19 @@ class ControlPlane:
         controllers: Callable[[], Sequence[Controller]] = tuple,
         settings: ApiServerSettings | None = None,
         around: Callable[[Client], Client] = lambda client: client,
+        rng: random.Random | None = None,
     ) -> None:
         """`controllers` is called at each start: some of them have a memory. `around` wraps what
-        they call the API with."""
+        they call the API with.
+        `rng`: names, uids and jitter; one run is as the next."""
         self.clock = LoopClock()
         self.store = MemoryStore(self.clock)
         self.metrics = Metrics()
         settings = settings or ApiServerSettings(ca_bundle_pem="PEM")
-        self.server = ApiServer(self.store, published_schema(), settings, self.clock, self.metrics)
+        self._rng = rng or drawn()
+        self.server = ApiServer(
+            self.store, published_schema(), settings, self.clock, self.metrics, rng=self._rng
+        )
         self.client = self.as_user("admin")
         self._controllers, self._around = controllers, around
         self._tasks = Tasks("control plane")
@@ -116,7 +123,7 @@ class ControlPlane:
         client = self._around(self.as_component("system:kube-controller-manager"))
         self._informers = Informers(client, clock=self.clock)
         self._runner = ControllerRunner(
-            client, self._informers, self.clock, self.metrics, self._controllers(),
+            client, self._informers, self.clock, self.metrics, self._controllers(), self._rng,
             acting_as=lambda name: self._around(self.as_component(user_name(name))),
         )  # fmt: skip
         self._tasks = Tasks("control plane")

@@ -113,12 +113,14 @@ _FILTERS = {
     "node-cordoned": _alone(
         *(change_spec("nodes", f"n{number}", unschedulable=True) for number in range(3)), wait(1),
         create(pod("x")), create(pod("y", tolerations=[
-            {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])),
+            {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}],
+            nodeSelector={"zone": "z0"})),
         wait(3), change_spec("nodes", "n1", unschedulable=False), wait(4),
     ),
     "taint-kept-out": _alone(
         *(taint(f"n{number}", _TAINT) for number in range(3)), wait(1),
-        create(pod("x")), create(pod("y", tolerations=[{"key": "k", "operator": "Exists"}])),
+        create(pod("x")), create(pod("y", tolerations=[{"key": "k", "operator": "Exists"}],
+                                     nodeSelector={"zone": "z0"})),
         create(pod("z", tolerations=[{"key": "k", "operator": "Equal", "value": "other"}])),
         wait(3), taint("n1"), wait(4),
     ),
@@ -308,7 +310,7 @@ _AMONG_PODS = {
         create(deployment(replicas=3, pod=_spread())), wait(3),
         taint("n0", _TAINT), taint("n1", _TAINT), wait(1),
         change_spec("deployments", "d", replicas=5), wait(3),
-        change_meta("pods", "a=b#0", labels={"a": "c"}), wait(4),
+        change_meta("pods", "a=b on n2", labels={"a": "c"}), wait(4),
     ),
 }  # fmt: skip
 
