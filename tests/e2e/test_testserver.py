@@ -1,5 +1,6 @@
 """`sampan testserver`: the programs that envtest starts, started as envtest starts them."""
 
+import contextlib
 import datetime
 import shutil
 import signal
@@ -48,14 +49,15 @@ def until(question, seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture
-def assets(tmp_path):
-    command = [*sampan_command("testserver"), "--assets", str(tmp_path / "assets")]
+@pytest.fixture(scope="module")
+def assets(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("testserver") / "assets"
+    command = [*sampan_command("testserver"), "--assets", str(directory)]
     done = subprocess.run(
         command, env=environment(), capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout == f"export KUBEBUILDER_ASSETS={tmp_path / 'assets'}\n"
-    return tmp_path / "assets"
+    assert done.stdout == f"export KUBEBUILDER_ASSETS={directory}\n"
+    return directory
 
 
 @pytest.fixture
@@ -103,44 +105,71 @@ def test_envtest_starts_uses_and_ends_it(assets, certificates, tmp_path):
     assert "--secure-port" in listed.stdout
     assert "--insecure-port" not in listed.stdout
     store = f"http://127.0.0.1:{free_port()}"
-    etcd = Program(
-        [str(assets / "etcd"), f"--data-dir={tmp_path}", f"--listen-client-urls={store}",
-         f"--advertise-client-urls={store}", "--listen-peer-urls=http://127.0.0.1:0"],
-        tmp_path / "etcd.out", environment(),
-    )  # fmt: skip
-    port = free_port()
-    clients = Authority(certificates, "client-cert-auth-ca")
-    server = Program(
-        [str(assets / "kube-apiserver"), "--allow-privileged=true", "--authorization-mode=RBAC",
-         "--bind-address=127.0.0.1", f"--cert-dir={certificates}",
-         f"--client-ca-file={clients.ca_path}", "--disable-admission-plugins=ServiceAccount",
-         f"--etcd-servers={store}", f"--secure-port={port}",
-         f"--service-account-issuer=https://127.0.0.1:{port}/",
-         f"--service-account-key-file={certificates / 'sa-signer.crt'}",
-         f"--service-account-signing-key-file={certificates / 'sa-signer.key'}",
-         "--service-cluster-ip-range=10.0.0.0/24", "--watch-cache=false", "--v=4",
-         "--feature-gates=WatchList=true", ""],
-        tmp_path / "apiserver.out", environment(),
-    )  # fmt: skip
-    try:
+    etcd = [
+        str(assets / "etcd"), f"--data-dir={tmp_path}", f"--listen-client-urls={store}",
+        f"--advertise-client-urls={store}", "--listen-peer-urls=http://127.0.0.1:0",
+    ]  # fmt: skip
+    with started(etcd, tmp_path / "etcd.out"):
         until(lambda: is_healthy(f"{store}/health"))
-        server.wait_until(lambda: is_healthy(f"https://127.0.0.1:{port}/healthz"), 60)
-        served = f"https://127.0.0.1:{port}", (certificates / "serving-ca.crt").read_bytes()
-        api = client_of(*served, clients.issue("admin", "system:masters"))
-        api.json("GET", "/api/v1/namespaces/default")  # it waits for this one before all else
-        use_tokens(api)
-        use_roles(api, client_of(*served, clients.issue("somebody", "readers")))
-        use(api)
-        said = (tmp_path / "apiserver.out").read_text()
-        for flag in ("--watch-cache=false", "--v=4"):
-            assert f"{flag} has no effect here" in said
+        clients = Authority(certificates, "client-cert-auth-ca")
+        more = [f"--etcd-servers={store}", "--watch-cache=false", "--v=4", ""]
+        with served(assets, certificates, clients, more) as api_at:
+            api = client_of(api_at, clients.issue("admin", "system:masters"))
+            api.json("GET", "/api/v1/namespaces/default")  # it waits for this one before all else
+            use_tokens(api)
+            use_roles(api, client_of(api_at, clients.issue("somebody", "readers")))
+            use(api)
+            said = (certificates / "apiserver.out").read_text()
+            for flag in ("--watch-cache=false", "--v=4"):
+                assert f"{flag} has no effect here" in said
+
+
+def test_with_nodes_deployments_become_ready_in_envtest(assets, certificates):
+    """The API server alone: its objects are in memory, and no etcd is asked."""
+    clients = Authority(certificates, "client-cert-auth-ca")
+    with served(assets, certificates, clients, ["--nodes=2"]) as api_at:
+        api = client_of(api_at, clients.issue("admin", "system:masters"))
+        use_nodes(api)
+        api.close()
+
+
+@contextlib.contextmanager
+def started(command, output):
+    """What was started is ended, whatever happened to the others."""
+    program = Program(command, output, environment())
+    try:
+        yield program
+    except BaseException:
+        program.kill()
+        raise
+    program.process.send_signal(signal.SIGTERM)
+    try:
+        assert program.process.wait(60) == 0
     finally:
-        for program in (server, etcd):
-            program.process.send_signal(signal.SIGTERM)
-            assert program.process.wait(60) == 0
+        program.kill()
 
 
-def client_of(url: str, ca: bytes, pair) -> BlockingClient:
+@contextlib.contextmanager
+def served(assets, certificates, clients, more):
+    """`kube-apiserver` as envtest starts it: its URL, and who signed its certificate."""
+    port = free_port()
+    command = [
+        str(assets / "kube-apiserver"), "--allow-privileged=true", "--authorization-mode=RBAC",
+        "--bind-address=127.0.0.1", f"--cert-dir={certificates}",
+        f"--client-ca-file={clients.ca_path}", "--disable-admission-plugins=ServiceAccount",
+        f"--secure-port={port}",
+        f"--service-account-issuer=https://127.0.0.1:{port}/",
+        f"--service-account-key-file={certificates / 'sa-signer.crt'}",
+        f"--service-account-signing-key-file={certificates / 'sa-signer.key'}",
+        "--service-cluster-ip-range=10.0.0.0/24", "--feature-gates=WatchList=true", *more,
+    ]  # fmt: skip
+    with started(command, certificates / "apiserver.out") as server:
+        server.wait_until(lambda: is_healthy(f"https://127.0.0.1:{port}/healthz"), 60)
+        yield f"https://127.0.0.1:{port}", (certificates / "serving-ca.crt").read_bytes()
+
+
+def client_of(api_at: tuple[str, bytes], pair) -> BlockingClient:
+    url, ca = api_at
     certificate, key = pair.cert_path.read_bytes(), pair.key_path.read_bytes()
     return BlockingClient(Connection(url, ca=ca, certificate=certificate, key=key))
 
@@ -194,6 +223,26 @@ def use(api: BlockingClient) -> None:
     api.close()
 
 
+def use_nodes(api: BlockingClient) -> None:
+    """A Deployment is rolled out, its pods have logs, and all goes with its namespace."""
+    api.json("POST", "/api/v1/namespaces", body={"metadata": {"name": "web"}})
+    script = {"simulated.sampan.dev/log": "hello"}
+    labels, container = {"app": "web"}, {"name": "c", "image": "i"}
+    template = {
+        "metadata": {"labels": labels, "annotations": script}, "spec": {"containers": [container]},
+    }  # fmt: skip
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+    deployments = "/apis/apps/v1/namespaces/web/deployments"
+    api.json("POST", deployments, body={"metadata": {"name": "web"}, "spec": spec})
+    status = f"{deployments}/web/status"
+    until(lambda: api.json("GET", status)["status"].get("availableReplicas") == 3)
+    until(lambda: names(api, "/api/v1/nodes") == ["node-0", "node-1"])
+    pod = names(api, "/api/v1/namespaces/web/pods")[0]
+    assert api.ask("GET", f"/api/v1/namespaces/web/pods/{pod}/log", accept="*/*").body == b"hello\n"
+    api.json("DELETE", "/api/v1/namespaces/web")
+    until(lambda: is_gone(api, "/api/v1/namespaces/web"))
+
+
 def names(api: BlockingClient, path: str) -> list[str]:
     return [item["metadata"]["name"] for item in api.json("GET", path)["items"]]
 
@@ -208,13 +257,9 @@ def is_gone(api: BlockingClient, path: str) -> bool:
 
 def test_by_itself_it_writes_a_kubeconfig(tmp_path):
     kubeconfig = tmp_path / "kubeconfig"
-    server = Program(
-        [*sampan_command("testserver"), "--kubeconfig", str(kubeconfig)],
-        tmp_path / "out",
-        environment(),
-    )
-    server.wait_until(lambda: "export KUBECONFIG" in (tmp_path / "out").read_text(), 60)
-    api = BlockingClient(load(str(kubeconfig), {}, "").connection())
-    assert "default" in names(api, "/api/v1/namespaces")
-    api.close()
-    assert server.stop(60) == 0
+    command = [*sampan_command("testserver"), "--nodes", "2", "--kubeconfig", str(kubeconfig)]
+    with started(command, tmp_path / "out") as server:
+        server.wait_until(lambda: "export KUBECONFIG" in (tmp_path / "out").read_text(), 60)
+        api = BlockingClient(load(str(kubeconfig), {}, "").connection())
+        use_nodes(api)
+        api.close()

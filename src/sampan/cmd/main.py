@@ -201,9 +201,10 @@ def _version(given: argparse.Namespace) -> int:
 
     release = release_flags.choices(given)
     if given.verb == "testserver":
+        from sampan.cmd.flags.testserver_flags import beside_of
         from sampan.cmd.verbs import testserver
 
-        return testserver.run(given.assets, given.kubeconfig, release)
+        return testserver.run(given.assets, given.kubeconfig, beside_of(given), release)
     from sampan.cmd.verbs.versions import gates
 
     return gates.run(release, given.data_dir, as_json=given.output == "json")

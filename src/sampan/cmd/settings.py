@@ -165,6 +165,18 @@ class ApiServerProcessSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """`sampan testserver`: what is wanted beside an API server."""
+
+    controllers: tuple[str, ...] = (
+        "namespace-controller", "garbage-collector-controller",
+        "clusterrole-aggregation-controller",
+    )  # fmt: skip
+    nodes: int = 0  # simulated; with them comes the scheduler
+    scenario: str = ""  # what their pods do
+
+
+@dataclass(frozen=True, slots=True)
 class CertsSettings:
     """`sampan certs`: the authority of a cluster, and what it signs for one machine."""
 

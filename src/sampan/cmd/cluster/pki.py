@@ -70,8 +70,13 @@ def leaves(server_names: Sequence[str], node_name: str, node_names: Sequence[str
         *server_leaves(server_names),
         *component_leaves(),
         Leaf("kubelet-client", f"system:node:{node_name}", ("system:nodes",)),
-        Leaf("kubelet", f"system:node:{node_name}", ("system:nodes",), tuple(node_names)),
+        node_leaf(node_name, node_names),
     ]
+
+
+def node_leaf(name: str, served: Sequence[str]) -> Leaf:
+    """With which a node's own server is known, under the names that it serves."""
+    return Leaf("kubelet", f"system:node:{name}", ("system:nodes",), tuple(served))
 
 
 def server_leaves(names: Sequence[str]) -> list[Leaf]:

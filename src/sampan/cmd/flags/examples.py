@@ -70,6 +70,7 @@ EXAMPLES = {
     "testserver": """\
   sampan testserver --kubeconfig test.kubeconfig
   eval $(sampan testserver --assets ./envtest)    for envtest: sets KUBEBUILDER_ASSETS
+  eval $(sampan testserver --assets ./envtest --nodes 2)    the same, and Deployments become ready
 """,
     "why": """\
   sampan why pod/web                           why it is Pending, and what would let it fit

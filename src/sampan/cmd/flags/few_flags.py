@@ -17,17 +17,6 @@ def add_version(verbs: common.Verbs) -> None:
     verbs.add_parser("version", help="which sampan, which Kubernetes")
 
 
-def add_testserver(verbs: common.Verbs) -> None:
-    text = "an API server in memory for tests, as envtest wants one"
-    testserver = verbs.add_parser("testserver", help=text, description=text)
-    testserver.add_argument("--kubeconfig", metavar="FILE", default="", help="write it here, too")
-    testserver.add_argument(
-        "--assets", metavar="DIR", default="",
-        help="only write kube-apiserver, etcd and kubectl there: $KUBEBUILDER_ASSETS of envtest",
-    )  # fmt: skip
-    release_flags.add_flags(testserver)
-
-
 def add_gates(verbs: common.Verbs) -> None:
     text = "the feature gates of a version: stage, default, value, and whether sampan has them"
     gates = common.verb(verbs, "gates", text)

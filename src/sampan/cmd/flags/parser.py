@@ -25,6 +25,12 @@ def _add_node_processes(verbs: common.Verbs) -> None:
     node_process_flags.add_verbs(verbs)
 
 
+def _add_testserver(verbs: common.Verbs) -> None:
+    from sampan.cmd.flags import testserver_flags
+
+    testserver_flags.add_testserver(verbs)
+
+
 def _add_control_plane(verbs: common.Verbs) -> None:
     from sampan.cmd.flags import control_plane_flags
 
@@ -60,7 +66,7 @@ _VERBS = (
     (("snapshot", "fork"), few_flags.add_snapshot),
     (("lab", "clock"), _add_lab),
     (("driver",), _add_driver),
-    (("testserver",), few_flags.add_testserver),
+    (("testserver",), _add_testserver),
     (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),
     (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),
     (("service", "upgrade", "config", "node"), _add_machine),

@@ -1,7 +1,8 @@
 """`sampan testserver`: an API server for the tests of others, as envtest wants one.
 
-Job: a control plane in memory whose garbage collection and namespaces work, and nothing else; the
-    programs `kube-apiserver` and `etcd` that envtest starts instead of the originals.
+Job: a control plane in memory whose garbage collection and namespaces work, with other controllers
+    and simulated nodes where they are asked for; the programs `kube-apiserver` and `etcd` that
+    envtest starts instead of the originals.
 Invariant: a flag that has no effect is named on standard error.
 
 envtest (of controller-runtime) starts `etcd`, waits for its /health, starts `kube-apiserver` with
@@ -21,45 +22,38 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sampan.apiserver.authn.user import component
-from sampan.client.informer import Informers
-from sampan.client.inprocess import InProcessClient
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.releases import use_release
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.control_plane_flags import apiserver_settings
 from sampan.cmd.flags.parser import parser_of_verbs
-from sampan.cmd.settings import ApiServerProcessSettings, ReleaseChoices, UpSettings
-from sampan.cmd.verbs.apiserver import ApiServerProcess
-from sampan.controllers.catalog import ControllerSettings, chosen_controllers
-from sampan.controllers.identities import user_name
-from sampan.controllers.runner import ControllerRunner
+from sampan.cmd.flags.testserver_flags import beside_in, words_of
+from sampan.cmd.settings import Beside, NodeChoices, ReleaseChoices, UpSettings
+from sampan.cmd.verbs.envtest.envtest_plane import EnvtestPlane
+from sampan.controllers.controller import UnknownController
 from sampan.core import log
 from sampan.core.clock import SystemClock
-from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks
 
-CONTROLLERS = (
-    "namespace-controller", "garbage-collector-controller", "clusterrole-aggregation-controller",
-)  # fmt: skip
 PROGRAMS = ("kube-apiserver", "etcd", "kubectl")
 # Of kube-apiserver: what they would change is so anyway.
 NOTHING_TO_DO = ("--allow-privileged", "--insecure-port", "--insecure-bind-address")
 ETCD_HELP = "  --listen-client-urls\n  --listen-peer-urls\n  --data-dir\n  --unsafe-no-fsync\n"
 
 
-def run(assets: str, kubeconfig: str, release: ReleaseChoices) -> int:
+def run(assets: str, kubeconfig: str, beside: Beside, release: ReleaseChoices) -> int:
     if assets:
-        write_assets(Path(assets))
+        write_assets(Path(assets), beside)
         print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(Path(assets).absolute()))}")
         return 0
     from sampan.cmd.verbs import up
 
     directory = tempfile.mkdtemp(prefix="sampan-testserver-")
     settings = UpSettings(
-        data_dir=directory, kubeconfig=kubeconfig, port=0, store="memory:", runtime="none",
-        controllers=CONTROLLERS, scheduler=False, release=release,
+        data_dir=directory, kubeconfig=kubeconfig, port=0, store="memory:",
+        runtime="simulated" if beside.nodes else "none", nodes=beside.nodes or 1,
+        node=NodeChoices(scenario=beside.scenario), controllers=beside.controllers,
+        scheduler=bool(beside.nodes), release=release,
     )  # fmt: skip
     try:
         return up.run(settings, detach=False)
@@ -67,11 +61,12 @@ def run(assets: str, kubeconfig: str, release: ReleaseChoices) -> int:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def write_assets(directory: Path) -> None:
+def write_assets(directory: Path, beside: Beside) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     source = Path(__file__).parents[3]
     for program in PROGRAMS:
-        arguments = [sys.executable, "-m", "sampan.cmd.verbs.testserver", program]
+        more = words_of(beside) if program == "kube-apiserver" else []
+        arguments = [sys.executable, "-m", "sampan.cmd.verbs.testserver", program, *more]
         path = f"{shlex.quote(str(source))}${{PYTHONPATH:+:$PYTHONPATH}}"
         script = f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.join(arguments)} "$@"\n'
         (directory / program).write_text(script)
@@ -81,8 +76,9 @@ def write_assets(directory: Path) -> None:
 def kube_apiserver(arguments: Sequence[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
         parser_of_verbs("apiserver").parse_args(["apiserver", "--help"])
+    beside, others = beside_in(arguments)
     given, unknown = parser_of_verbs("apiserver").parse_known_args(
-        ["apiserver", *_translated(arguments)]
+        ["apiserver", *translated(others, has_nodes=bool(beside.nodes))]
     )
     for word in unknown:
         print(f"kube-apiserver: {word} has no effect here", file=sys.stderr, flush=True)
@@ -91,58 +87,24 @@ def kube_apiserver(arguments: Sequence[str]) -> int:
     try:
         settings = apiserver_settings(given)
         use_release(settings.release, warn=progress.warn)
-        server = TestServer(settings, progress)
+        server = EnvtestPlane(settings, beside, progress, SystemClock())
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(run_until_signal(server, progress, lambda: None))
-    except CannotStart as error:
+    except (CannotStart, UnknownController) as error:
         print(f"kube-apiserver: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
 
 
-class TestServer:
-    def __init__(self, settings: ApiServerProcessSettings, progress: Progress) -> None:
-        self._clock = SystemClock()
-        self._process = ApiServerProcess(settings, progress, self._clock)
-        self._tasks = Tasks("testserver")
-
-    async def start(self) -> None:
-        await self._process.start()
-        self._tasks.supervise("controllers", self._control)
-
-    async def stop(self) -> None:
-        await self._tasks.stop()
-        await self._process.stop()
-
-    def hurry(self) -> None:
-        """Nothing takes long here."""
-
-    async def _control(self) -> None:
-        server = self._process.server
-        assert server is not None, "it was started before"
-
-        def client(user: str) -> InProcessClient:
-            return InProcessClient(server.as_user(component(user)))
-
-        own = client("system:kube-controller-manager")
-        informers = Informers(own, clock=self._clock)
-        runner = ControllerRunner(
-            own, informers, self._clock, Metrics(),
-            chosen_controllers(ControllerSettings(""), CONTROLLERS),
-            acting_as=lambda name: client(user_name(name)),
-        )  # fmt: skip
-        try:
-            await runner.run()
-        finally:
-            await informers.stop()
-
-
-def _translated(arguments: Sequence[str]) -> list[str]:
-    """Objects stay in memory; the files of envtest's directory under the names that we know."""
+def translated(arguments: Sequence[str], *, has_nodes: bool) -> list[str]:
+    """Objects stay in memory; the files of envtest's directory under the names that we know. Nodes
+    need the authorizer that lets them see their pods."""
     kept, flags = [], _flags(arguments)
     for name, value in flags:
         if name in ("--etcd-servers", "--cert-dir"):
             continue
+        if name == "--authorization-mode" and has_nodes and "Node" not in value.split(","):
+            value = f"Node,{value}"
         if name not in NOTHING_TO_DO:
             kept.append(f"{name}={value}")
     given = dict(flags)
@@ -154,7 +116,7 @@ def _translated(arguments: Sequence[str]) -> list[str]:
         "--tls-cert-file": certificate,
         "--tls-private-key-file": key,
         "--client-ca-file": authority,
-        # There are no nodes that it could call.
+        # Nodes of its own know it by other keys.
         "--kubelet-client-certificate": given.get("--tls-cert-file", certificate),
         "--kubelet-client-key": given.get("--tls-private-key-file", key),
         "--kubelet-certificate-authority": authority,
