@@ -614,7 +614,7 @@ IMPORTS_INSIDE = {
     "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),
     "controllers": (2, "CEL, where there is a policy whose types are checked"),
     "store": (2, "etcd's client, where the URL names one"),
-    "runtime": (1, "TOML, where a registry has a file of hosts"),
+    "runtime": (2, "TOML, where a registry has a file of hosts; YAML, where a CDI file is of it"),
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Invariant: a gate is set only to what this program then does; messages are those
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Literal, get_args
 
 from sampan.core.fast_dataclass import dataclass
@@ -64,6 +65,7 @@ class Settled:
     left: tuple[str, ...]  # those that AllAlpha or AllBeta should change, and that stay as they are
 
 
+@cache
 def number_of(minor: str) -> int:
     """35 of 1.35."""
     return int(minor.partition(".")[2])
@@ -80,7 +82,7 @@ def gates_of(minor: str, emulated: str = "") -> dict[str, Gate]:
         stages = [entry for entry in row["history"] if number_of(entry[0]) <= shown]
         stage = _stage(*stages[-1]) if stages else None
         found[name] = Gate(name, stage, _needs(row, shown), row["here"], is_known)
-    assert all(gate.here in get_args(Here) for gate in found.values())
+    assert {gate.here for gate in found.values()} <= set(get_args(Here))
     return found
 
 

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import ipaddress
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from sampan.core.log import get_logger
@@ -210,25 +210,35 @@ def _route_to_bridge(network: PodNetwork, cidr: str) -> None:
 
 
 def load_rules(place: ProxyPlace, *, pods: bool = False, ports: bool = False) -> None:
-    """Of everybody who has any in the node's table, in one transaction: each takes some 10 ms.
-    `pods`: their network is ours; `ports`: so are their host ports. Raises NetworkError."""
+    """Of everybody who has any in the node's tables, in one transaction where nothing is in the
+    way. `pods`: their network is ours; `ports`: so are their host ports. Raises NetworkError."""
+    scripts = {}
+    for family in place.families:
+        script = ruleset.skeleton(family, place)
+        script += host_ports.skeleton(family, place.table, place.bridge) if ports else ""
+        scripts[family] = script + (policies.skeleton(family, place.table) if pods else "")
+    guards = {}
+    if ports:
+        hardware = hardware_of(place.bridge)
+        guards = {veth_guard.FAMILY: veth_guard.skeleton(place.table, hardware)}
+    with contextlib.suppress(nft.NftError):
+        nft.write_together(place.table, {**scripts, **guards})
+        return
+    _load_one_by_one(place.table, scripts, guards)
+
+
+def _load_one_by_one(table: str, scripts: Mapping[str, str], guards: Mapping[str, str]) -> None:
+    """What is there of another version goes first; a kernel without rules of bridges does without
+    the guards. Raises NetworkError."""
     try:
-        for family in place.families:
-            script = ruleset.skeleton(family, place)
-            script += host_ports.skeleton(family, place.table, place.bridge) if ports else ""
-            script += policies.skeleton(family, place.table) if pods else ""
-            nft.load(family, place.table, script)
+        for family, script in scripts.items():
+            nft.load(family, table, script)
     except nft.NftError as error:
         raise NetworkError(
             f"{error}; a real node needs nft 1.0 and Linux 5.13, or newer"
         ) from error
-    if ports:
-        _guard_veths(place)
-
-
-def _guard_veths(place: ProxyPlace) -> None:
     try:
-        guard = veth_guard.skeleton(place.table, hardware_of(place.bridge))
-        nft.load(veth_guard.FAMILY, place.table, guard)
+        for family, script in guards.items():
+            nft.load(family, table, script)
     except nft.NftError as error:
         veth_guard.tell_unguarded(error)

@@ -11,9 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
-
-import yaml
+from typing import Any, TextIO
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -66,15 +64,25 @@ def _files(directory: str) -> list[str]:
 def _devices(path: str) -> Iterable[tuple[str, list[Edits]]]:
     try:
         with open(path) as file:
-            spec = json.load(file) if path.endswith(".json") else yaml.safe_load(file)
+            spec = json.load(file) if path.endswith(".json") else _from_yaml(file)
         whole = spec.get(_EDITS) or {}
         return [
             (f"{spec['kind']}={device['name']}", [whole, device.get(_EDITS) or {}])
             for device in spec.get("devices") or ()
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         log.warning("CDI specification cannot be read", path=path, error=error)
         return []
+
+
+def _from_yaml(file: TextIO) -> Any:
+    """Raises ValueError. Loaded with the first such file: few machines have one."""
+    import yaml
+
+    try:
+        return yaml.safe_load(file)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def edits_of(names: Iterable[str], devices: CdiDevices) -> list[Edits]:

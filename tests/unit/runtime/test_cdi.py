@@ -76,6 +76,7 @@ def test_the_dynamic_directory_wins_and_two_files_of_one_directory_cancel_each_o
 
 def test_what_is_not_known_or_not_possible_is_refused(places):
     (places[0] / "bad.json").write_text("{")
+    (places[0] / "bad.yaml").write_text("{")
     (places[0] / "note.txt").write_text("no spec")
     with pytest.raises(cdi.CdiFailure, match="unresolvable CDI devices a/b=c"):
         cdi.edits_of(["a/b=c"], cdi.read([str(places[0])]))

@@ -4,7 +4,7 @@ Job: of a kind, one function that drops what is off, unless the stored object us
 Invariant: what is off is found once for a release; a write walks only the places of gates that are.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api import features
 from sampan.api.gated_fields.paths import Place, clear, holders, is_used, place_of
@@ -18,28 +18,28 @@ GATES = frozenset({*FIELDS, *POD_FIELDS, *SPECIAL})
 
 def dropping(group_resource: str) -> Drop | None:
     """None where nothing of the kind is off."""
-    return features.of_release(_by_kind).get(group_resource)
+    known = features.of_release(_by_kind)
+    if group_resource not in known:
+        drops = list(_drops_of(group_resource))
+        known[group_resource] = _all(drops) if drops else None
+    return known[group_resource]
 
 
-def _by_kind(_release: features.Release) -> Mapping[str, Drop]:
-    off = sorted(GATES - features.all_enabled())
-    found: dict[str, list[Drop]] = {}
-    for gate in off:
-        for kind, places in _places(gate).items():
-            found.setdefault(kind, []).append(_dropper(places))
-        if gate in SPECIAL:
-            for kind, place in POD_SPECS.items():
-                found.setdefault(kind, []).append(_special_dropper(gate, place))
-    return {kind: _all(drops) for kind, drops in found.items()}
+def _by_kind(_release: features.Release) -> dict[str, Drop | None]:
+    """Each when it is first asked for."""
+    return {}
 
 
-def _places(gate: str) -> dict[str, list[Place]]:
-    """By group resource."""
-    found = {kind: list(map(place_of, paths)) for kind, paths in FIELDS.get(gate, {}).items()}
-    for path in POD_FIELDS.get(gate, ()):
-        for kind, spec in POD_SPECS.items():
-            found.setdefault(kind, []).append(place_of(f"{spec}.{path}"))
-    return found
+def _drops_of(kind: str) -> Iterator[Drop]:
+    spec = POD_SPECS.get(kind)
+    for gate in sorted(GATES - features.all_enabled()):
+        paths = list(FIELDS.get(gate, {}).get(kind, ()))
+        if spec is not None:
+            paths += (f"{spec}.{path}" for path in POD_FIELDS.get(gate, ()))
+        if paths:
+            yield _dropper([place_of(path) for path in paths])
+        if spec is not None and gate in SPECIAL:
+            yield _special_dropper(gate, spec)
 
 
 def _dropper(places: Sequence[Place]) -> Drop:
