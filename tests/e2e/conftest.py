@@ -12,10 +12,7 @@ from tests.support.parts.images import busybox_archive
 from tests.support.parts.kubectl import client_minor
 from tests.support.parts.machines import machines
 from tests.support.parts.registry import Registry
-from tests.support.parts.sampan_process import SampanProcess
-
-# `make e2e RUNTIME=native`: the same stories on a node without containerd.
-RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "cri")
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess
 
 
 def pytest_collection_modifyitems(items):

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.support.parts.sampan_process import environment, sampan_command
+from tests.support.parts.sampan_process import RUNTIME, environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.containerd]
 
@@ -15,7 +15,7 @@ def test_images_come_from_a_mirror_and_go_to_files_and_back(
 ):
     assert registry_image
     mirror = f"registry.test=http://{registry.address}"
-    own_cluster.up("--runtime", "cri", "--registry-mirror", mirror, seconds=90)
+    own_cluster.up("--runtime", RUNTIME, "--registry-mirror", mirror, seconds=90)
     name = "registry.test/test/busybox:1"
     assert f"pulled {name}" in own_cluster.run("image", "pull", name)
     kubectl = own_cluster.kubectl

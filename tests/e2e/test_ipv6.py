@@ -25,7 +25,7 @@ from tests.support.parts.network_pods import (
     service,
 )
 from tests.support.parts.processes import eventually
-from tests.support.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess
 
 pytestmark = [
     pytest.mark.containerd,
@@ -208,7 +208,7 @@ for name in (f"[{host}]", "kubernetes.default.svc"):
 def test_a_cluster_of_ipv6_alone(archive):
     root = Path(tempfile.mkdtemp(prefix="sampan-v6-"))
     with machines(2) as [machine, outside]:
-        flags = ("--runtime", "cri", "--ip-families", "ipv6", "--node-name", "one")
+        flags = ("--runtime", RUNTIME, "--ip-families", "ipv6", "--node-name", "one")
         cluster = SampanProcess(root, *flags, where=machine.where).up()
         try:
             cluster.run("image", "import", str(archive))

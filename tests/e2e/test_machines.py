@@ -20,7 +20,7 @@ from tests.support.parts.network_pods import (
     service,
 )
 from tests.support.parts.processes import Program, eventually
-from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess, environment, sampan_command
 
 pytestmark = [
     pytest.mark.containerd,
@@ -73,7 +73,7 @@ def world(request, archive):
     """A cluster on the first machine, and two that joined it."""
     root = Path(tempfile.mkdtemp(prefix="sampan-3m-"))
     with machines(3) as [first, *others]:
-        flags = ("--runtime", "cri", "--bind-address", "0.0.0.0", "--node-name", "one",
+        flags = ("--runtime", RUNTIME, "--bind-address", "0.0.0.0", "--node-name", "one",
                  "--network", *request.param)  # fmt: skip
         cluster = SampanProcess(root, *flags, where=first.where).up()
         joined = []

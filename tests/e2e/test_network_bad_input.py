@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tests.support.parts.machines import machines
-from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 FIREWALL = """
@@ -21,7 +21,7 @@ def test_a_network_in_the_service_range_a_taken_bridge_and_another_firewall(tmp_
         machine.run("ip", "addr", "add", "10.96.5.1/24", "dev", "eth0")
         machine.run("ip", "link", "add", "sampan0", "type", "bridge")
         machine.run("nft", FIREWALL)
-        cluster = SampanProcess(tmp_path, "--runtime", "cri", where=machine.where).up()
+        cluster = SampanProcess(tmp_path, "--runtime", RUNTIME, where=machine.where).up()
         try:
             said = cluster.output.read_text()
             assert "this machine's network 10.96.5.0/24 overlaps the Services' 10.96.0.0/12" in said
@@ -50,7 +50,7 @@ def test_what_a_machine_lacks_ends_the_start_with_one_line(tmp_path):
     with machines(1) as [machine]:
 
         def start(*flags, first=(), env=given):
-            command = sampan_command("up", "--runtime", "cri", "--port", "0", *flags)
+            command = sampan_command("up", "--runtime", RUNTIME, "--port", "0", *flags)
             done = subprocess.run(
                 [*machine.where, *first, *command, "--data-dir", str(tmp_path / "d")],
                 env=env, capture_output=True, text=True, timeout=120, check=False,

@@ -10,6 +10,7 @@ import pytest
 from sampan.api.quantity import value_of
 from sampan.kubelet.cgroups.limits import root_of
 from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import RUNTIME
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -107,7 +108,7 @@ def test_pods_together_get_what_the_node_does_not_keep(own_cluster):
     """[N16, N17] allocatable in the API, and as the kernel's limit of all pods"""
     config = own_cluster.root / "kubelet.yaml"
     config.write_text(RESERVING)
-    own_cluster.up("--runtime", "cri", "--kubelet-config", str(config))
+    own_cluster.up("--runtime", RUNTIME, "--kubelet-config", str(config))
     [node] = own_cluster.kubectl.get("nodes")["items"]
     capacity, allocatable = node["status"]["capacity"], node["status"]["allocatable"]
     assert milli(capacity["cpu"]) - milli(allocatable["cpu"]) == 500

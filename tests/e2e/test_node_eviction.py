@@ -18,7 +18,7 @@ import pytest
 from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 from tests.support.parts.processes import eventually
-from tests.support.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -156,7 +156,7 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
     wanted = {"evictionHard": {"nodefs.available": KEEP_FREE},
               "evictionMinimumReclaim": {"nodefs.available": "1Mi"}}  # fmt: skip
     flags = configuration(small_disk.root, **wanted, evictionPressureTransitionPeriod="1h")
-    small_disk.up("--runtime", "cri", *flags)
+    small_disk.up("--runtime", RUNTIME, *flags)
     small_disk.run("image", "import", str(archive))
     kubectl = small_disk.kubectl
     mounts, volumes = [{"name": "data", "mountPath": "/data"}], [{"name": "data", "emptyDir": {}}]
@@ -192,7 +192,7 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
     assert "pause" in images
     create(kubectl, pod("later", "true"))  # the scheduler keeps it until the taint is gone
     small_disk.kill()
-    small_disk.up("--runtime", "cri", *configuration(small_disk.root, **wanted))
+    small_disk.up("--runtime", RUNTIME, *configuration(small_disk.root, **wanted))
     eventually(lambda: condition(kubectl, "DiskPressure")["status"] == "False")
     kubectl.wait_phase("later", "Running")
     assert kubectl.phase("modest") == "Running"
@@ -202,7 +202,7 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
 def test_short_of_memory_or_of_process_ids_pods_go_in_their_order(own_cluster, archive):
     """[N18] beyond their requests first, then by priority; critical ones never; BestEffort pods
     are not even taken"""
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     own_cluster.run("image", "import", str(archive))
     kubectl = own_cluster.kubectl
     classes = [
@@ -234,7 +234,7 @@ def test_short_of_memory_or_of_process_ids_pods_go_in_their_order(own_cluster, a
         evictionSoft={"memory.available": "1Ti"},
         evictionSoftGracePeriod={"memory.available": "500ms"},
     )
-    own_cluster.up("--runtime", "cri", *flags)
+    own_cluster.up("--runtime", RUNTIME, *flags)
     for name in ("greedy", "small", "important", "within"):
         assert failed(kubectl, name)["reason"] == "Evicted"
     evicted = events(kubectl, "Evicted")
@@ -252,7 +252,7 @@ def test_short_of_memory_or_of_process_ids_pods_go_in_their_order(own_cluster, a
     )
     own_cluster.kill()
     flags = configuration(own_cluster.root, evictionHard={"pid.available": "10G"})
-    own_cluster.up("--runtime", "cri", *flags)
+    own_cluster.up("--runtime", RUNTIME, *flags)
     eventually(lambda: condition(kubectl, "PIDPressure")["status"] == "True")
     assert condition(kubectl, "MemoryPressure")["status"] == "False"
     eventually(

@@ -15,6 +15,7 @@ from tests.support.parts.images import busybox_archive
 from tests.support.parts.private_runtime import private_runtime, why_not
 from tests.support.parts.processes import eventually
 from tests.support.parts.registry import ROBOT, Registry
+from tests.support.parts.sampan_process import RUNTIME
 
 pytestmark = [
     pytest.mark.containerd,
@@ -116,7 +117,7 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
     image = locked_registry.push(archive, "test/busybox", "1")
     another = busybox_archive(tmp_path / "another.tar", "another:1", mark="another")
     for_plugin = locked_registry.push(another, "plugin/busybox", "1")
-    own_cluster.up("--runtime", "cri", *provider_flags(tmp_path, locked_registry))
+    own_cluster.up("--runtime", RUNTIME, *provider_flags(tmp_path, locked_registry))
     kubectl = own_cluster.kubectl
     run(kubectl, "nobody", image)
     said = eventually(lambda: waiting(kubectl, "nobody").get("message"))

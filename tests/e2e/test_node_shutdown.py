@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import RUNTIME
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -30,14 +31,14 @@ def field(cluster, name, path):
 
 def test_a_node_that_is_stopped_ends_its_pods_in_order_and_says_why(own_cluster, archive):
     flags = ["--shutdown-grace-period", "12s", "--shutdown-grace-period-critical-pods", "5s"]
-    own_cluster.up("--runtime", "cri", *flags)
+    own_cluster.up("--runtime", RUNTIME, *flags)
     own_cluster.run("image", "import", str(archive))
     own_cluster.kubectl.apply(pod("web", '""'))
     own_cluster.kubectl.apply(pod("critical", "system-cluster-critical"))
     for name in ("web", "critical"):
         eventually(lambda name=name: field(own_cluster, name, ".status.phase") == "Running")
     assert own_cluster.stop() == 0, own_cluster.output.read_text()
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     ends = {}
     for name in ("web", "critical"):
         assert field(own_cluster, name, ".status.phase") == "Failed"

@@ -12,7 +12,7 @@ import pytest
 
 from sampan.api.objects import uid_of
 from tests.support.parts.processes import Program, eventually
-from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -20,8 +20,8 @@ IMAGE = "localhost/test/busybox:1"
 FOREVER = ("sh", "-c", "trap exit TERM; while :; do sleep 0.2; done")
 
 
-def start_with_image(cluster, archive):
-    cluster.up("--runtime", "cri")
+def start_with_image(cluster, archive, runtime=RUNTIME):
+    cluster.up("--runtime", runtime)
     cluster.run("image", "import", str(archive))
     return cluster.kubectl
 
@@ -52,7 +52,7 @@ def test_a_clean_stop_leaves_no_process_and_a_start_brings_the_same_cluster_back
     authority = (own_cluster.data_dir / "pki" / "ca.crt").read_bytes()
     assert own_cluster.stop() == 0
     assert "processes" not in own_cluster.leftovers()
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     assert uid_of(kubectl.get("pod", "web")) == uid
     assert (own_cluster.data_dir / "pki" / "ca.crt").read_bytes() == authority
     ready_again(kubectl, "web")
@@ -66,7 +66,7 @@ def test_after_kill_9_running_containers_are_found_and_not_touched(own_cluster, 
     kubectl.wait_phase("web", "Running")
     before = container(kubectl, "web")
     own_cluster.kill()
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     ready_again(kubectl, "web")
     after = container(kubectl, "web")
     assert after["containerID"] == before["containerID"]
@@ -97,7 +97,7 @@ def test_kill_9_while_50_pods_are_being_created_loses_nothing(own_cluster, archi
         for line in answered.read_text().splitlines()
         if line.endswith("created")
     }
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     there = {item["metadata"]["name"] for item in kubectl.get("pods")["items"]}
     assert names <= there
     eventually(lambda: kubectl("get", "pods").count("Running") == len(there), 180)
@@ -106,21 +106,22 @@ def test_kill_9_while_50_pods_are_being_created_loses_nothing(own_cluster, archi
 
 
 def containers_of(data_dir: Path) -> list[str]:
-    """Shims that still run for this data directory."""
+    """What watches containers, and still runs for this data directory."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes()
         except OSError:
             continue
-        if b"containerd-shim" in line and str(data_dir).encode() in line:
+        monitor = line.partition(b"\0")[0].endswith((b"containerd-shim-runc-v2", b"conmon"))
+        if monitor and str(data_dir).encode() in line:
             found.append(line.decode(errors="replace"))
     return found
 
 
 def test_a_containerd_that_dies_comes_back_and_its_containers_live_on(own_cluster, archive):
     """[N21, R1]"""
-    kubectl = start_with_image(own_cluster, archive)
+    kubectl = start_with_image(own_cluster, archive, "cri")
     run(kubectl, "web")
     kubectl.wait_phase("web", "Running")
     before = container(kubectl, "web")["containerID"]
@@ -186,7 +187,8 @@ def test_kill_9_in_the_middle_of_starts_ends_hooks_and_probes(own_cluster, archi
     """[N11, N13, N21] whoever is killed: what ends goes on to end within its grace, what waits
     goes on to wait, what is ready stays ready, restarts are not forgotten"""
     place, volumes, mounts = shared
-    kubectl = start_with_image(own_cluster, archive)
+    runtime = "cri" if victim == "containerd" else RUNTIME
+    kubectl = start_with_image(own_cluster, archive, runtime)
     slow = "touch /shared/hook; sleep 3; touch /shared/hook-ended"
     hook = {"lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", slow]}}}, **mounts}
     deaf = {"command": ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]}
@@ -229,7 +231,7 @@ def test_kill_9_in_the_middle_of_starts_ends_hooks_and_probes(own_cluster, archi
 def kill(cluster, victim):
     if victim == "sampan":
         cluster.kill()
-        cluster.up("--runtime", "cri")
+        cluster.up("--runtime", RUNTIME)
         return
     daemon = child_containerd(cluster.pid)
     os.kill(daemon, signal.SIGKILL)

@@ -16,7 +16,7 @@ from sampan.client.kubeconfig import load
 from sampan.core.http.client import HttpClient
 from sampan.core.tls import client_context
 from tests.support.parts.processes import eventually
-from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 PARTS = ["apiserver", "scheduler", "controllers", "nodes"]
@@ -172,7 +172,7 @@ def test_kill_9_of_the_parent_ends_them_all(simulated):
 
 @pytest.mark.containerd
 def test_containers_of_a_real_node_outlive_its_process(workspace, archive):
-    process = SampanProcess(workspace / "processes", "--processes", "--runtime", "cri")
+    process = SampanProcess(workspace / "processes", "--processes", "--runtime", RUNTIME)
     try:
         kubectl = process.up(seconds=90.0).kubectl
         process.run("image", "import", str(archive))

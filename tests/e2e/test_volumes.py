@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.parts.kubectl import Kubectl
 from tests.support.parts.processes import eventually
+from tests.support.parts.sampan_process import RUNTIME
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -611,7 +612,7 @@ def test_volumes_survive_a_killed_agent_and_what_is_left_over_is_removed(
 ):
     """[N15, N21] mounts are found again and not made anew; pods that are gone leave nothing"""
     (host / "file").write_text("kept")
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     own_cluster.run("image", "import", str(archive))
     kubectl = own_cluster.kubectl
     volumes = {
@@ -634,7 +635,7 @@ def test_volumes_survive_a_killed_agent_and_what_is_left_over_is_removed(
     own_cluster.kill()
     orphan = directory.parent / "0d7c0a3e-0000-4000-8000-000000000000"
     shutil.copytree(directory / "volumes", orphan / "volumes", symlinks=True)
-    own_cluster.up("--runtime", "cri")
+    own_cluster.up("--runtime", RUNTIME)
     eventually(lambda: not orphan.exists())
     apply(kubectl, config_map("words", word="new"))
     eventually(lambda: sh(kubectl, "stays", "cat /words/word") == "new", 30)  # no resync is so soon

@@ -21,7 +21,7 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.limits import root_of
 from tests.support.generators.odd_pods import odd_pod
 from tests.support.parts.images import busybox_archive
-from tests.support.parts.sampan_process import SampanProcess
+from tests.support.parts.sampan_process import RUNTIME, SampanProcess
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 COUNT = int(os.environ.get("SAMPAN_PODS", "150"))
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.containerd, pytest.mark.timeout(240 
 @pytest.fixture
 def cluster():
     root = Path(tempfile.mkdtemp(prefix="sampan-churn-"))
-    made = SampanProcess(root, "--runtime", "cri")
+    made = SampanProcess(root, "--runtime", RUNTIME)
     try:
         made.up()
         made.run("image", "import", str(busybox_archive(root / "busybox.tar", IMAGE)))

@@ -15,6 +15,9 @@ from tests.support.parts.leftovers import leftovers, network_of
 from tests.support.parts.processes import Program
 from tests.support.places import PYTHONPATH
 
+# `make e2e RUNTIME=native`: the same stories on nodes of the other runtime.
+RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "cri")
+
 
 class SampanProcess:
     def __init__(self, root: Path, *flags: str, where: Sequence[str] = ()) -> None:
