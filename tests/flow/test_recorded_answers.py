@@ -1,7 +1,7 @@
 """Single requests and short sequences of them, beside the recorded answers of an original v1.35.
 
 Options in queries and bodies, continue tokens, selectors, who may what, reviews, tokens, evictions,
-bindings, namespaces on their way out. Made again by
+bindings, namespaces on their way out; and drawn creates and changes of all kinds. Made again by
 `python -m tests.support.api_sampling.record --steps tests/flow/recorded/answers.jsonl.gz …`.
 """
 

@@ -5,6 +5,7 @@ Job: one checker for each format, with upstream's words for what does not fit; w
 Invariant: a quantity, a time and bytes come out in their one spelling.
 """
 
+import binascii
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -27,7 +28,13 @@ _INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63, "": 2**63}
 
 
 _SECONDS = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
-
+_MICROSECONDS = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+# The parts of a time, what the layout has in their place, and how a part looks.
+_PARTS = (
+    ("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
+    ("15", r"\d\d?"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"),
+    (".000000", r"\.\d{6}(?!\d)"), ("Z07:00", r"Z|[+-]\d\d:\d\d"),
+)  # fmt: skip
 
 _LAYOUTS = {
     "date-time": "2006-01-02T15:04:05Z07:00",
@@ -190,6 +197,8 @@ def _quantity() -> Checker:
 
 
 def _check_bytes(value: Any, path: Path, unknown: list[Path]) -> Any:
+    if type(value) is list:
+        return _listed_bytes(value, path)
     if type(value) is not str:
         raise Mismatch(json_word(value), path, "[]uint8")
     try:
@@ -199,9 +208,36 @@ def _check_bytes(value: Any, path: Path, unknown: list[Path]) -> Any:
     return value.replace("\n", "").replace("\r", "")
 
 
+def _why_no_time(value: str, form: str) -> str:
+    """The first part that is not as the layout has it."""
+    rest, told = value, f'parsing time "{value}" as "{_LAYOUTS[form]}": cannot parse'
+    for name, pattern in _PARTS:
+        if name[0] == "." and form != "micro-time":
+            found = re.match(r"[.,]\d+", rest)
+            rest = rest[found.end() :] if found else rest
+            continue
+        found = re.match(pattern, rest, re.ASCII)
+        if found is None:
+            return f'{told} "{rest}" as "{name}"'
+        rest = rest[found.end() :]
+    return (
+        f'parsing time "{value}": extra text: "{rest}"' if rest else f'{told} "{value}" as "2006"'
+    )
+
+
+def _listed_bytes(value: list[Any], path: Path) -> str:
+    """Bytes may also be told one by one."""
+    for index, item in enumerate(value):
+        if item is not None and (type(item) is not int or not 0 <= item < 256):
+            word = f"number {item}" if type(item) in (int, float) else json_word(item)
+            raise Mismatch(word, (path, index), "uint8")
+    data = bytes(item or 0 for item in value)
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
 def _time(form: str) -> Checker:
-    layout = _LAYOUTS[form]
     pattern = "%Y-%m-%dT%H:%M:%S.%fZ" if form == "micro-time" else "%Y-%m-%dT%H:%M:%SZ"
+    is_whole = _MICROSECONDS.fullmatch if form == "micro-time" else _SECONDS.fullmatch
     length = 27 if form == "micro-time" else 20  # of the canonical text
     # Moments of this second come again and again.
     memo: FlushedMemo[str, str] = FlushedMemo(_MOST_TEXTS)
@@ -215,13 +251,11 @@ def _time(form: str) -> Checker:
         except KeyError:
             pass
         try:
-            moment = datetime.fromisoformat(value) if _SECONDS.fullmatch(value) else None
+            moment = datetime.fromisoformat(value) if is_whole(value) else None
         except ValueError:
             moment = None
         if moment is None:
-            raise Malformed(
-                f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
-            )
+            raise Malformed(_why_no_time(value, form))
         is_canonical = len(value) == length and value[-1] == "Z"
         found = value if is_canonical else moment.astimezone(UTC).strftime(pattern)
         if len(value) <= _MOST_LETTERS:

@@ -68,6 +68,12 @@ def default_stateful_set(obj: Obj) -> None:
 
 def default_daemon_set(obj: Obj) -> None:
     spec = spec_of(obj)
+    # A field that lives on as an annotation: whoever writes the object writes it too.
+    meta = part_of(obj, "metadata")
+    annotations = meta.get("annotations")
+    if annotations is None:
+        annotations = meta["annotations"] = {}
+    annotations.setdefault("deprecated.daemonset.template.generation", "0")
     fill(spec, revisionHistoryLimit=10)
     default_pod_template(part_of(spec, "template"))
     _default_rolling_update(spec, "updateStrategy", maxUnavailable=1, maxSurge=0)

@@ -200,7 +200,7 @@ def _direct(patch: Obj) -> Obj:
 
 
 def _unknown_directive(patch: Obj) -> Failure:
-    return Failure(f"unknown patch type: {patch[_MARKER]} in map: {go_value(patch)}")
+    return Failure(f"unknown patch type: {go_value(patch[_MARKER])} in map: {go_value(patch)}")
 
 
 def _retain_keys(original: Obj, patch: Obj) -> None:

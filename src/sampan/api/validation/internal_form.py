@@ -10,14 +10,25 @@ from typing import Any
 from sampan.api.objects import Obj
 
 # A field is `GoName`, `GoName=zero` (null where there is none), `GoName:Type`, or `GoName<key`
-# where the key is not the name with a small letter; zeros are JSON words.
+# where the key is not the name with a small letter; zeros are JSON words, `{}` a type's own zeros.
 _TYPES = {
     "AppArmorProfile": 'Type="" LocalhostProfile',
+    "CELDeviceSelector": 'Expression=""',
     "CSINodeDriver": 'Name="" NodeID="" TopologyKeys Allocatable:VolumeNodeResources',
     "Capabilities": "Add Drop",
     "DaemonSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateDaemonSet',
     "DeploymentStrategy": 'Type="" RollingUpdate:RollingUpdateDeployment',
+    "DeviceClaim": "Requests:DeviceRequest Constraints:DeviceConstraint "
+    "Config:DeviceClaimConfiguration",
+    "DeviceClaimConfiguration": "Requests Opaque:OpaqueDeviceConfiguration",
+    "DeviceConstraint": "Requests MatchAttribute DistinctAttribute",
+    "DeviceRequest": 'Name="" Exactly:ExactDeviceRequest FirstAvailable:DeviceSubRequest',
+    "DeviceSelector": "CEL<cel:CELDeviceSelector",
+    "DeviceSubRequest": 'Name="" DeviceClassName="" Selectors:DeviceSelector AllocationMode="" '
+    "Count=0 Tolerations Capacity",
     "EventSource": 'Component="" Host=""',
+    "ExactDeviceRequest": 'DeviceClassName="" Selectors:DeviceSelector AllocationMode="" Count=0 '
+    "AdminAccess Tolerations Capacity",
     "FlowDistinguisherMethod": 'Type=""',
     "FlowSchemaSpec": "PriorityLevelConfiguration:PriorityLevelConfigurationReference "
     "MatchingPrecedence=0 DistinguisherMethod:FlowDistinguisherMethod "
@@ -30,6 +41,7 @@ _TYPES = {
     "NonResourceAttributes": 'Path="" Verb=""',
     "ObjectReference": 'Kind="" Namespace="" Name="" UID<uid="" APIVersion<apiVersion="" '
     'ResourceVersion="" FieldPath=""',
+    "OpaqueDeviceConfiguration": 'Driver="" Parameters',
     "ParentReference": 'Group="" Resource="" Namespace="" Name=""',
     "PolicyRulesWithSubjects": "Subjects:Subject ResourceRules:ResourcePolicyRule "
     "NonResourceRules:NonResourcePolicyRule",
@@ -40,6 +52,7 @@ _TYPES = {
     "ExemptPriorityLevelConfiguration": "NominalConcurrencyShares LendablePercent",
     "PriorityLevelConfigurationReference": 'Name=""',
     "QueuingConfiguration": "Queues=0 HandSize=0 QueueLengthLimit=0",
+    "ResourceClaimSpec": "Devices:DeviceClaim={}",
     "ResourcePolicyRule": "Verbs APIGroups<apiGroups Resources ClusterScope=false Namespaces",
     "RoleRef": 'APIGroup<apiGroup="" Kind="" Name=""',
     "RollingUpdateDaemonSet": "MaxUnavailable=0 MaxSurge=0",
@@ -59,6 +72,7 @@ _TYPES = {
     "Subject": 'Kind="" User:UserSubject Group:GroupSubject ServiceAccount:ServiceAccountSubject',
     "SuccessPolicy": "Rules=[]",
     "Taint": 'Key="" Value="" Effect="" TimeAdded',
+    "Toleration": 'Key="" Operator="" Value="" Effect="" TolerationSeconds',
     "UserSubject": 'Name=""',
     "WindowsSecurityContextOptions": "GMSACredentialSpecName<gmsaCredentialSpecName "
     "GMSACredentialSpec<gmsaCredentialSpec RunAsUserName HostProcess",
@@ -78,6 +92,8 @@ def internal_form(kind: str, value: Any) -> Any:
         head, _, inner = head.partition(":")
         name, _, key = head.partition("<")
         found = value.get(key or name[0].lower() + name[1:])
+        if found is None and zero == "{}":
+            found = {}
         shown[name] = internal_form(inner, found) if inner else found
         if shown[name] is None:
             shown[name] = _ZEROS[zero]

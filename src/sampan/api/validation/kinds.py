@@ -61,7 +61,7 @@ ROWS: dict[tuple[str, str], str] = {
     (_DEVICES, "DeviceClass"): "storage.dynamic_resources.DEVICE_CLASS",
     (_DEVICES, "ResourceClaim"): "storage.dynamic_resources.CLAIM",
     (_DEVICES, "ResourceClaimTemplate"): "storage.dynamic_resources.CLAIM_TEMPLATE",
-    (_DEVICES, "ResourceSlice"): "storage.dynamic_resources.SLICE",
+    (_DEVICES, "ResourceSlice"): "storage.resource_slice.RULES",
     (_FLOW, "FlowSchema"): "cluster.flow_control.FLOW_SCHEMA",
     (_FLOW, "PriorityLevelConfiguration"): "cluster.flow_control.PRIORITY_LEVEL",
     (_HOOKS, "MutatingAdmissionPolicy"): "cluster.policies.MUTATING_POLICY",

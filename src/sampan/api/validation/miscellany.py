@@ -7,7 +7,12 @@ Invariant: a controller revision's data never changes.
 from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import IMMUTABLE, validate_immutable, validate_not_negative
+from sampan.api.validation.fields import (
+    IMMUTABLE,
+    validate_immutable,
+    validate_not_negative,
+    validate_with,
+)
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.network.addresses import (
     address_of,
@@ -43,8 +48,13 @@ def validate_ip_address(address: Obj, errors: Errors) -> None:
     if parent is None:
         errors.append(required_value("spec.parentRef"))
         return
-    for key in ("resource", "name"):
-        if not parent.get(key):
+    group = parent.get("group")
+    if group:
+        validate_with(names.dns_subdomain, group, "spec.parentRef.group", errors)
+    for key in ("resource", "name", "namespace"):
+        if parent.get(key):
+            validate_with(names.path_segment, parent[key], f"spec.parentRef.{key}", errors)
+        elif key != "namespace":
             errors.append(required_value(f"spec.parentRef.{key}"))
 
 
@@ -64,21 +74,28 @@ def validate_service_range(range_: Obj, errors: Errors) -> None:
     if len(networks) > 2:
         errors.append(invalid_value("spec.cidrs", shown, "may only hold up to 2 values"))
         return
-    families = {found.version for network in networks if (found := network_of(network))}
-    if len(networks) == 2 and len(families) != 2:
+    for index, text in enumerate(networks):
+        validate_canonical_network(text, f"spec.cidrs[{index}]", errors)
+    families = [found.version for network in networks if (found := network_of(network))]
+    if len(families) == 2 and families[0] == families[1]:
         why = (
             "may specify no more than one IP for each IP family,"
             " i.e 192.168.0.0/24 and 2001:db8::/64"
         )
-        errors.append(invalid_value("spec.cidrs", shown, why))
-        return
-    for index, text in enumerate(networks):
-        validate_canonical_network(text, f"spec.cidrs[{index}]", errors)
+        errors.append(invalid_value("spec.cidrs", networks, why))
 
 
 def validate_service_range_update(new: Obj, old: Obj, errors: Errors) -> None:
-    now, had = spec_of(new).get("cidrs"), spec_of(old).get("cidrs")
-    validate_immutable(now, had, "spec.cidrs", errors)
+    """One may be added, of the other family."""
+    now, had = spec_of(new).get("cidrs") or [], spec_of(old).get("cidrs") or []
+    grows = len(had) == 1 and len(now) == 2
+    if len(now) != len(had) and not grows:
+        errors.append(invalid_value("spec.cidrs", spec_of(new).get("cidrs"), IMMUTABLE))
+        return
+    for index, (text, before) in enumerate(zip(now, had, strict=False)):
+        validate_immutable(text, before, f"spec.cidrs[{index}]", errors)
+    if grows:
+        validate_service_range(new, errors)
 
 
 def address_name(name: str) -> names.Complaints:

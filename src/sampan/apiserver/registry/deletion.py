@@ -11,6 +11,7 @@ from sampan.api.resources import Resource
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.core.fast_dataclass import dataclass
 
+NOT_COLLECTED = "Unsupported"  # of kinds that own nothing
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 
@@ -95,6 +96,8 @@ def _grace(strategy: Strategy, obj: Obj, options: Options) -> int | None:
 def _finalizers(current: list[str], propagation: str, strategy: Strategy) -> list[str]:
     """As deletionFinalizersForGarbageCollection: the policy asked for replaces the other; where
     none is asked for, the object's own finalizer decides, and then its kind."""
+    if strategy.default_propagation == NOT_COLLECTED:
+        return [item for item in current if item not in (ORPHAN, FOREGROUND)]
     if not propagation and ORPHAN not in current and FOREGROUND not in current:
         propagation = strategy.default_propagation
     if not propagation:

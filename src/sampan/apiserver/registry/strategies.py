@@ -23,6 +23,7 @@ from sampan.apiserver.registry import (
     pods,
 )
 from sampan.apiserver.registry.custom_resources import strategy_of
+from sampan.apiserver.registry.deletion import NOT_COLLECTED
 from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.services import service_strategy
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
@@ -146,6 +147,11 @@ def _next_template_generation(new: Obj, old: Obj) -> None:
     annotations[_TEMPLATE_GENERATION] = str(number if same else number + 1)
 
 
+def _same_template_generation(new: Obj, old: Obj) -> None:
+    annotations = new["metadata"].setdefault("annotations", {})
+    annotations[_TEMPLATE_GENERATION] = annotations_of(old).get(_TEMPLATE_GENERATION) or "0"
+
+
 def _drop_freed_devices(new: Obj, old: Obj) -> None:
     """What drivers said of devices that the claim no longer has goes with them."""
     status = new.get("status") or {}
@@ -175,7 +181,9 @@ _OWN = {
         fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
     ),
     "daemonsets.apps": Strategy(
-        prepare_create=_first_template_generation, prepare_update=_next_template_generation
+        prepare_create=_first_template_generation,
+        prepare_update=_next_template_generation,
+        prepare_status=_same_template_generation,
     ),
     "persistentvolumeclaims": Strategy(prepare_create=_new_claim),
     "secrets": Strategy(
@@ -197,8 +205,8 @@ _OWN = {
             "spec.driver": path_getter("spec", "driver"),
         },
     ),
-    "events": Strategy(fields=_EVENT_FIELDS),
-    "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS),
+    "events": Strategy(fields=_EVENT_FIELDS, default_propagation=NOT_COLLECTED),
+    "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS, default_propagation=NOT_COLLECTED),
 }
 
 

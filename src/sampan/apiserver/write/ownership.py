@@ -158,7 +158,10 @@ class Ownership:
         config = self._configuration(call)
         writer = self._writer(user, call, now)
         result = apply(self._fields, live, config, writer, bool(call.options.force))
-        new = self._as_object(call.resource, result.obj)
+        try:
+            new = self._as_object(call.resource, result.obj)
+        except (NotHandled, ValueError) as error:
+            raise _not_converted(config, error) from error
         _judge_repeated(call, warnings)
         self.own(new, result.entries, live)
         return new
@@ -170,25 +173,12 @@ class Ownership:
         bare = {**merged, "metadata": {**(merged.get("metadata") or {}), "managedFields": None}}
         if custom is not None:
             new = custom.filled({key: item for key, item in bare.items() if key != "metadata"})
-            try:
-                new["metadata"] = self._schema.check_metadata(bare["metadata"])[0]
-            except ValueError as error:
-                raise self._not_converted(merged, str(error)) from error
+            new["metadata"] = self._schema.check_metadata(bare["metadata"])[0]
             return new
         if self._schema.name_of(resource.api_version, resource.kind) is None:
             return copy_of(bare)  # type: ignore[no-any-return]  # an object
-        try:
-            found = self._schema.check_unstructured(resource.api_version, resource.kind, bare)
-        except NotHandled as error:
-            raise self._not_converted(merged, error.why) from error
+        found = self._schema.check_unstructured(resource.api_version, resource.kind, bare)
         return typed_object(found, resource.api_version, resource.kind, {})
-
-    def _not_converted(self, merged: Obj, why: str) -> Failure:
-        named = which(merged)
-        return Failure(
-            f"failed to convert new object ({named}) to proper version: unable to convert "
-            f"unstructured object to {named.partition('; ')[2]}: {why}"
-        )
 
     def applied_scale(
         self, user: User, call: Call, live: Obj, warnings: list[str], now: float
@@ -363,3 +353,13 @@ def _manager_of(user: User) -> str:
     if user.name.startswith(_NODE):
         return "kubelet"
     return user.name.rpartition(":")[2] or "unknown"
+
+
+def _not_converted(config: Obj, error: NotHandled | ValueError) -> Failure:
+    """The namespace is told where the configuration does."""
+    named = which(config)
+    why = error.why if isinstance(error, NotHandled) else str(error)
+    return Failure(
+        f"failed to convert new object ({named}) to proper version: unable to convert "
+        f"unstructured object to {named.partition('; ')[2]}: {why}"
+    )

@@ -168,9 +168,35 @@ def test_quantities_and_times_get_their_one_spelling():
         "requests": {"cpu": "500m"},
     }
     assert checked["metadata"]["creationTimestamp"] == "2026-01-02T01:04:05Z"
-    lease = {"spec": {"renewTime": "2026-01-02T03:04:05Z"}}
+    lease = {"spec": {"renewTime": "2026-01-02T03:04:05.000006+02:00"}}
     checked = SCHEMA.check("coordination.k8s.io/v1", "Lease", lease).obj
-    assert checked["spec"]["renewTime"] == "2026-01-02T03:04:05.000000Z"
+    assert checked["spec"]["renewTime"] == "2026-01-02T01:04:05.000006Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("2026-01-02T03:04:05Z", 'cannot parse "Z" as ".000000"'),
+        ("2026-01-02T03:04:05.5Z", 'cannot parse ".5Z" as ".000000"'),
+        ("2026-01-02", 'cannot parse "" as "T"'),
+        ("", 'cannot parse "" as "2006"'),
+    ],
+)
+def test_of_a_time_the_first_wrong_part_is_told(text, why):
+    layout = "2006-01-02T15:04:05.000000Z07:00"
+    told = refusal({"spec": {"renewTime": text}}, "coordination.k8s.io/v1", "Lease")
+    assert told.endswith(f'parsing time "{text}" as "{layout}": {why}')
+
+
+def test_bytes_may_be_told_one_by_one():
+    checked = SCHEMA.check("v1", "ConfigMap", {"binaryData": {"a": [97, None, 255]}}).obj
+    assert checked["binaryData"] == {"a": "YQD/"}
+    assert refusal({"binaryData": {"a": ["x"]}}, kind="ConfigMap").endswith(
+        "json: cannot unmarshal string into Go struct field ConfigMap.binaryData of type uint8"
+    )
+    assert refusal({"binaryData": {"a": [256]}}, kind="ConfigMap").endswith(
+        "json: cannot unmarshal number 256 into Go struct field ConfigMap.binaryData of type uint8"
+    )
 
 
 def test_bytes_are_base64_without_line_ends():

@@ -38,11 +38,15 @@ def validate_cluster_role(role: Obj, errors: Errors) -> None:
         why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         errors.append(required_value(path, why))
     for index, selector in enumerate(selectors):
-        validate_label_selector(selector, f"{path}[{index}]", errors)
+        wrong: Errors = []
+        validate_label_selector(selector, f"{path}[{index}]", wrong)
+        errors += wrong
+        if wrong:  # of what could not be read nothing is shown
+            errors.append(invalid_value(f"{path}[{index}]", None, "invalid label selector."))
 
 
 def validate_role_binding(binding: Obj, errors: Errors) -> None:
-    _validate_binding(binding, ("ClusterRole", "Role"), errors, namespaced=True)
+    _validate_binding(binding, ("Role", "ClusterRole"), errors, namespaced=True)
 
 
 def validate_cluster_role_binding(binding: Obj, errors: Errors) -> None:

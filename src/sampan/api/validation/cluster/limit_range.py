@@ -4,19 +4,21 @@ Job: what must hold of a LimitRange.
 Invariant: for each resource, min ≤ default request ≤ default ≤ max.
 """
 
+from sampan.api import quantity
 from sampan.api.errors import FieldError, duplicate, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_with
 from sampan.api.validation.pod_spec.resources import (
     amount_of,
-    validate_amount,
+    may_overcommit,
+    validate_container_resource,
     validate_resource_name,
 )
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.core.fast_dataclass import dataclass
 
 Errors = list[FieldError]
+_TYPES = ("Container", "Pod", "PersistentVolumeClaim")
 _KINDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
@@ -56,11 +58,9 @@ def validate_limit_range(limits: Obj, errors: Errors) -> None:
     for index, limit in enumerate(spec_of(limits).get("limits") or ()):
         path = f"spec.limits[{index}]"
         kind = limit.get("type") or ""
-        if kind in ("Pod", "Container", "PersistentVolumeClaim"):
-            pass
-        elif "/" in kind:
-            validate_with(names.qualified_name, kind, f"{path}.type", errors)
-        else:
+        wrong = names.qualified_name(kind)
+        errors += [invalid_value(f"{path}.type", kind, why) for why in wrong]
+        if not wrong and "/" not in kind and kind not in _TYPES:
             why = "must be a standard limit type or fully qualified"
             errors.append(invalid_value(f"{path}.type", kind, why))
         if kind in seen:
@@ -80,15 +80,47 @@ def _validate_item(limit: Obj, kind: str, path: str, errors: Errors) -> None:
         if not sized:
             why = "either minimum or maximum storage value is required, but neither was provided"
             errors.append(required_value(f"{path}.limits", why))
-    used = {name for key in _KINDS for name in limit.get(key) or {}}
-    for key in _KINDS:
-        for name, written in (limit.get(key) or {}).items():
-            here = f"{path}.{key}[{name}]"
-            validate_resource_name(name, here, errors)
-            validate_amount(name, written, here, errors)
-    for name in sorted(used):
+    # What a pod may not have by default is not looked at any further.
+    kinds = [key for key in _KINDS if kind != "Pod" or not key.startswith("default")]
+    check = validate_container_resource if kind in _TYPES[:2] else validate_resource_name
+    for key in kinds:
+        for name in limit.get(key) or {}:
+            check(name, f"{path}.{key}[{name}]", errors)
+    limit = {key: limit.get(key) for key in kinds}
+    for name in sorted({name for key in kinds for name in limit.get(key) or {}}):
+        _validate_ratio(limit, name, path, errors)
+        _validate_equal(limit, name, path, errors)
         for order in _ORDERED:
             _validate_order(limit, name, order, path, errors)
+
+
+def _validate_equal(limit: Obj, name: str, path: str, errors: Errors) -> None:
+    """What is had whole or not at all is asked for as it is limited."""
+    both = [(limit.get(key) or {}).get(name) for key in ("default", "defaultRequest")]
+    if may_overcommit(name) or None in both:
+        return
+    most, asked = (amount_of(each or "") for each in both)
+    if most is not None and asked is not None and most != asked:
+        why = f"default value {most} must equal to defaultRequest value {asked} in {name}"
+        errors.append(invalid_value(f"{path}.defaultRequest[{name}]", str(asked), why))
+
+
+def _validate_ratio(limit: Obj, name: str, path: str, errors: Errors) -> None:
+    written = {
+        key: (limit.get(key) or {}).get(name) for key in ("maxLimitRequestRatio", "min", "max")
+    }
+    ratio, low, high = (None if each is None else amount_of(each) for each in written.values())
+    if ratio is None:
+        return
+    here = f"{path}.maxLimitRequestRatio[{name}]"
+    if ratio.nanos < quantity.NANO:
+        errors.append(invalid_value(here, str(ratio), f"ratio {ratio} is less than 1"))
+    if low is None or high is None or not low.nanos:
+        return
+    most = high.nanos / low.nanos
+    if ratio.nanos / quantity.NANO > most:
+        why = f"ratio {ratio} is greater than max/min = {most:f}"
+        errors.append(invalid_value(here, str(ratio), why))
 
 
 def _validate_order(limit: Obj, name: str, order: _Order, path: str, errors: Errors) -> None:

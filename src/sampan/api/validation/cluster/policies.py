@@ -21,7 +21,7 @@ from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_common_conditions
 from sampan.api.validation.declarative import declared
-from sampan.api.validation.fields import validate_choice, validate_with
+from sampan.api.validation.fields import validate_choice, validate_optional_choice, validate_with
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
@@ -84,7 +84,7 @@ def validate_policy_binding(binding: Obj, errors: Errors) -> None:
     actions = spec.get("validationActions") or []
     for index, action in enumerate(actions):
         path = f"spec.validationActions[{index}]"
-        validate_choice(action, ("Audit", "Deny", "Warn"), path, errors)
+        validate_optional_choice(action, ("Audit", "Deny", "Warn"), path, errors)
         if action in actions[:index]:
             errors.append(duplicate(path, action))
     if "Deny" in actions and "Warn" in actions:
@@ -229,7 +229,7 @@ def _validate_annotations(policy: Obj, annotations: Sequence[Obj], errors: Error
         here, key = f"{path}[{index}]", annotation.get("key") or ""
         if name_of(policy):
             whole = f"{name_of(policy)}/{key}"
-            validate_with(names.qualified_name, whole, f"{here}.key", errors)
+            validate_with(names.label_key, whole, f"{here}.key", errors)
         else:
             why = "requires metadata.name be non-empty"
             errors.append(invalid_value(f"{here}.key", key, why))
@@ -273,7 +273,7 @@ def _validate_binding(spec: Obj, errors: Errors) -> None:
         _validate_param_ref(spec["paramRef"], "spec.paramRef", errors)
     if spec.get("matchResources") is not None:
         # Upstream's path lacks an r.
-        validate_match(spec["matchResources"], "spec.matchResouces", errors)
+        validate_match(spec["matchResources"], "spec.matchResources", errors)
 
 
 def _validate_param_ref(reference: Obj, path: str, errors: Errors) -> None:

@@ -4,10 +4,11 @@ Job: what must hold of a RuntimeClass.
 Invariant: the handler never changes.
 """
 
-from sampan.api.errors import FieldError
+from sampan.api.errors import FieldError, duplicate
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_with
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.metadata import validate_labels
 from sampan.api.validation.pod_spec.resources import validate_overhead
 from sampan.api.validation.pod_spec.scheduling import validate_tolerations
@@ -20,14 +21,22 @@ def validate_runtime_class(runtime: Obj, errors: Errors) -> None:
     validate_with(names.dns_label, runtime.get("handler") or "", "handler", errors)
     fixed = (runtime.get("overhead") or {}).get("podFixed")
     if fixed:
-        validate_overhead(fixed, "overhead.podFixed", errors)
+        validate_overhead(fixed, "overhead", errors)
     scheduling = runtime.get("scheduling") or {}
     validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector", errors)
-    validate_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations", errors)
+    _validate_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations", errors)
+
+
+def _validate_tolerations(tolerations: list[Obj], path: str, errors: Errors) -> None:
+    validate_tolerations(tolerations, path, errors)
+    for index, toleration in enumerate(tolerations):
+        if toleration in tolerations[:index]:
+            errors.append(duplicate(f"{path}[{index}]", internal_form("Toleration", toleration)))
 
 
 def validate_runtime_class_update(new: Obj, old: Obj, errors: Errors) -> None:
-    validate_immutable(new.get("handler"), old.get("handler"), "handler", errors)
+    validate_runtime_class(new, errors)
+    validate_immutable(new.get("handler") or "", old.get("handler"), "handler", errors)
 
 
 RULES = Rules(names.dns_subdomain, validate_runtime_class, validate_runtime_class_update)

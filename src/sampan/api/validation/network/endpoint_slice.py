@@ -8,7 +8,12 @@ from sampan.api.errors import FieldError, duplicate, invalid_value, required_val
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.declarative import declared
-from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
+from sampan.api.validation.fields import (
+    validate_choice,
+    validate_immutable,
+    validate_optional_choice,
+    validate_with,
+)
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_ordinary_address
 from sampan.api.validation.rules import Rules
@@ -32,7 +37,8 @@ def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
         if name:
             validate_with(names.dns_label, name, f"ports[{index}].name", errors)
         choices = ("SCTP", "TCP", "UDP")
-        validate_choice(port.get("protocol"), choices, f"ports[{index}].protocol", errors)
+        protocol = port.get("protocol") or ""
+        validate_optional_choice(protocol, choices, f"ports[{index}].protocol", errors)
     if len(endpoints) > _MOST_ENDPOINTS:
         errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
     for index, endpoint in enumerate(endpoints):

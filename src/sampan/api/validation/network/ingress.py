@@ -103,7 +103,7 @@ def _validate_scoped_namespace(scope: str, namespace: str | None, errors: Errors
 
 def validate_ingress_class_update(new: Obj, old: Obj, errors: Errors) -> None:
     now, had = spec_of(new).get("controller"), spec_of(old).get("controller")
-    validate_immutable(now, had, "spec.controller", errors)
+    validate_immutable(now or "", had, "spec.controller", errors)
     validate_ingress_class(new, errors)
 
 

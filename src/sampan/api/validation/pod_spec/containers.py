@@ -20,7 +20,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.rules.pods import is_sidecar
-from sampan.api.validation.fields import validate_choice
+from sampan.api.validation.fields import validate_choice, validate_optional_choice
 from sampan.api.validation.pod_spec.env import validate_env, validate_env_from
 from sampan.api.validation.pod_spec.mounts import validate_mounts
 from sampan.api.validation.pod_spec.network import validate_host_ports, validate_ports
@@ -219,12 +219,13 @@ def _validate_restart_rules(
 
 
 def _validate_restart_rule(rule: Obj, path: str, errors: Errors) -> None:
-    validate_choice(rule.get("action"), ("Restart",), f"{path}.action", errors)
+    validate_optional_choice(rule.get("action") or "", ("Restart",), f"{path}.action", errors)
     codes = rule.get("exitCodes")
     if codes is None:
         errors.append(required_value(f"{path}.exitCodes", "must be specified"))
         return
-    validate_choice(codes.get("operator"), ("In", "NotIn"), f"{path}.exitCodes.operator", errors)
+    operator, choices = codes.get("operator") or "", ("In", "NotIn")
+    validate_optional_choice(operator, choices, f"{path}.exitCodes.operator", errors)
     values = codes.get("values") or ()
     if not values:
         errors.append(required_value(f"{path}.exitCodes.values"))

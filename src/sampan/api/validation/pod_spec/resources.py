@@ -41,7 +41,7 @@ NameCheck = Callable[[str, str, Errors], None]
 def validate_container_resources(
     resources: Obj, claims: Collection[str], path: str, errors: Errors
 ) -> None:
-    _validate_amounts(resources, _validate_container_resource, path, errors)
+    _validate_amounts(resources, validate_container_resource, path, errors)
     used = resources.get("claims")
     if used:
         _validate_claims(used, claims, f"{path}.claims", errors)
@@ -59,11 +59,7 @@ def validate_pod_resources(
 
 
 def validate_overhead(overhead: Obj, path: str, errors: Errors) -> None:
-    limits_path = f"{path}.limits"
-    for name, amount in overhead.items():
-        here = f"{limits_path}[{name}]"
-        _validate_container_resource(name, here, errors)
-        validate_amount(name, amount, here, errors)
+    _validate_amounts({"limits": overhead}, validate_container_resource, path, errors)
 
 
 def validate_resource_name(name: str, path: str, errors: Errors) -> None:
@@ -106,7 +102,7 @@ def is_whole(name: str) -> bool:
     return name in _COUNTED or ("/" in name and is_extended(name))
 
 
-def _validate_container_resource(name: str, path: str, errors: Errors) -> None:
+def validate_container_resource(name: str, path: str, errors: Errors) -> None:
     if name in _CONTAINER:
         return
     validate_resource_name(name, path, errors)
@@ -144,12 +140,15 @@ def _validate_amounts(resources: Obj, check: NameCheck, path: str, errors: Error
         errors.append(field_forbidden(path, "HugePages require cpu or memory"))
 
 
+def may_overcommit(name: str) -> bool:
+    return is_native_resource(name) and not name.startswith(HUGE)
+
+
 def _validate_request(
     name: str, written: str, limit_written: str | None, path: str, errors: Errors
 ) -> None:
-    may_overcommit = is_native_resource(name) and not name.startswith(HUGE)
     if limit_written is None:
-        if not may_overcommit:
+        if not may_overcommit(name):
             why = "Limit must be set for non overcommitable resources"
             errors.append(required_value(f"{path}.limits", why))
         return
@@ -158,7 +157,7 @@ def _validate_request(
     amount, limit = amount_of(written), amount_of(limit_written)
     if amount is None or limit is None:
         return
-    if amount != limit and not may_overcommit:
+    if amount != limit and not may_overcommit(name):
         why = f"must be equal to {name} limit of {limit}"
         errors.append(invalid_value(f"{path}.requests", str(amount), why))
     elif limit < amount:

@@ -6,8 +6,6 @@ Invariant: an allocation is made and taken away as a whole, never changed.
 
 import ipaddress
 
-import orjson
-
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -22,15 +20,17 @@ from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_common_conditions
 from sampan.api.validation.fields import IMMUTABLE, validate_choice, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
+from sampan.api.validation.selectors import validate_node_selector
+from sampan.api.validation.storage.device_names import (
+    names_of_requests,
+    validate_pool_name,
+    validate_raw,
+    validate_request_reference,
+)
 
 Errors = list[FieldError]
 _MOST_RESERVATIONS, _MOST_RESULTS, _MOST_CONFIGURATIONS = 256, 32, 64
-_MOST_CONDITIONS, _MOST_DATA_BYTES, _MOST_POOL_BYTES = 8, 10 * 1024, 253
-_MOST_ADDRESSES, _MOST_NAME_BYTES, _MOST_HARDWARE_BYTES = 16, 256, 128
-_NOT_A_REQUEST = (
-    "must be the name of a request in the claim or the name of a request and a subrequest"
-    " separated by '/'"
-)
+_MOST_CONDITIONS, _MOST_ADDRESSES, _MOST_NAME_BYTES, _MOST_HARDWARE_BYTES = 8, 16, 256, 128
 
 
 def validate_claim_status(new: Obj, old: Obj, errors: Errors) -> None:
@@ -43,8 +43,11 @@ def validate_claim_status(new: Obj, old: Obj, errors: Errors) -> None:
         if allocation != before:
             errors.append(invalid_value("status.allocation", allocation, IMMUTABLE))
     elif allocation is not None:
-        requests = _requests_of(spec_of(new).get("devices") or {})
+        requests = names_of_requests(spec_of(new).get("devices") or {})
         _validate_allocation(allocation.get("devices") or {}, requests, errors)
+        where = allocation.get("nodeSelector")
+        if where is not None:
+            validate_node_selector(where, "status.allocation.nodeSelector", errors)
 
 
 def _validate_reservations(new: Obj, old: Obj, errors: Errors) -> None:
@@ -79,7 +82,7 @@ def _validate_allocation(devices: Obj, requests: set[str], errors: Errors) -> No
         errors.append(too_many(f"{path}.results", len(results), _MOST_RESULTS))
     for index, result in enumerate(results):
         here = f"{path}.results[{index}]"
-        _validate_request(result.get("request") or "", f"{here}.request", requests, errors)
+        validate_request_reference(result.get("request") or "", f"{here}.request", requests, errors)
         _validate_device_name(result, here, errors)
     configurations = devices.get("config") or []
     if len(configurations) > _MOST_CONFIGURATIONS:
@@ -89,7 +92,7 @@ def _validate_allocation(devices: Obj, requests: set[str], errors: Errors) -> No
         sources = ("FromClaim", "FromClass")
         validate_choice(config.get("source"), sources, f"{here}.source", errors)
         for at, name in enumerate(config.get("requests") or ()):
-            _validate_request(name, f"{here}.requests[{at}]", requests, errors)
+            validate_request_reference(name, f"{here}.requests[{at}]", requests, errors)
         if config.get("opaque") is None:
             errors.append(required_value(f"{here}.opaque"))
 
@@ -109,17 +112,9 @@ def _validate_devices(devices: list[Obj], allocated: set[str], errors: Errors) -
         if len(conditions) > _MOST_CONDITIONS:
             errors.append(too_many(f"{here}.conditions", len(conditions), _MOST_CONDITIONS))
         validate_common_conditions(conditions, f"{here}.conditions", errors)
-        _validate_data(device.get("data"), f"{here}.data", errors)
+        if device.get("data") is not None:
+            validate_raw(device["data"], f"{here}.data", errors)
         _validate_network(device.get("networkData") or {}, f"{here}.networkData", errors)
-
-
-def _validate_data(data: object, path: str, errors: Errors) -> None:
-    if data is None:
-        return
-    if len(orjson.dumps(data)) > _MOST_DATA_BYTES:
-        errors.append(too_long(path, _MOST_DATA_BYTES))
-    elif not isinstance(data, dict):
-        errors.append(invalid_value(path, "<value omitted>", "must be a valid JSON object"))
 
 
 def _validate_network(network: Obj, path: str, errors: Errors) -> None:
@@ -149,38 +144,12 @@ def _is_interface_address(text: str) -> bool:
 
 def _validate_device_name(device: Obj, path: str, errors: Errors) -> None:
     validate_csi_driver(device.get("driver") or "", f"{path}.driver", errors)
-    pool = device.get("pool") or ""
-    if not pool:
-        errors.append(required_value(f"{path}.pool"))
-    elif len(pool.encode()) > _MOST_POOL_BYTES:
-        errors.append(too_long(f"{path}.pool", _MOST_POOL_BYTES))
-    else:
-        for part in pool.split("/"):
-            validate_with(names.dns_subdomain, part, f"{path}.pool", errors)
+    validate_pool_name(device.get("pool") or "", f"{path}.pool", errors)
     name = device.get("device") or ""
     if not name:
         errors.append(required_value(f"{path}.device"))
     else:
         validate_with(names.dns_label, name, f"{path}.device", errors)
-
-
-def _validate_request(name: str, path: str, requests: set[str], errors: Errors) -> None:
-    parts = name.split("/")
-    if len(parts) <= 2:
-        for part in parts:
-            validate_with(names.dns_label, part, path, errors)
-    if name not in requests:
-        errors.append(invalid_value(path, name, _NOT_A_REQUEST))
-
-
-def _requests_of(devices: Obj) -> set[str]:
-    """Every name by which a result may say what it is for."""
-    found: set[str] = set()
-    for request in devices.get("requests") or ():
-        name = request.get("name") or ""
-        found.add(name)
-        found.update(f"{name}/{sub.get('name')}" for sub in request.get("firstAvailable") or ())
-    return found
 
 
 def _id_of(device: Obj) -> str:

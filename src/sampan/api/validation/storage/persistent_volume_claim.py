@@ -103,7 +103,7 @@ def validate_claim_status(new: Obj, old: Obj, errors: Errors) -> None:
     status = status_of(new)
     for name, amount in (status.get("capacity") or {}).items():
         _validate_basic_amount(amount, f"status.capacity[{name}]", errors)
-    path = "status.allocatedResourceStatus"
+    path = "status.allocatedResourceStatuses"
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         _validate_resource_key(name, path, errors)
         if state not in _RESIZE_STATES:

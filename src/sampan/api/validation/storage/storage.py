@@ -20,9 +20,11 @@ from sampan.api.quantity import canonical, value_of
 from sampan.api.rules import names
 from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import (
+    MAX_INT32,
     NOT_NEGATIVE,
     validate_choice,
     validate_immutable,
+    validate_not_negative,
     validate_optional_choice,
     validate_required,
     validate_with,
@@ -30,27 +32,40 @@ from sampan.api.validation.fields import (
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules
-from sampan.api.validation.selectors import validate_label_selector
+from sampan.api.validation.selectors import selector_form, validate_label_selector
 
 Errors = list[FieldError]
-_MOST_METADATA_BYTES, _MOST_MESSAGE_BYTES = 256 * 1024, 1024
+_MOST_METADATA_BYTES, _MOST_MESSAGE_BYTES, _MOST_PARAMETERS = 256 * 1024, 1024, 512
 
 
 def validate_storage_class(storage: Obj, errors: Errors) -> None:
-    provisioner = storage.get("provisioner") or ""
-    if not provisioner:
-        errors.append(required_value("provisioner"))
-    else:
-        validate_with(names.qualified_name, provisioner.lower(), "provisioner", errors)
-    for key in storage.get("parameters") or {}:
-        if not key:
-            errors.append(invalid_value("parameters", key, "field can not be empty."))
+    _validate_provisioner(storage.get("provisioner") or "", "provisioner", errors)
+    _validate_parameters(storage, errors)
     policy = storage.get("reclaimPolicy")
     if policy:
         validate_choice(policy, ("Delete", "Retain"), "reclaimPolicy", errors)
     modes = ("Immediate", "WaitForFirstConsumer")
     validate_choice(storage.get("volumeBindingMode"), modes, "volumeBindingMode", errors)
     _validate_topologies(storage.get("allowedTopologies") or (), errors)
+
+
+def _validate_provisioner(name: str, path: str, errors: Errors) -> None:
+    if not name:
+        errors.append(required_value(path))
+    else:
+        validate_with(names.qualified_name, name.lower(), path, errors)
+
+
+def _validate_parameters(owner: Obj, errors: Errors) -> None:
+    parameters = owner.get("parameters") or {}
+    if len(parameters) > _MOST_PARAMETERS:
+        errors.append(too_long("parameters", _MOST_PARAMETERS))
+        return
+    if "" in parameters:
+        errors.append(invalid_value("parameters", "", "field can not be empty."))
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
+    if size > _MOST_METADATA_BYTES:
+        errors.append(too_long("parameters", _MOST_METADATA_BYTES))
 
 
 def _validate_topologies(terms: Sequence[Obj], errors: Errors) -> None:
@@ -62,7 +77,7 @@ def _validate_topologies(terms: Sequence[Obj], errors: Errors) -> None:
         for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, inner = expression.get("key") or "", f"{path}[{number}]"
             values = _distinct(expression.get("values") or (), f"{inner}.values", errors)
-            validate_with(names.qualified_name, key, f"{inner}.key", errors)
+            validate_with(names.label_key, key, f"{inner}.key", errors)
             if key in found:
                 errors.append(duplicate(f"{inner}.key", key))
             found[key] = values
@@ -115,10 +130,11 @@ def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
 
 def validate_csi_driver_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_csi_driver_object(new, errors)
-    for key in ("attachRequired", "fsGroupPolicy", "volumeLifecycleModes"):
+    # The name of the first is not quite its own, as upstream.
+    for key, told in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes",) * 2):
         now, had = spec_of(new).get(key), spec_of(old).get(key)
-        if key != "fsGroupPolicy":
-            validate_immutable(now, had, f"spec.{key}", errors)
+        if now != had:
+            errors.append(invalid_value(f"spec.{told}", now, "field is immutable"))
 
 
 def validate_csi_node(node: Obj, errors: Errors) -> None:
@@ -128,9 +144,18 @@ def validate_csi_node(node: Obj, errors: Errors) -> None:
         name = driver.get("name") or ""
         validate_csi_driver(name, f"{path}.name", errors)
         validate_required(driver.get("nodeID"), f"{path}.nodeID", errors)
+        room = (driver.get("allocatable") or {}).get("count")
+        validate_not_negative(room, f"{path}.allocatable.count", errors)
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
+        keys = driver.get("topologyKeys") or []
+        for index_of_key, key in enumerate(keys):
+            if not key:
+                errors.append(required_value(path))
+            if key in keys[:index_of_key]:
+                errors.append(duplicate(path, key))
+            validate_with(names.label_key, key, path, errors)
 
 
 def validate_csi_node_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -187,7 +212,20 @@ def _validate_attacher(attacher: str, errors: Errors) -> None:
 def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_attachment(new, errors)
     if spec_of(new) != spec_of(old):
-        errors.append(invalid_value("spec", spec_of(new), "field is immutable"))
+        errors.append(invalid_value("spec", _attachment_form(spec_of(new)), "field is immutable"))
+
+
+def _attachment_form(spec: Obj) -> Obj:
+    """A volume that is written out is shown as it was written."""
+    source = spec.get("source") or {}
+    return {
+        "Attacher": spec.get("attacher") or "",
+        "Source": {
+            "PersistentVolumeName": source.get("persistentVolumeName"),
+            "InlineVolumeSpec": source.get("inlineVolumeSpec"),
+        },
+        "NodeName": spec.get("nodeName") or "",
+    }
 
 
 def validate_attachment_status(new: Obj, old: Obj, errors: Errors) -> None:
@@ -200,10 +238,12 @@ def validate_attachment_status(new: Obj, old: Obj, errors: Errors) -> None:
         trouble = status.get(key)
         if trouble is None:
             continue
-        if not trouble.get("time"):
-            errors.append(required_value(f"status.{key}.time"))
         if len((trouble.get("message") or "").encode()) > _MOST_MESSAGE_BYTES:
-            errors.append(too_long(f"status.{key}.message", _MOST_MESSAGE_BYTES))
+            errors.append(too_long(f"status.{key}.message", _MOST_METADATA_BYTES))
+        code = trouble.get("errorCode")
+        if code is not None and code < 0:
+            why = names.between(0, MAX_INT32)
+            errors.append(invalid_value(f"status.{key}.errorCode", code, why))
 
 
 def validate_capacity(capacity: Obj, errors: Errors) -> None:
@@ -218,12 +258,16 @@ def validate_capacity(capacity: Obj, errors: Errors) -> None:
 def validate_capacity_update(new: Obj, old: Obj, errors: Errors) -> None:
     """What the driver was asked for does not change."""
     validate_capacity(new, errors)
-    for key in ("nodeTopology", "storageClassName"):
-        validate_immutable(new.get(key), old.get(key), key, errors)
+    now, had = (selector_form(each.get("nodeTopology")) for each in (new, old))
+    if now != had:
+        errors.append(invalid_value("nodeTopology", now, "field is immutable"))
+    name = new.get("storageClassName") or ""
+    validate_immutable(name, old.get("storageClassName"), "storageClassName", errors)
 
 
 def validate_attributes_class(attributes: Obj, errors: Errors) -> None:
-    validate_csi_driver(attributes.get("driverName") or "", "driverName", errors)
+    _validate_provisioner(attributes.get("driverName") or "", "driverName", errors)
+    _validate_parameters(attributes, errors)
     if not attributes.get("parameters"):
         errors.append(required_value("parameters", "must contain at least one key/value pair"))
 
@@ -232,6 +276,7 @@ def validate_attributes_class_update(new: Obj, old: Obj, errors: Errors) -> None
     for key in ("driverName", "parameters"):
         if new.get(key) != old.get(key):
             errors.append(field_forbidden(key, f"updates to {key} are forbidden."))
+    validate_attributes_class(new, errors)
 
 
 STORAGE_CLASS = Rules(names.dns_subdomain, validate_storage_class, validate_storage_class_update)

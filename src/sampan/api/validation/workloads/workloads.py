@@ -20,9 +20,14 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.pod_spec import validate_pod_template
-from sampan.api.validation.selectors import is_empty_selector, validate_label_selector
+from sampan.api.validation.selectors import (
+    is_empty_selector,
+    selector_form,
+    validate_label_selector,
+)
 
 Errors = list[FieldError]
+_NOT_READ = "invalid label selector"
 MISMATCH = "`selector` does not match template `labels`"
 
 
@@ -41,23 +46,26 @@ def validate_selector(spec: Obj, kind: str, errors: Errors) -> None:
 def validate_template(spec: Obj, kind: str, errors: Errors) -> None:
     """A template whose pods are to run for ever, and are found by the selector."""
     template = spec.get("template") or {}
-    if not validate_selects(spec, errors):
+    if not validate_selects(spec, errors, is_set=kind == "StatefulSet"):
         return
     validate_pod_template(template, "spec.template", errors)
     validate_runs_for_ever(template, kind, errors)
 
 
-def validate_selects(spec: Obj, errors: Errors) -> bool:
+def validate_selects(spec: Obj, errors: Errors, *, is_set: bool = False) -> bool:
     """Whether the selector can be read at all; if so, it must match the template's labels."""
     selector = spec.get("selector")
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    try:
-        matches = selectors.from_object(selector).matches(labels or {})
-    except selectors.SelectorError:
-        errors.append(invalid_value("spec.selector", selector, "invalid label selector"))
+    wrong: Errors = []
+    validate_label_selector(selector, "", wrong)
+    if wrong:
+        shown = selector_form(selector)
+        errors.append(invalid_value("spec.selector", shown, "" if is_set else _NOT_READ))
         return False
+    matches = selectors.from_object(selector).matches(labels or {})
     if not matches and (selector is None or not is_empty_selector(selector)):
-        errors.append(invalid_value("spec.template.metadata.labels", labels, MISMATCH))
+        shown = labels and dict(sorted(labels.items()))
+        errors.append(invalid_value("spec.template.metadata.labels", shown, MISMATCH))
     return True
 
 
