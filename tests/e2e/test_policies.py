@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import count
 
 import pytest
 
@@ -96,6 +97,61 @@ def test_a_policy_holds_from_a_pod_s_first_packet_and_follows_labels(lone_cluste
     kubectl("delete", "networkpolicy", "friends", "locked")
     kubectl("label", "pod", "stranger", "friend-")
     eventually(lambda: ask_from_pod(kubectl, "stranger", address, 8080) == "guarded")
+
+
+# Says whether somebody answers a question for a name over UDP, and a connection.
+ASK_NODE = """
+import os, socket
+question = b"\\0\\7\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0" + b"".join(
+    bytes([len(each)]) + each.encode() for each in "kubernetes.default.svc.cluster.local".split(".")
+) + b"\\0\\0\\1\\0\\1"
+server, *_ = [line.split()[1] for line in open("/etc/resolv.conf") if line.startswith("nameserver")]
+asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asker.settimeout(TIMEOUT)
+asker.sendto(question, (server, 53))
+try:
+    asker.recv(512)
+    print("name server")
+except TimeoutError:
+    pass
+try:
+    port = int(os.environ["KUBERNETES_SERVICE_PORT"])
+    socket.create_connection((os.environ["KUBERNETES_SERVICE_HOST"], port), TIMEOUT)
+    print("API")
+except TimeoutError:
+    pass
+"""
+KUBE_DNS = {
+    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+    "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+}
+
+
+def test_egress_policies_cover_the_own_node_where_the_namespace_says_so(lone_cluster):
+    kubectl = lone_cluster.kubectl
+
+    names = (f"asker-{number}" for number in count())
+
+    def reached(seconds):
+        name = next(names)
+        asker = python_pod(name, ASK_NODE.replace("TIMEOUT", seconds))
+        asker["metadata"]["labels"] = {"app": "asker"}
+        apply(kubectl, asker)
+        kubectl.wait_phase(name, "Succeeded")
+        return kubectl("logs", name).splitlines()
+
+    locked = policy("locked", policyTypes=["Egress"], podSelector={"matchLabels": {"app": "asker"}})
+    apply(kubectl, locked)
+    assert reached("30") == ["name server", "API"]
+    kubectl("label", "namespace", "default", "policies.sampan.dev/cover-node=true")
+    try:
+        eventually(lambda: reached("2") == [])
+        locked["spec"]["egress"] = [{"to": [KUBE_DNS]}]
+        apply(kubectl, locked)
+        eventually(lambda: reached("5") == ["name server"])
+    finally:
+        kubectl("label", "namespace", "default", "policies.sampan.dev/cover-node-")
+        kubectl("delete", "networkpolicy", "locked")
 
 
 # Says a line over one connection again and again, and what became of it.

@@ -13,6 +13,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.network.policies.compiled import EGRESS, CompiledPolicy, Labels
 from sampan.network.policies.elements_of_pod import PodView, pod_view
 from sampan.network.policies.judgement import Connection, Judgement, judgements
+from sampan.network.policies.ruleset import covers_node
 
 _WORDS = {"egress": "leave", "ingress": "come in"}
 
@@ -71,12 +72,14 @@ def service_connection_lines(
 
 
 def _judged(connection: Connection, rules: Rules) -> list[Judgement]:
-    """Nothing is judged between a pod and its node; what is no pod is isolated by nobody."""
-    if set(connection.target.addresses) <= rules.own_node:
+    """Between a pod and its node only where its namespace says so; what is no pod is isolated by
+    nobody."""
+    asked = covers_node(rules.namespaces.get(connection.source.namespace, {}))
+    if not asked and set(connection.target.addresses) <= rules.own_node:
         return []
     found = rules.judge(connection)
-    return found if connection.target.namespace else [each for each in found
-                                                      if each.direction == EGRESS]  # fmt: skip
+    return found if connection.target.local else [each for each in found
+                                                  if each.direction == EGRESS]  # fmt: skip
 
 
 def endpoints_of(service: Obj, slices: Sequence[Obj], port: int, protocol: str) -> list[Endpoint]:

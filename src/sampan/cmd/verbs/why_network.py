@@ -34,8 +34,9 @@ from sampan.cmd.diagnosis.connection_diagnosis import (
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN
 from sampan.core.digits import is_digits
+from sampan.network.dns import publish
 from sampan.network.policies.compiled import compile_policy
-from sampan.network.policies.elements_of_pod import PodView
+from sampan.network.policies.elements_of_pod import PodView, name_server_view
 from sampan.network.policies.judgement import Connection
 
 MOST_ENDPOINTS = 5  # of a Service are looked at
@@ -90,15 +91,19 @@ async def connection(client: Client, namespace: str, name: str, target: str) -> 
         return [f"{title}, {protocol} {port}: it leads nowhere.", *await service(client, *there)]
     asked_of = []
     for endpoint in behind[:MOST_ENDPOINTS]:
-        view = await _view_of_endpoint(client, there[0], endpoint)
+        view = await _view_of_endpoint(client, there, endpoint)
         asked_of.append((endpoint, Connection(source, view, protocol, endpoint.port)))
     return service_connection_lines(f"{title}, {protocol} {port}", asked_of, rules)
 
 
-async def _view_of_endpoint(client: Client, namespace: str, endpoint: Endpoint) -> PodView:
-    if not endpoint.pod:
-        return view_of_address(endpoint.address)
-    return view_of(await client.get(PODS, namespace, endpoint.pod))
+async def _view_of_endpoint(
+    client: Client, service: tuple[str, str], endpoint: Endpoint
+) -> PodView:
+    if endpoint.pod:
+        return view_of(await client.get(PODS, service[0], endpoint.pod))
+    if service == (publish.NAMESPACE, publish.NAME):
+        return name_server_view([endpoint.address])
+    return view_of_address(endpoint.address)
 
 
 async def _rules(client: Client, pod: Obj) -> Rules:

@@ -60,6 +60,14 @@ class Rule:
     ports: tuple[Ports, ...] = ()
     named: tuple[NamedPort, ...] = ()
 
+    def lets_port(self, protocol: str, port: int) -> bool:
+        """By number; what a name means is the receiver's affair."""
+        return self.any_port or any(
+            each.protocol == protocol
+            and (not each.ranges or any(first <= port <= last for first, last in each.ranges))
+            for each in self.ports
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:

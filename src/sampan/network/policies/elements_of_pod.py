@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from sampan.api.objects import Obj, labels_of, namespace_of
 from sampan.api.rules.pods import is_terminal
 from sampan.core.fast_dataclass import dataclass
+from sampan.network.dns import publish
+from sampan.network.dns.listeners import PORT
 from sampan.network.nftables.elements import Elements, Verdict
 from sampan.network.policies import ruleset
 from sampan.network.policies.compiled import (
@@ -31,6 +33,7 @@ class PodView:
     addresses: tuple[str, ...]
     local: bool
     ports: tuple[tuple[str, str, int], ...] = ()  # name, protocol, number
+    shares_address: bool = False  # with its node: only the ports are its own
 
 
 def pod_view(pod: Obj, node_name: str, addresses: Sequence[str] = ()) -> PodView | None:
@@ -44,6 +47,13 @@ def pod_view(pod: Obj, node_name: str, addresses: Sequence[str] = ()) -> PodView
         return None
     local = spec.get("nodeName") == node_name or bool(addresses)
     return PodView(namespace_of(pod), labels_of(pod), known, local, _named_ports(spec))
+
+
+def name_server_view(addresses: Sequence[str]) -> PodView:
+    """A node's name server, as policies for cluster DNS name it elsewhere; nothing isolates it."""
+    ports = (("dns", "UDP", PORT), ("dns-tcp", "TCP", PORT))
+    labels = {"k8s-app": publish.NAME}
+    return PodView(publish.NAMESPACE, labels, tuple(addresses), False, ports, shares_address=True)
 
 
 def _addresses(status: Obj) -> tuple[str, ...]:
@@ -79,6 +89,7 @@ def elements_of_pod(
     family: str,
 ) -> Elements:
     elements: Elements = {}
+    to_node = ruleset.covers_node(namespaces.get(pod.namespace, {}))
     addresses = [item for item in pod.addresses if (":" in item) == (family == "ip6")]
     for address in addresses:
         if pod.local:
@@ -87,6 +98,8 @@ def elements_of_pod(
                 if mine:
                     chain = Verdict(ruleset.combination(mine, direction))
                     elements[ruleset.MAPS[direction], (address,)] = chain
+                    if direction == EGRESS and to_node:
+                        elements[ruleset.TO_NODE, (address,)] = chain
         for policy in policies:
             _add_peers(elements, pod, address, policy, namespaces)
     return elements
@@ -102,6 +115,11 @@ def _add_peers(
     for direction in (INGRESS, EGRESS):
         for number, rule in enumerate(policy.rules(direction) or ()):
             peer = any(is_peer(pod, each, policy, namespaces) for each in rule.pods)
+            if pod.shares_address:
+                for protocol, value in _own_ports(pod, rule, peer) if direction == EGRESS else ():
+                    name = ruleset.named_name(policy, direction, number)
+                    elements[name, (address, protocol, value)] = None
+                continue
             if peer:
                 elements[ruleset.peers_name(policy, direction, number), (address,)] = None
             if rule.named and _receives(pod, policy, direction, rule, peer):
@@ -109,6 +127,16 @@ def _add_peers(
                 for port in rule.named:
                     for protocol, value in named_numbers(pod, port):
                         elements[name, (address, protocol, value)] = None
+
+
+def _own_ports(pod: PodView, rule: Rule, peer: bool) -> list[tuple[str, int]]:
+    """Those that an egress rule is about."""
+    return [
+        (protocol, number)
+        for name, protocol, number in pod.ports
+        if ((peer or rule.any_peer) and NamedPort(protocol, name) in rule.named)
+        or (peer and rule.lets_port(protocol, number))
+    ]
 
 
 def is_peer(

@@ -28,11 +28,13 @@ from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, La
 from sampan.network.policies.elements_of_pod import (
     PodView,
     elements_of_pod,
+    name_server_view,
     pod_view,
     selecting,
 )
 
 POLICIES = by_kind("networking.k8s.io/v1", "NetworkPolicy")
+NAME_SERVER = "name server"  # a view like a pod's; no pod's key
 RETRY_SECONDS = 1.0
 ADMIT_SECONDS = 5.0
 MOST_CHANGES = 5000
@@ -44,6 +46,7 @@ class EnforcerSettings:
     table: str
     node_name: str
     families: tuple[str, ...] = ("ip",)
+    name_server: tuple[str, ...] = ()  # the addresses at which it answers the node's pods
     written: WrittenRules | None = None  # with those of policies, by who set the network up
 
 
@@ -189,6 +192,7 @@ class PolicyEnforcer:
     def _sync(self) -> None:
         self._wake.clear()
         if self._all_dirty:
+            self._dirty.add(NAME_SERVER)
             self._dirty.update(key_of(pod) for pod in self._pods.cache.all())
             for rules in self._rules:
                 self._dirty.update(rules.desired.owners())
@@ -201,6 +205,8 @@ class PolicyEnforcer:
         self.in_force = frozenset(policy.id for policy in policies)
 
     def _view(self, key: str) -> PodView | None:
+        if key == NAME_SERVER:
+            return name_server_view(self._settings.name_server)
         pod = self._pods.cache.get(key)
         if pod is None or key in self._superseded:
             return None
@@ -235,7 +241,7 @@ class _KernelRules:
                 present[name, key] = data
         self.desired = DesiredElements(present)
         # An earlier enforcer's: kept until everything of ours is in force.
-        self._sets = {name for name in names if name not in ruleset.MAPS.values()}
+        self._sets = {name for name in names if name not in ruleset.VERDICTS}
         self._chains = {
             name for name in self._netfilter.chains() if name.startswith(ruleset.PREFIX)
         }

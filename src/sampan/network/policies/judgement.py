@@ -70,11 +70,7 @@ def _lets_through(
     )
     if not (rule.any_peer or by_block or by_pod):
         return False
-    if rule.any_port or any(
-        each.protocol == connection.protocol
-        and (not each.ranges or any(a <= connection.port <= b for a, b in each.ranges))
-        for each in rule.ports
-    ):
+    if rule.lets_port(connection.protocol, connection.port):
         return True
     # A name is about a pod; a block of addresses has no names.
     if direction == EGRESS and not (rule.any_peer or by_pod):

@@ -7,7 +7,8 @@ Invariant: every packet of a connection's own direction is judged, so a policy t
 
 A packet's way: `policy-egress` leads from the sender's address to a chain for exactly those
 policies that select it, which asks each and then drops; `policy-ingress` likewise for the receiver.
-Pods that no policy selects are in neither map.
+Pods that no policy selects are in neither map. What a pod sends to its own node is asked about in
+`policy-egress-node`, where are those that a namespace wants to be asked about (COVER_NODE).
 """
 
 import hashlib
@@ -15,10 +16,21 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 
 from sampan.network.nftables.elements import Field, SetShape
-from sampan.network.policies.compiled import EGRESS, INGRESS, Block, CompiledPolicy, Rule
+from sampan.network.policies.compiled import (
+    EGRESS,
+    INGRESS,
+    Block,
+    CompiledPolicy,
+    Labels,
+    Rule,
+)
 
 PREFIX = "policy-"  # of every chain and set of policies
 MAPS = {INGRESS: "policy-ingress", EGRESS: "policy-egress"}
+TO_NODE = "policy-egress-node"
+VERDICTS = frozenset((*MAPS.values(), TO_NODE))
+# A namespace's label: egress policies hold for what its pods send to their own node, too.
+COVER_NODE = "policies.sampan.dev/cover-node"
 # Pods on one bridge find each other by packets that are passed on like all others.
 _ALWAYS = {
     "ip": (),
@@ -36,9 +48,15 @@ def skeleton(family: str, table: str) -> str:
     address = "ipv4_addr" if family == "ip" else "ipv6_addr"
     where = f"{family} {table}"
     lines = []
-    for direction, own, priority in ((EGRESS, "saddr", "- 6"), (INGRESS, "daddr", "- 5")):
-        chain, map_name = f"hook-{direction}", MAPS[direction]
-        hook = f"type filter hook forward priority filter {priority}; policy accept;"
+    for direction, own, way, priority in (
+        (EGRESS, "saddr", "forward", "- 6"),
+        (INGRESS, "daddr", "forward", "- 5"),
+        (EGRESS, "saddr", "input", "- 6"),
+    ):
+        to_node = way == "input"
+        map_name = TO_NODE if to_node else MAPS[direction]
+        chain = f"hook-{direction}-node" if to_node else f"hook-{direction}"
+        hook = f"type filter hook {way} priority filter {priority}; policy accept;"
         lines += [
             f"add map {where} {map_name} {{ type {address} : verdict; }}",
             f"add chain {where} {chain} {{ {hook} }}",
@@ -52,6 +70,10 @@ def skeleton(family: str, table: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def covers_node(namespace: Labels) -> bool:
+    return namespace.get(COVER_NODE) == "true"
+
+
 def peers_name(policy: CompiledPolicy, direction: str, number: int) -> str:
     """The set of the pods that the rule's peers are."""
     return f"{PREFIX}{policy.id}-{direction}-{number}"
@@ -59,13 +81,17 @@ def peers_name(policy: CompiledPolicy, direction: str, number: int) -> str:
 
 def named_name(policy: CompiledPolicy, direction: str, number: int) -> str:
     """The set of address, protocol and port for the rule's named ports: of the pods that receive
-    (and are its peers, for egress)."""
+    (and are its peers, for egress). And of the node's name server, where it is a peer."""
     return f"{PREFIX}{policy.id}-{direction}-{number}-named"
+
+
+def has_ports_of_peers(direction: str, rule: Rule) -> bool:
+    return bool(rule.named or (direction == EGRESS and rule.pods))
 
 
 def shape_of(family: str, name: str) -> SetShape:
     address = address_field(family)
-    if name in MAPS.values():
+    if name in VERDICTS:
         return SetShape(name, (address,), verdicts=True)
     if name.endswith("-named"):
         return SetShape(name, (address, Field.PROTOCOL, Field.PORT))
@@ -96,7 +122,7 @@ def sets_of(family: str, policy: CompiledPolicy) -> list[SetShape]:
         for number, rule in enumerate(policy.rules(direction) or ()):
             if rule.pods:
                 found.append(shape_of(family, peers_name(policy, direction, number)))
-            if rule.named:
+            if has_ports_of_peers(direction, rule):
                 found.append(shape_of(family, named_name(policy, direction, number)))
     return found
 
@@ -132,7 +158,7 @@ def matches(
     ports = [""] if rule.any_port else []
     ports += [_ports(each.protocol, each.ranges) for each in rule.ports]
     found = [f"{address} {port}".strip() for address in addresses for port in ports]
-    if rule.named:
+    if has_ports_of_peers(direction, rule):
         target = f"{family} daddr . meta l4proto . th dport"
         transport = "meta l4proto { tcp, udp, sctp }"
         named = f"{transport} {target} @{named_name(policy, direction, number)}"

@@ -14,7 +14,9 @@ from sampan.cmd.diagnosis.connection_diagnosis import (
 )
 from sampan.cmd.errors import CannotStart
 from sampan.network.policies.compiled import compile_policy
+from sampan.network.policies.elements_of_pod import name_server_view
 from sampan.network.policies.judgement import Connection
+from sampan.network.policies.ruleset import COVER_NODE
 
 
 def pod(name, address, **labels):
@@ -115,4 +117,21 @@ def test_what_is_no_pod_is_judged_by_its_address(address, said):
     asked = Connection(view_of(asker), view_of_address(address), "TCP", 80)
     [first, *more] = judged_lines("asker to there", asked, rules)
     assert first == f"asker to there, TCP 80: {said}"
+    assert not any("ingress" in line for line in more)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (view_of_address("198.51.100.1"), "refused by NetworkPolicies."),
+        (name_server_view(["10.0.0.1"]), "allowed by NetworkPolicies."),
+    ],
+)
+def test_a_namespace_may_want_its_policies_to_cover_the_node(target, said):
+    asker = pod("asker", "10.0.0.9")
+    own = frozenset(["198.51.100.1", "10.0.0.1"])
+    rules = Rules([compile_policy(LOCKED)], {"ns": {COVER_NODE: "true"}}, own)
+    asked = Connection(view_of(asker), target, "TCP", 53)
+    [first, *more] = judged_lines("asker to there", asked, rules)
+    assert first == f"asker to there, TCP 53: {said}"
     assert not any("ingress" in line for line in more)

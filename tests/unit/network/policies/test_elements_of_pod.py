@@ -10,24 +10,36 @@ from hypothesis import strategies as st
 
 from sampan.network.policies import ruleset
 from sampan.network.policies.compiled import EGRESS, INGRESS, compile_policy
-from sampan.network.policies.elements_of_pod import elements_of_pod, pod_view, selecting
+from sampan.network.policies.elements_of_pod import (
+    elements_of_pod,
+    name_server_view,
+    pod_view,
+    selecting,
+)
 from tests.support.generators import random_policies as generated
+
+NODE = "192.0.2.1"
 
 
 class Kernel:
     """As much of nftables as these rules use."""
 
-    def __init__(self, policies, pods, family):
+    def __init__(self, policies, pods, family, namespaces=generated.NAMESPACES):
         self.chains, self.elements = {}, {}
         read = [compile_policy(policy) for policy in policies]
         for policy in read:
             self.load(ruleset.policy_script(family, "t", policy))
         for pod in pods:
             view = pod_view(pod, "n1")
+            self.add(view, read, family, namespaces)
+        self.add(name_server_view([NODE]), read, family, namespaces)
+
+    def add(self, view, read, family, namespaces):
+        if view.local:
             for direction in (INGRESS, EGRESS):
                 if mine := selecting(view, read, direction):
                     self.load(ruleset.combination_script(family, "t", mine, direction))
-            self.elements |= elements_of_pod(view, read, generated.NAMESPACES, family)
+        self.elements |= elements_of_pod(view, read, namespaces, family)
 
     def load(self, script):
         for line in script.splitlines():
@@ -44,6 +56,11 @@ class Kernel:
             if verdict is not None and self.walk(verdict.chain, packet) != "accept":
                 return False
         return True
+
+    def lets_to_node(self, source, protocol, port):
+        packet = {"saddr": source, "daddr": NODE, "protocol": protocol, "port": port}
+        verdict = self.elements.get((ruleset.TO_NODE, (source,)))
+        return verdict is None or self.walk(verdict.chain, packet) == "accept"
 
     def walk(self, chain, packet):
         for rule in self.chains[chain]:
@@ -127,3 +144,42 @@ def test_a_pod_that_starts_here_is_judged_before_the_api_knows_its_address():
     deny = {"metadata": {"name": "d", "namespace": "x"}, "spec": {"podSelector": {}}}
     found = elements_of_pod(view, [compile_policy(deny)], {}, "ip")
     assert [name for name, _ in found] == ["policy-ingress"]
+
+
+SENDER = pod(spec={"nodeName": "n1"}, status={"podIP": "10.0.0.1"})
+TO_KUBE_DNS = {
+    "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}],
+    "ports": [{"protocol": "UDP", "port": 53}],
+}  # fmt: skip
+NAMED = {"protocol": "UDP", "port": "dns"}
+BY_ADDRESS = {"to": [{"ipBlock": {"cidr": f"{NODE}/32"}}], "ports": [{"port": 6443}]}
+
+
+@pytest.mark.parametrize(
+    ("label", "egress", "allowed"),
+    [
+        ({}, [], {("UDP", 53), ("TCP", 6443)}),
+        ({ruleset.COVER_NODE: "false"}, [], {("UDP", 53), ("TCP", 6443)}),
+        ({ruleset.COVER_NODE: "true"}, [], set()),
+        ({ruleset.COVER_NODE: "true"}, [TO_KUBE_DNS], {("UDP", 53)}),
+        ({ruleset.COVER_NODE: "true"}, [{"to": TO_KUBE_DNS["to"]}], {("UDP", 53)}),
+        ({ruleset.COVER_NODE: "true"}, [{"to": [{"podSelector": {}}]}], set()),
+        ({ruleset.COVER_NODE: "true"}, [{"ports": [NAMED]}], {("UDP", 53)}),
+        ({ruleset.COVER_NODE: "true"}, [BY_ADDRESS], {("TCP", 6443)}),
+        ({ruleset.COVER_NODE: "true"}, None, {("UDP", 53), ("TCP", 6443)}),
+    ],
+)
+def test_a_namespace_says_whether_egress_policies_cover_the_pods_own_node(label, egress, allowed):
+    types = ["Ingress"] if egress is None else ["Egress"]
+    spec = {"podSelector": {}, "policyTypes": types, "egress": egress or []}
+    namespaces = {"x": label, "kube-system": {"kubernetes.io/metadata.name": "kube-system"}}
+    kernel = Kernel([pod(spec=spec)], [SENDER], "ip", namespaces)
+    asked = {("UDP", 53), ("TCP", 6443)}
+    assert {each for each in asked if kernel.lets_to_node("10.0.0.1", *each)} == allowed
+
+
+def test_what_goes_to_the_node_asks_where_it_comes_in():
+    lines = ruleset.skeleton("ip", "t").splitlines()
+    assert any("chain ip t hook-egress-node { type filter hook input" in line for line in lines)
+    assert lines[-1] == "add rule ip t hook-egress-node ip saddr vmap @policy-egress-node"

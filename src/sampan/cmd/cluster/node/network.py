@@ -102,8 +102,9 @@ class NodeNetwork:
         from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
 
         place = self._settings.place
+        servers = tuple(address for address, _ in self._dns.endpoints) if self._dns else ()
         settings = EnforcerSettings(
-            place.table, self._settings.node_name, place.families, self._settings.written
+            place.table, self._settings.node_name, place.families, servers, self._settings.written
         )
         return PolicyEnforcer(settings, informers, self._clock, metrics)
 
