@@ -203,7 +203,7 @@ class Scheduler:
         match decision:
             case Chosen(node):
                 await self._remember(row, decision)
-                self._bindings.place(pod, waiting, node, started)
+                await self._bindings.place(pod, waiting, node, started)
             case Refused():
                 if failure := _claim_failure(decision):
                     self._not_decided(pod, row, failure, started)

@@ -96,3 +96,11 @@ def test_a_large_value_is_not_kept_but_where_it_is_meant():
 def test_a_value_counts_what_is_within_it(value, size):
     assert is_larger(value, size - 1)
     assert not is_larger(value, size)
+
+
+def test_what_may_be_of_any_size_is_not_walked_over():
+    class Untouchable(list):
+        def __len__(self):
+            raise AssertionError
+
+    assert not is_larger(Untouchable(), OF_ANY_SIZE)

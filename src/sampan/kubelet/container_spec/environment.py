@@ -89,6 +89,8 @@ def environment(
 def expand(text: str, room: Room, find: Callable[[str], str | None]) -> str:
     """`$(NAME)` → what `find` finds, `$$` → `$`; the rest as it is."""
     room.take(len(text))
+    if "$" not in text:
+        return text
     out: list[str] = []
     at, last = 0, text.rfind(")")  # thousands may be opened and none closed
     while (dollar := text.find("$", at)) >= 0 and dollar + 1 < len(text):

@@ -20,6 +20,7 @@ from sampan.kubelet.volumes.references import kind_of, volumes_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 VOLUMES_PER_TURN = 64  # of the loop
+MOUNTS_PER_TURN = 1000
 
 
 class SimulatedVolumes:
@@ -49,12 +50,15 @@ class SimulatedVolumes:
         return {item["name"]: MountedVolume(f"{place}/{item['name']}") for item in volumes_of(pod)}
 
     async def resolve(self, pod: Obj, container: str, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
-        return tuple(
-            replace(mount, host_path=f"{mount.host_path}/{mount.sub_path}", sub_path="")
-            if mount.sub_path
-            else mount
-            for mount in mounts
-        )
+        found = []
+        for number, mount in enumerate(mounts, 1):
+            if mount.sub_path:
+                below = f"{mount.host_path}/{mount.sub_path}"
+                mount = replace(mount, host_path=below, sub_path="")
+            found.append(mount)
+            if not number % MOUNTS_PER_TURN:
+                await give_way()
+        return tuple(found)
 
     async def read(self, volume: MountedVolume, path: str) -> str | None:
         return None

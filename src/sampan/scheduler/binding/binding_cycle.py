@@ -8,6 +8,7 @@ Owner: the scheduler's loop.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, name_of, uid_of
@@ -64,12 +65,17 @@ class Bindings:
         self.devices = DeviceBinder(client, cache.columns.devices)
         self._unconfirmed: dict[str, float] = {}  # bound pods → when they are given up
 
-    def place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+    async def place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+        """Whoever calls it has the intake's turn."""
         row = waiting.pod
         nodes = self._cache.snapshot()
         promise = self.volumes.promise(row.shape, nodes, node)
         devices = self.devices.promise(row.shape, nodes, node)
-        self._cache.assume(row.uid, node, once_assigned(row))
+        assume = partial(self._cache.assume, row.uid, node, once_assigned(row))
+        if row.shape.is_long:
+            await self._intake.alone(assume)
+        else:
+            assume()
         self._pending.nominations.remove(row.uid)
         plugins = self._plugins[row.scheduler]
         try:

@@ -19,6 +19,7 @@ from sampan.scheduler.model.pod_terms import Carried, Kind
 
 MOST_COUNTS = 1024  # selectors that are counted only because a pod once asked
 MOST_WEIGHT = 32  # selectors and requirements of one of these
+MOST_NAMED = 64  # namespaces that a term is found by; one of more is asked by all
 
 
 Label = tuple[str, str]
@@ -33,8 +34,8 @@ class PodColumns:
         self._by_label: dict[Label | None, dict[Kind, None]] = {}  # those of _counts
         self.carried: dict[Carried, IntArray] = {}
         self._carriers: dict[Carried, int] = {}
-        self._towards: dict[str, dict[Carried, None]] = {}  # by namespace, where they are named
-        self._towards_some: dict[Carried, None] = {}  # those of any namespace, by its labels
+        self._towards: dict[str, dict[Carried, None]] = {}  # by namespace, where few are named
+        self._towards_some: dict[Carried, None] = {}  # of any: by labels, or one of many
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.claim_uses: Counter[str] = Counter()
         self.claims_on: dict[str, Counter[str]] = {}  # by node's name
@@ -128,7 +129,7 @@ class PodColumns:
     def _point(self, term: Carried, *, gone: bool = False) -> None:
         """Which namespaces' pods it concerns."""
         selector = term.term.selector
-        if selector.namespace_selector is not None:
+        if selector.namespace_selector is not None or len(selector.namespaces) > MOST_NAMED:
             terms = {"": self._towards_some}
         else:
             terms = {name: self._towards.setdefault(name, {}) for name in selector.namespaces}

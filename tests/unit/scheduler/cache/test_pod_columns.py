@@ -51,3 +51,22 @@ def test_what_was_forgotten_is_counted_anew(monkeypatch):
     columns.take(1, pod("a"), 1)  # nobody counts it now
     there.append((1, pod("a")))
     assert columns.count(kind("a")).tolist() == [0, 2, 0, 0]
+
+
+def test_a_term_of_thousands_of_namespaces_is_found_without_an_entry_for_each():
+    columns = PodColumns(lambda: (), 4)
+    names = [f"n{number}" for number in range(50_000)]
+    near = {"topologyKey": "zone", "namespaces": names, "labelSelector": {}}
+    carrier = assigned_pod_of({
+        "metadata": {"name": "a", "namespace": "default", "uid": "a"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "affinity": {"podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [near]}}},
+    })  # fmt: skip
+    columns.take(1, carrier, 1)
+    [carried] = columns.carried_towards("n49999")
+    assert carried.term.selector.matches("n49999", {}, {})
+    # Others are asked, too, and find that they are not meant.
+    assert list(columns.carried_towards("other")) == [carried]
+    assert not carried.term.selector.matches("other", {}, {})
+    columns.take(1, carrier, -1)
+    assert not columns.carried_towards("n49999")
