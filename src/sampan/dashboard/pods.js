@@ -19,7 +19,7 @@ export function lookOf(pod) {
   if (pod.metadata.deletionTimestamp) return "Terminating";
   if ((phase === "Pending" || phase === "Running") && isFailing(pod)) return "Failing";
   if (phase === "Pending") return pod.spec?.nodeName ? "Starting" : "Pending";
-  if (phase === "Running") return isReady(pod) ? "Running" : "Not ready";
+  if (phase === "Running") return isTrue(pod, "Ready") ? "Running" : "Not ready";
   return LOOKS[phase] ? phase : "Unknown";
 }
 
@@ -28,45 +28,49 @@ function isFailing(pod) {
   return allStatuses(pod).some(({state}) => state?.waiting?.reason && !ON_ITS_WAY.has(state.waiting.reason));
 }
 
-// STATUS, as kubectl prints it.
+// STATUS, as kubectl prints it: what apiserver/printers/pods.py says (a test compares the two).
 export function statusOf(pod) {
   const {status = {}, metadata, spec = {}} = pod;
-  if (metadata.deletionTimestamp) return status.reason === "NodeLost" ? "Unknown" : "Terminating";
-  const gates = (status.conditions ?? []).find((item) => item.type === "PodScheduled" && item.reason === "SchedulingGated");
-  const start = status.reason || (gates ? "SchedulingGated" : status.phase) || "Unknown";
-  return initWord(spec, status) ?? containersWord(status, start);
+  if (metadata.deletionTimestamp && status.reason === "NodeLost") return "Unknown";
+  if (metadata.deletionTimestamp && !["Succeeded", "Failed"].includes(status.phase)) return "Terminating";
+  const gated = (status.conditions ?? []).some((item) => item.type === "PodScheduled" && item.reason === "SchedulingGated");
+  const start = gated ? "SchedulingGated" : status.reason || status.phase || "";
+  const init = initWord(spec, status);
+  return init && !isTrue(pod, "Initialized") ? init : containersWord(pod, init || start);
 }
 
 function initWord(spec, {initContainerStatuses = []}) {
   const all = spec.initContainers ?? [];
-  for (const [at, {name, state = {}, started, ready}] of initContainerStatuses.entries()) {
-    const restarts = all.find((item) => item.name === name)?.restartPolicy === "Always";
-    if (state.terminated?.exitCode === 0 || (restarts && started && (ready || state.running))) continue;
+  for (const [at, {name, state = {}, started}] of initContainerStatuses.entries()) {
+    const stays = all.find((item) => item.name === name)?.restartPolicy === "Always";
+    if ((state.terminated && !state.terminated.exitCode) || (stays && started)) continue;
     if (state.terminated) return `Init:${endWord(state.terminated)}`;
     const waits = state.waiting?.reason;
     return waits && waits !== "PodInitializing" ? `Init:${waits}` : `Init:${at}/${all.length}`;
   }
-  return null;
+  return "";
 }
 
-function containersWord({containerStatuses = [], conditions = []}, start) {
-  let word = start;
-  let runs = false;
-  for (const {state = {}, ready} of [...containerStatuses].reverse()) {
+function containersWord(pod, start) {
+  let [word, failed, runs] = [start, "", false];
+  for (const {state = {}, ready} of [...(pod.status?.containerStatuses ?? [])].reverse()) {
     if (state.waiting?.reason) word = state.waiting.reason;
-    else if (state.terminated) word = endWord(state.terminated);
-    else if (ready && state.running) runs = true;
+    else if (state.terminated) {
+      word = endWord(state.terminated);
+      if (state.terminated.exitCode) failed = word;
+    } else if (ready && state.running) runs = true;
   }
-  if (word !== "Completed" || !runs) return word;
-  return conditions.some((item) => item.type === "Ready" && item.status === "True") ? "Running" : "NotReady";
+  if (word !== "Completed") return word;
+  if (runs && isTrue(pod, "Ready")) return "Running";
+  return failed || (runs ? "NotReady" : "Completed");
 }
 
 function endWord({reason, signal, exitCode}) {
-  return reason || (signal ? `Signal:${signal}` : `ExitCode:${exitCode}`);
+  return reason || (signal ? `Signal:${signal}` : `ExitCode:${exitCode ?? 0}`);
 }
 
-function isReady(pod) {
-  return (pod.status.conditions ?? []).some((item) => item.type === "Ready" && item.status === "True");
+function isTrue(pod, type) {
+  return (pod.status?.conditions ?? []).some((item) => item.type === type && item.status === "True");
 }
 
 export function allStatuses(pod) {

@@ -7,6 +7,7 @@ As upstream's printers: the word is the pod's own, unless a container has a more
 from dataclasses import field
 from typing import Any
 
+from sampan.api import features
 from sampan.api.objects import Obj, is_deleted, name_of, spec_of, status_of
 from sampan.api.rules.conditions import condition_of, is_true
 from sampan.api.rules.pods import is_sidecar, is_terminal
@@ -81,15 +82,26 @@ def _summary(pod: Obj) -> tuple[int, str, _Restarts]:
         word = "SchedulingGated"
     ready, init_word, restarts, sidecar_restarts = _initialization(pod)
     if not init_word or is_true(pod, "Initialized"):
-        running, main_word = _main_containers(status, sidecar_restarts)
+        running, main_word, error_word = _main_containers(status, sidecar_restarts)
         ready += running
         word = main_word or init_word or word
-        if word == "Completed" and running:
-            word = "Running" if is_true(pod, "Ready") else "NotReady"
+        if word == "Completed":
+            word = _completed_word(
+                error_word, is_running=running > 0, is_ready=is_true(pod, "Ready")
+            )
         restarts = sidecar_restarts
     else:
         word = init_word
     return ready, _deleted_word(pod) or word, restarts
+
+
+def _completed_word(error_word: str, *, is_running: bool, is_ready: bool) -> str:
+    """Of a pod whose first container has done its work: what the others do."""
+    if is_running and is_ready:
+        return "Running"
+    if not features.changed("CompletedPodShowsFailure"):
+        error_word = ""
+    return error_word or ("NotReady" if is_running else "Completed")
 
 
 def _deleted_word(pod: Obj) -> str:
@@ -130,9 +142,10 @@ def _init_word(state: Obj, progress: str) -> str:
     return waiting if waiting and waiting != "PodInitializing" else progress
 
 
-def _main_containers(status: Obj, restarts: _Restarts) -> tuple[int, str]:
-    """(running and ready ones, the first container's word that is not plain running)."""
-    running, word = 0, ""
+def _main_containers(status: Obj, restarts: _Restarts) -> tuple[int, str, str]:
+    """(running and ready ones, the first container's word that is not plain running, the first
+    failed one's)."""
+    running, word, error_word = 0, "", ""
     for item in reversed(status.get("containerStatuses") or ()):
         restarts.add(item)
         state = item.get("state") or {}
@@ -141,9 +154,11 @@ def _main_containers(status: Obj, restarts: _Restarts) -> tuple[int, str]:
             word = waiting
         elif state.get("terminated") is not None:
             word = _termination(state["terminated"])
+            if state["terminated"].get("exitCode"):
+                error_word = word
         elif item.get("ready") and state.get("running") is not None:
             running += 1
-    return running, word
+    return running, word, error_word
 
 
 def _termination(terminated: Obj) -> str:
