@@ -61,7 +61,10 @@ def run(what: str, namespace: str, kubeconfig_path: str, to: str = "", *, as_jso
         return 1
     if as_json:
         findings = finding_objects(answered.findings)
-        print(json.dumps({"object": what, "text": answered.lines, "findings": findings}, indent=2))
+        found: Obj = {"object": what, "text": answered.lines, "findings": findings}
+        if answered.scheduling is not None:
+            found["scheduling"] = answered.scheduling
+        print(json.dumps(found, indent=2))
     else:
         lines = "\n".join(answered.lines).expandtabs().split("\n")
         print("\n".join(map(printable, lines)))
@@ -72,6 +75,7 @@ def run(what: str, namespace: str, kubeconfig_path: str, to: str = "", *, as_jso
 class Answer:
     lines: list[str]
     findings: Sequence[Finding] = ()
+    scheduling: Obj | None = None  # of a pod: where it could go, and what would let it
 
 
 def _about_object(what: str, namespace: str, path: str) -> Answer:
@@ -109,7 +113,7 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> Answer:
         record = await _record(client, namespace, name)
         if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
             lines += ["", *recorded_decision(record)]
-        return Answer(lines, answered.findings)
+        return Answer(lines, answered.findings, answered.scheduling)
     finally:
         await client.close()
 
@@ -122,10 +126,11 @@ async def lines_about(client: Client, pod: Obj) -> list[str]:
 async def _about_pod(client: Client, pod: Obj) -> Answer:
     objects = await fetch_objects(client)
     findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
-    lines = answer(pod, explain(pod, objects), findings)
+    explained = explain(pod, objects)
+    lines = answer(pod, explained, findings)
     if not node_name(pod):
         lines += waiting_for_volumes(pod, objects)
-    return Answer(lines, findings)
+    return Answer(lines, findings, scheduling(pod, explained))
 
 
 async def _events_about(client: Client, pod: Obj) -> list[Obj]:
@@ -201,6 +206,29 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     elif not isinstance(found.decision, Chosen) and not node_name(pod):
         lines += ["", "No single change of the pod would let it fit."]
     return lines
+
+
+def scheduling(pod: Obj, found: Explained) -> Obj:
+    """The same for a program: who refuses which nodes, what would help, the best ones. Pure."""
+    return {
+        "node": node_name(pod) or None,
+        "said": _condition(pod),
+        "message": found.message,
+        "feasibleNodes": found.decision.feasible if isinstance(found.decision, Chosen) else 0,
+        "refusedBy": [
+            {
+                "rule": rule,
+                "nodes": [name for name in nodes if name != "…"],
+                "andMore": nodes[-1] == "…",
+            }
+            for rule, nodes in found.refused.items()
+        ],
+        "best": [
+            {"node": node, "points": points, "byRule": dict(rules)}
+            for node, points, rules in found.best
+        ],
+        "changes": [{"text": change.text, "nodes": change.nodes} for change in found.changes],
+    }
 
 
 def _scores(best: Sequence[tuple[str, int, Mapping[str, int]]]) -> list[str]:

@@ -1,7 +1,9 @@
+import json
+
 from sampan.cmd.diagnosis.pod_diagnosis import diagnosis
 from sampan.cmd.verbs.schedule import answer as schedule_answer
 from sampan.cmd.verbs.schedule import run as schedule
-from sampan.cmd.verbs.why import answer, recorded_decision, run
+from sampan.cmd.verbs.why import answer, recorded_decision, run, scheduling
 from sampan.scheduler.why.what_if import explain
 
 
@@ -37,6 +39,26 @@ def test_a_pending_pod_is_told_who_refuses_it_and_what_would_help():
         "CHANGE THAT WOULD HELP       FITS ON NODES",
         "lower cpu request to 1500m   2",
     ]
+
+
+def test_a_program_is_told_the_same_as_fields():
+    there = [node("a", "1500m"), node("b", "1500m")]
+    assert scheduling(pod("4"), explain(pod("4"), there)) == {
+        "node": None,
+        "said": "",
+        "message": "0/2 nodes are available: 2 Insufficient cpu.",
+        "feasibleNodes": 0,
+        "refusedBy": [{"rule": "NodeResourcesFit", "nodes": ["a", "b"], "andMore": False}],
+        "best": [],
+        "changes": [{"text": "lower cpu request to 1500m", "nodes": 2}],
+    }
+    many = [node(f"n{number}", "1500m") for number in range(50)]
+    [refused] = scheduling(pod("4"), explain(pod("4"), many))["refusedBy"]
+    assert refused["andMore"] == (len(refused["nodes"]) < 50)
+    fits = scheduling(pod("1"), explain(pod("1"), there))
+    assert (fits["feasibleNodes"], fits["refusedBy"], fits["changes"]) == (2, [], [])
+    assert {item["node"] for item in fits["best"]} == {"a", "b"}
+    json.dumps(fits)
 
 
 def test_a_pod_that_is_not_ready_or_restarts_is_told_why_and_what_to_do():
