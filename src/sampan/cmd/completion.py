@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sampan.cli.completion.candidates import Answer
 from sampan.cli.completion.directives import DEFAULT, NO_FILES
+from sampan.cli.verb_position import without_flag
 from sampan.cmd.flags.parser import parser_of_verbs
 
 ASKING = ("why", "trace")  # about an object, as `describe` is
@@ -28,6 +29,19 @@ def complete(words: list[str], kubeconfig: str) -> Answer:
     if flag is not None and flag.nargs != 0:
         return _values(flag, typed, before, kubeconfig)
     return _arguments(parser, before, last, kubeconfig)
+
+
+def is_cluster_named(words: list[str]) -> bool:
+    """The last word is the value of a `--name` that is not the client's verb's own flag."""
+    *before, last = words
+    if not last.startswith("--name=") and before[-1] != "--name":
+        return False
+    return without_flag([*before, f"{last}x"], "name")[1] != ""
+
+
+def clusters(typed: str) -> Answer:
+    """`--name`, which every verb of the client takes that has no such flag itself."""
+    return _begun(_clusters(), typed)
 
 
 def _parser(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:

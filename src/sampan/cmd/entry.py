@@ -74,14 +74,20 @@ def _found_kubeconfig() -> str:
     return found_kubeconfig(os.environ)
 
 
-def _complete(arguments: list[str], found: str) -> int:
-    """The verbs of the cluster; those of the client the client completes."""
+def _complete(arguments: list[str], found: str) -> bool:
+    """The verbs of the cluster, and its name; False where the client completes."""
     from sampan.cli.completion import candidates
     from sampan.cli.session import Io
     from sampan.cmd import completion
 
-    candidates.tell(Io(), completion.complete(arguments, found))
-    return 0
+    if arguments[0] in CLUSTER_VERBS:
+        answer = completion.complete(arguments, found)
+    elif completion.is_cluster_named(arguments):
+        answer = completion.clusters(arguments[-1].removeprefix("--name="))
+    else:
+        return False
+    candidates.tell(Io(), answer)
+    return True
 
 
 def _leave(code: int) -> NoReturn:
@@ -97,16 +103,20 @@ def _leave(code: int) -> NoReturn:
 def _client(arguments: list[str], program: str, found: str = "") -> int:
     from sampan.cli.main import main as client
 
-    is_cluster_verb = arguments[:1] == ["__complete"] and "".join(arguments[1:2]) in CLUSTER_VERBS
-    if program != "kubectl" and is_cluster_verb and len(arguments) > 2:
-        return _complete(arguments[1:], found)
+    is_completion = program != "kubectl" and arguments[:1] == ["__complete"] and len(arguments) > 2
+    is_ours = is_completion and (
+        arguments[1] in CLUSTER_VERBS or "--name" in " ".join(arguments[-2:])
+    )
+    if is_ours and _complete(arguments[1:], found):
+        return 0
     said = dict(FIRST)
     more = {verb: said.get(verb, "") for verb in CLUSTER_VERBS if program != "kubectl"}
     if program != "kubectl" and any(word.split("=")[0] == "--name" for word in arguments):
         from sampan.cmd.errors import CannotStart
 
+        at = 1 if arguments[:1] == ["__complete"] else 0
         try:
-            arguments = _with_kubeconfig(arguments)
+            arguments = [*arguments[:at], *_with_kubeconfig(arguments[at:])]
         except CannotStart as error:
             print(f"sampan: {error}", file=sys.stderr)
             return 1

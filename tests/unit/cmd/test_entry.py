@@ -52,6 +52,34 @@ def test_completion_knows_the_verbs_of_both(capsys):
     assert {"delete", "describe", "down", "doctor"} <= set(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["get", "--name", ""], ["one", "other"]),
+        (["get", "pods", "--name=ot"], ["other"]),
+        (["--name", "on"], ["one"]),
+        (["expose", "pod", "web", "--name", ""], []),  # its own flag: of the Service
+        (["get", "--namespace", ""], []),
+        (["get", "--name", "one", "--output", "js"], ["json", "jsonpath"]),
+    ],
+)
+def test_completion_knows_clusters_wherever_one_can_be_named(
+    capsys, monkeypatch, tmp_path, words, found
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "other"):
+        (tmp_path / "sampan" / name).mkdir(parents=True)
+        for file in ("format", "kubeconfig"):
+            (tmp_path / "sampan" / name / file).write_text("{}")
+    assert entry.main(["__complete", *words]) == 0
+    shown = capsys.readouterr().out.split()[:-1]
+    assert shown[: len(found)] == found
+    assert bool(shown) == bool(found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["get", "run", "apply", "logs", "debug", "proxy"])
 def test_a_client_verb_imports_nothing_of_the_cluster(verb):
