@@ -16,6 +16,7 @@ ONLY ?=
 AGAINST ?=
 OURS ?=
 IMAGE ?=
+URL ?=
 
 # A file's tests stay together, and with them what they share; tests/conftest.py has the longest begin.
 by_file = --dist loadfile --no-loadscope-reorder
@@ -45,7 +46,7 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(VENV)/bin/ruff check src tests setup.py
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m vulture
-	$(PYTEST) -q tests/unit tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2 $(by_file)
+	$(PYTEST) -q tests/unit tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py tests/test_packaging.py -n 2 $(by_file)
 	$(call twice,tests/robustness tests/attack tests/client_recording tests/contract tests/e2e tests/pages)
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
@@ -53,7 +54,7 @@ check: setup-test ## the quick one: format, lint, types, unit and contract tests
 	$(VENV)/bin/ruff check src tests setup.py
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m vulture
-	$(PYTEST) -q tests/unit tests/contract tests/test_architecture.py tests/test_docs.py -n 2 -m "not slow and not containerd"
+	$(PYTEST) -q tests/unit tests/contract tests/test_architecture.py tests/test_docs.py tests/test_packaging.py -n 2 -m "not slow and not containerd"
 
 fix: setup-test ## format and repair what can be repaired
 	$(VENV)/bin/ruff format src tests setup.py
@@ -119,8 +120,8 @@ suites: setup-test ## the test suites of kopf and kr8s, from their source packag
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos
 
-release: setup-test ## source archive and wheel in dist/, each tried in a bare virtual environment; says what a person still does
-	$(VENV)/bin/python tools/release
+release: setup-test ## source archive and wheel in dist/, each tried in a bare virtual environment; says what a person still does; URL=: of the repository, for links, pictures, Homebrew
+	SAMPAN_URL=$(URL) $(VENV)/bin/python tools/release
 
 clean: ## forget the virtual environment and build products (not run/)
 	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/schema/definitions*.json.z

@@ -3,7 +3,8 @@
 Job: read the definitions from the build requirement, keep what sampan uses, write
     src/sampan/api/schema/definitions.json.z for the default version, and beside it for each other
     one what is different there, definitions-1.36.json.z. Runs with every build of the package and
-    editable install; by hand: `python setup.py definitions`.
+    editable install; by hand: `python setup.py definitions`. Beside it the man page, made of
+    docs/cli.md, and the README as an index shows it.
 Invariant: a file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
     "definitions": {name: JSON text}}, and {name: [text, {field: text}]}, which is read only when
     somebody asks for an explanation. Of a difference, null is what that version does not have.
@@ -11,6 +12,8 @@ Invariant: a file is two zlib streams in a row: {"index": {"apps/v1 Deployment":
 
 import importlib.util
 import json
+import os
+import re
 import runpy
 import zlib
 from pathlib import Path
@@ -153,5 +156,42 @@ class BuildPy(build_py):
             self.copy_file(str(document), f"{self.build_lib}/sampan/cmd/tour/{document.name}")
 
 
+def man_page() -> list[tuple[str, list[str]]]:
+    """Where it is installed, and where it was written: below build/, as all that is made."""
+    make = runpy.run_path(str(HERE / "src/sampan/cmd/man_page.py"))["page"]
+    made = HERE / "build" / "man" / "sampan.1"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.write_text(make((HERE / "docs" / "cli.md").read_text(), VERSIONS["VERSION"]))
+    return [("share/man/man1", [str(made.relative_to(HERE))])]
+
+
+def addresses(url: str) -> dict[str, Any]:
+    """Where the project is, as `make release URL=` says it."""
+    tag = f"v{VERSIONS['VERSION']}"
+    text = shown_elsewhere((HERE / "README.md").read_text(), url, tag)
+    readme = {"long_description": text, "long_description_content_type": "text/markdown"}
+    if not url:
+        return readme
+    places = {
+        "Homepage": url,
+        "Documentation": f"{url}/tree/{tag}/docs",
+        "Changelog": f"{url}/blob/{tag}/CHANGELOG.md",
+        "Issues": f"{url}/issues",
+    }
+    return {**readme, "project_urls": places}
+
+
+def shown_elsewhere(text: str, url: str, tag: str) -> str:
+    """Markdown whose pictures and links lead to the project's files from anywhere."""
+    if not url:
+        return text
+    text = re.sub(r"!\[([^]]*)\]\((?!https?:)", rf"![\1]({url}/raw/{tag}/", text)
+    return re.sub(r"(?<!!)\[([^]]*)\]\((?!https?:|#)", rf"[\1]({url}/blob/{tag}/", text)
+
+
 if __name__ == "__main__":
-    setup(cmdclass={"build_py": BuildPy, "definitions": Definitions})
+    setup(
+        cmdclass={"build_py": BuildPy, "definitions": Definitions},
+        data_files=man_page(),
+        **addresses(os.environ.get("SAMPAN_URL", "").rstrip("/")),
+    )

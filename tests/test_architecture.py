@@ -102,7 +102,7 @@ LAYERS = {
     "cmd": (
         "errors loading help_screen flags.values flags.api_server_flags settings flags "
         "tour.originals tour.lesson simulation background rootless cluster.table diagnosis cluster "
-        "chosen_cluster foreground tour snapshot lab reference completion verbs main entry"
+        "chosen_cluster foreground tour snapshot lab man_page reference completion verbs main entry"
     ),
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room
