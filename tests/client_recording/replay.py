@@ -38,6 +38,7 @@ _MASKS = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000( UTC)?", "TIME"),
     (r"(Resource Version: +|resourceVersion:)\d+", r"\1N"),
     (r"(Expected resource version to be 1, was) \d+", r"\1 N"),
+    (r"/tmp/replay-\w+", "FOLDER"),
     (r"/tmp/(LIVE|MERGED|kubectl-edit)-\w+", r"TMPDIR/\1-RAND"),
     (r"kube-api-access-[a-z0-9]{5}\b", "kube-api-access-RAND"),
     (r"127\.0\.0\.1:\d+", "SERVER"),
@@ -48,6 +49,7 @@ _MASKS = (
     (r"\bkubernetes-admin\b", "admin"),
     (r"user-extra for [\w-]+ without", "user-extra for USER without"),
     (r"(goVersion: )\S+", r"\1GOVERSION"),
+    (r'("(?:gitCommit|gitTreeState|goVersion)": )"[^"]*"', r'\1"BUILD"'),
     (r"debugger-[a-z0-9]{5}\b", "debugger-RAND"),
     (r"(Foo-Bar)-[a-z0-9]{5}\b", r"\1-RAND"),
 )

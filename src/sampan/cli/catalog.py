@@ -63,6 +63,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("completion", "cluster.completion", "COMPLETION", "Output shell completion code for the specified shell (bash, zsh, fish, or powershell)"),
     )),
     ("Other Commands", (
+        ("alpha", "cluster.alpha", "ALPHA", "Commands for features in alpha"),
         ("api-resources", "cluster.api_resources", "API_RESOURCES", "Print the supported API resources on the server"),
         ("api-versions", "cluster.api_resources", "API_VERSIONS", 'Print the supported API versions on the server, in the form of "group/version"'),
         ("config", "cluster.config", "CONFIG", "Modify kubeconfig files"),
@@ -78,6 +79,10 @@ _BY_NAME = {row[0]: row for group in GROUPS for row in group[1]} | {row[0]: row 
 
 def names() -> list[str]:
     return [row[0] for group in GROUPS for row in group[1]]
+
+
+def line_of(name: str) -> str:
+    return _BY_NAME[name][3]
 
 
 def is_verb(name: str) -> bool:

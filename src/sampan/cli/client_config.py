@@ -10,7 +10,14 @@ from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError, ConfigInvalid, Plain
-from sampan.client.kubeconfig import Connection, Kubeconfig, KubeconfigError, connection_of
+from sampan.cli.plugin_policy import NotAllowed, allowed
+from sampan.client.kubeconfig import (
+    Connection,
+    Kubeconfig,
+    KubeconfigError,
+    NoCredentials,
+    connection_of,
+)
 
 DEFAULT_SERVER = "http://localhost:8080"
 # What a kubeconfig's entry may not keep beside a flag: flag -> field.
@@ -39,12 +46,14 @@ class ClientConfig:
         *,
         insecure: bool | None = None,
         is_found: bool = False,
+        plugin_policy: Obj | None = None,
     ) -> None:
         """`flag` gives a global flag's value, `insecure` that of --insecure-skip-tls-verify where
         it was given; `is_found`: nobody named this kubeconfig, it is a cluster's on this
-        machine."""
+        machine; `plugin_policy` is the kuberc's
+        word on credential plugins."""
         self._config, self._flag, self._insecure = config, flag, insecure
-        self._is_found = is_found
+        self._is_found, self._plugin_policy = is_found, plugin_policy or {}
 
     def context(self) -> Obj:
         name = str(self._flag("context") or self._config.current_context or "")
@@ -81,8 +90,14 @@ class ClientConfig:
             cluster["proxy-url"] = proxy_of(environment, cluster["server"])
         namespace = self._flag("namespace") or context.get("namespace") or "default"
         try:
-            identified = self._config._identified(user, cluster)
+            if user.get("exec") and self._plugin_policy:
+                user["exec"] = allowed(user["exec"], self._plugin_policy, environment)
+            identified = self._config.identified(user, cluster)
             return connection_of(cluster, identified, str(namespace))
+        except (NoCredentials, NotAllowed) as error:
+            from sampan.client.blocking import NoAnswer
+
+            raise NoAnswer(cluster["server"], f"getting credentials: {error}") from error
         except KubeconfigError as error:
             raise CliError(f"{error}") from error
 

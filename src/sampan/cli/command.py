@@ -28,7 +28,9 @@ class Command:
     examples: str = ""
     interspersed: bool = True
     failure_code: int = 1  # when it could not do what it is for
-    # Without a runner or for a wrong child: print the help and fail, as kubectl's groups do.
+    # Without a runner or for a wrong child: print the help and fail, as kubectl's groups do; one
+    # of them does it on standard output.
+    is_helpful: bool = False
     hidden: bool = False
 
     def child(self, word: str) -> "Command | None":
@@ -52,10 +54,10 @@ def help_text(command: Command, program: str, path: str, global_flags: bool = Tr
     flags = [flag for flag in command.flags if not flag.hidden and not flag.deprecated]
     if flags:
         lines += ["Options:", *flag_lines(flags), ""]
-    lines += [usage_text(command, program, path)]
+    lines += [usage_text(command, program, path), ""] if command.use else []
     if children:
-        lines += ["", f'Use "{path} <command> --help" for more information about a given command.']
-    if global_flags:
+        lines += [f'Use "{path} <command> --help" for more information about a given command.']
+    if global_flags and command.use:
         options = f'Use "{program} options" for a list of global command-line options'
         lines += [f"{options} (applies to all commands)."]
     return "\n".join(lines) + "\n"

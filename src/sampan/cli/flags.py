@@ -74,8 +74,17 @@ class Values:
         self._changed[flag.name] = None
 
 
-def parse(flags: Sequence[Flag], words: Sequence[str], *, interspersed: bool = True) -> Values:
+def parse(
+    flags: Sequence[Flag],
+    words: Sequence[str],
+    *,
+    interspersed: bool = True,
+    presets: Sequence[tuple[str, str]] = (),
+) -> Values:
+    """`presets` are values that somebody else gives first, by the names of flags."""
     values = Values(flags)
+    for name, text in presets:
+        _put(values, values.flags[name], text, values.flags[name].spelled)
     shorts = {flag.short: flag for flag in flags if flag.short}
     rest = list(words)
     while rest:

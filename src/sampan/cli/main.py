@@ -5,6 +5,7 @@ Invariant: nothing that a user or a server can do ends in a traceback.
 """
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 
 from sampan.api.errors import ApiError
@@ -13,7 +14,8 @@ from sampan.cli.command import Command, close_words, help_text
 from sampan.cli.errors import CliError, FlagError, UsageError
 from sampan.cli.reporting import report
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
-from sampan.cli.verb_position import verb_position
+from sampan.cli.verb_position import descended, flags_of, verb_position
+from sampan.core.fast_dataclass import replace
 
 
 def main(
@@ -31,8 +33,6 @@ def main(
     session = Session(program, program, io, found_kubeconfig=found_kubeconfig)
     session.words, session.more_verbs = list(words), dict(more_verbs or {})
     try:
-        if words[:1] == ["__complete"]:
-            return _complete(session, list(words[1:]))
         code = _run(session, list(words))
     except BrokenPipeError:
         return 141
@@ -55,19 +55,27 @@ def _complete(session: Session, words: list[str]) -> int:
 
 
 def _run(session: Session, words: list[str]) -> int:
-    position = verb_position(words)
     try:
+        if words and _has_kuberc(session, words):
+            from sampan.cli import kuberc
+
+            words = kuberc.apply(session, words)
+        if words[:1] == ["__complete"]:
+            return _complete(session, words[1:])
+        position = verb_position(words)
         if position < 0:
             return _no_verb(session, words)
         name = words[position]
         rest = words[:position] + words[position + 1 :]
-        if name == "help":
+        command = session.alias or catalog.find(name)
+        if name == "help" and command is None:
             return _help(session, rest)
-        command = catalog.find(name)
         if command is None:
             return _unknown(session, name, words, position)
-        session.path = f"{session.program} {name}"
-        command, rest = _descend(session, command, rest, position)
+        if name == "alpha" and session.is_kuberc_disabled:
+            command = replace(command, children=())
+        names, command, rest = descended(command, rest)
+        session.path = " ".join((session.program, name, *names))
         return run_command(session, command, rest)
     except CliError as error:
         return report(session, error)
@@ -75,9 +83,13 @@ def _run(session: Session, words: list[str]) -> int:
 
 def run_command(session: Session, command: Command, words: list[str]) -> int:
     try:
-        all_flags = (*command.flags, *_shared_flags(command))
-        values = flags.parse(all_flags, words, interspersed=command.interspersed)
+        values = flags.parse(
+            _flags(session, command), words,
+            interspersed=command.interspersed, presets=session.presets,
+        )  # fmt: skip
         session.values = values
+        if session.original_command and values["v"] > 0:
+            session.klog("I", "cmd.go:367", f"original command: {session.original_command}")
         for notice in values.notices:
             session.complain(notice)
         if command.run is None:
@@ -98,17 +110,20 @@ def run_command(session: Session, command: Command, words: list[str]) -> int:
         return command.failure_code if code == 1 else code
 
 
-def _shared_flags(command: Command) -> list[flags.Flag]:
-    """The global flags, without the names and letters that the command gives its own."""
-    known = {flag.name for flag in command.flags}
-    shorts = {flag.short for flag in command.flags if flag.short}
-    return [
-        flag if flag.short not in shorts else flags.Flag(
-            flag.name, flag.kind, flag.default, flag.usage, "", flag.bare
-        )
-        for flag in GLOBAL_FLAGS
-        if flag.name not in known
-    ]  # fmt: skip
+def _has_kuberc(session: Session, words: list[str]) -> bool:
+    """Whether there may be preferences to apply; most users have none."""
+    environment = session.io.environment
+    if session.is_kuberc_disabled:
+        return False
+    is_named = bool(environment.get("KUBERC")) or any("--kuberc" in word for word in words)
+    return is_named or os.path.exists(os.path.join(session.io.home, ".kube", "kuberc"))
+
+
+def _flags(session: Session, command: Command) -> list[flags.Flag]:
+    known = flags_of(command)
+    if session.is_kuberc_disabled:
+        return [flag for flag in known if flag.name != "kuberc"]
+    return known
 
 
 def _check_warnings(session: Session, values: flags.Values) -> None:
@@ -117,28 +132,10 @@ def _check_warnings(session: Session, values: flags.Values) -> None:
         raise CliError(f"{count} warning{'s' if count > 1 else ''} received")
 
 
-def _descend(
-    session: Session, command: Command, words: list[str], start: int
-) -> tuple[Command, list[str]]:
-    """Into the group's command that the next word names."""
-    while command.children:
-        position = verb_position(words)
-        if position < 0:
-            break
-        child = command.child(words[position])
-        if child is None:
-            break
-        session.path += f" {child.name}"
-        words = words[:position] + words[position + 1 :]
-        command = child
-    return command, words
-
-
 def _group_without_child(session: Session, command: Command, values: flags.Values) -> int:
     if values.arguments:
         raise UsageError(f'unknown command "{" ".join(values.arguments)}"')
-    # As kubectl: every group but one complains on standard error.
-    stream = session.io.stdout if command.name == "rollout" else session.io.stderr
+    stream = session.io.stdout if command.is_helpful else session.io.stderr
     stream.write(help_text(command, session.program, session.path))
     return 1
 
@@ -160,8 +157,8 @@ def _help(session: Session, words: list[str]) -> int:
         session.complain(f"Unknown help topic [{' '.join(f'`{name}`' for name in names)}]")
         session.io.stderr.write(overview(session.program))
         return 0
-    session.path = f"{session.program} {names[0]}"
-    command, _ = _descend(session, command, names[1:], 0)
+    below, command, _ = descended(command, names[1:])
+    session.path = " ".join((session.program, names[0], *below))
     session.write(help_text(command, session.program, session.path))
     return 0
 
@@ -185,7 +182,10 @@ def overview(program: str) -> str:
 def _unknown(session: Session, name: str, words: list[str], position: int) -> int:
     from sampan.cli import plugins
 
-    ran = plugins.run(session, words) if position == 0 else None
+    if position > 0:
+        session.complain(f"Error: flags cannot be placed before plugin name: {words[0]}")
+        return 1
+    ran = plugins.run(session, words)
     if ran is not None:
         return ran
     text = f'error: unknown command "{name}" for "{session.program}"'

@@ -40,6 +40,11 @@ PRINT_FLAGS = (
         bare="true",
     ),
 )
+# For verbs that print YAML where nobody says otherwise.
+YAML_FLAGS = tuple(
+    Flag("output", short="o", default="yaml", usage=flag.usage) if flag.name == "output" else flag
+    for flag in PRINT_FLAGS
+)
 
 Printer = Callable[[Obj], str]
 

@@ -4,9 +4,14 @@ Job: from a failure to the text on standard error and the exit code.
 Invariant: of several failures each has a line of its own, and none says `error:` for the others.
 """
 
+from typing import TYPE_CHECKING
+
 from sampan.api.errors import ApiError
 from sampan.cli.errors import CliError, ConfigInvalid, FlagError, Plain, Quiet, Several, UsageError
 from sampan.cli.session import Session
+
+if TYPE_CHECKING:
+    from sampan.client.blocking import NoAnswer
 
 _THIS_MACHINE = ("localhost:", "127.0.0.1:")
 _START_ONE = "`sampan list` shows your clusters; `sampan up --detach --use` starts one"
@@ -77,10 +82,7 @@ def _is_no_answer(error: Exception) -> bool:
     return isinstance(error, NoAnswer)
 
 
-def _unreachable_text(session: Session, error: Exception) -> str:
-    from sampan.client.blocking import NoAnswer
-
-    assert isinstance(error, NoAnswer)
+def _unreachable_text(session: Session, error: "NoAnswer") -> str:
     host = error.server.split("://", 1)[-1]
     if not error.refused:
         return f"Unable to connect to the server: {error.why}"

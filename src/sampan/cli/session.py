@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sampan.api.objects import time_text
+from sampan.api.objects import Obj, time_text
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values, duration
 from sampan.cli.printers.terminal_text import on_terminal
@@ -37,7 +37,7 @@ GLOBAL_FLAGS = (
     Flag("disable-compression", "bool", False, "Accepted; answers are never compressed.", bare="true"),
     Flag("insecure-skip-tls-verify", "bool", False, "Do not check the server's certificate.", bare="true"),
     Flag("kubeconfig", usage="The kubeconfig file to use."),
-    Flag("kuberc", usage="Accepted; preferences files are not read."),
+    Flag("kuberc", usage="The kuberc file to take preferences from; KUBERC=off turns them off."),
     Flag("log-flush-frequency", "duration", 5.0, "Accepted, without effect."),
     Flag("match-server-version", "bool", False, "Require the server's version to be ours.", bare="true"),
     Flag("namespace", short="n", usage="The namespace of this request."),
@@ -61,6 +61,8 @@ BAD_TIMEOUT = (
     "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by "
     "a corresponding time unit (e.g. 1s | 2m | 3h)"
 )
+
+
 _GLOBALS = {flag.name: flag for flag in GLOBAL_FLAGS}
 
 
@@ -131,11 +133,20 @@ class Session:
         self.values: Values = Values(())
         self.words: list[str] = []  # the command line as it was given
         self.more_verbs: dict[str, str] = {}
+        # What the user's kuberc says of this command: see kuberc.py.
+        self.alias: Any = None  # the Command that an alias stands for
+        self.presets: list[tuple[str, str]] = []
+        self.original_command = ""
+        self.plugin_policy: Obj = {}
         self.warnings: list[str] = []
         self._kubeconfig: Kubeconfig | None = None
         self._connection: Connection | None = None
         self._api: BlockingClient | None = None
         self._discovery: Discovery | None = None
+
+    @property
+    def is_kuberc_disabled(self) -> bool:
+        return self.io.environment.get("KUBECTL_KUBERC", "").lower() == "false"
 
     def shared(self, name: str) -> Any:
         """A global flag's value; its default where the verb has a flag of that name itself."""
@@ -229,7 +240,13 @@ class Session:
         flag = "insecure-skip-tls-verify"
         insecure = bool(self.shared(flag)) if self.values.is_set(flag) else None
         is_found = bool(self.found_kubeconfig)
-        return ClientConfig(self.kubeconfig, self.shared, insecure=insecure, is_found=is_found)
+        return ClientConfig(
+            self.kubeconfig,
+            self.shared,
+            insecure=insecure,
+            is_found=is_found,
+            plugin_policy=self.plugin_policy,
+        )
 
     @property
     def namespace(self) -> str:

@@ -38,6 +38,10 @@ class KubeconfigError(Exception):
     """The configuration cannot be used; the message says which file or entry, and why."""
 
 
+class NoCredentials(KubeconfigError):
+    """The user's credential plugin cannot run, or says nothing usable."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """All that is needed to call one API server as one user."""
@@ -86,9 +90,9 @@ class Kubeconfig:
         user_name = user or chosen.get("user", "")
         identity = self._entry("user", self.users, user_name) if user_name else {}
         where = namespace or chosen.get("namespace") or "default"
-        return connection_of(server, self._identified(identity, server), where)
+        return connection_of(server, self.identified(identity, server), where)
 
-    def _identified(self, user: Obj, cluster: Obj) -> Obj:
+    def identified(self, user: Obj, cluster: Obj) -> Obj:
         """With what the user's credential plugin says, if there is one."""
         if not user.get("exec"):
             return user
@@ -97,7 +101,7 @@ class Kubeconfig:
         try:
             return {**user, **exec_plugin.credentials(user["exec"], cluster, self.environment)}
         except exec_plugin.PluginError as error:
-            raise KubeconfigError(f"getting credentials: {error}") from error
+            raise NoCredentials(str(error)) from error
 
     def _context(self, name: str) -> Obj:
         if name:
@@ -203,6 +207,10 @@ def _with_absolute_paths(entry: Obj, fields: tuple[str, ...], path: str) -> Obj:
         if resolved.get(field):
             folder = os.path.dirname(os.path.abspath(path))
             resolved[field] = os.path.join(folder, resolved[field])
+    plugin = resolved.get("exec") or {}
+    if "/" in str(plugin.get("command") or ""):  # else it is looked for on PATH
+        command = os.path.join(os.path.dirname(os.path.abspath(path)), plugin["command"])
+        resolved["exec"] = {**plugin, "command": command}
     return resolved
 
 

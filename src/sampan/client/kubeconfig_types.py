@@ -32,6 +32,7 @@ class Struct:
     name: str
     fields: dict[str, Any]  # a name of above, a Struct, or [Struct]
     always: dict[str, Any]  # with the value that stands for an empty one
+    package: str = "v1"
 
 
 _EXTENSION = Struct(
@@ -80,16 +81,13 @@ def decoded(document: Any) -> Obj:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        from sampan.api.decode_scalars import json_word
-
-        word = json_word(document)
-        why = f"json: cannot unmarshal {word} into Go value of type {_VERSION_AND_KIND}"
+        why = f"json: cannot unmarshal {_word(document)} into Go value of type {_VERSION_AND_KIND}"
         raise TypeMismatch(f"couldn't get version/kind; json parse error: {why}")
     version, kind = document.get("apiVersion") or "v1", document.get("kind") or "Config"
     if (version, kind) != ("v1", "Config"):
         text = f'no kind "{kind}" is registered for version "{version}" in {_SCHEME}'
         raise TypeMismatch(text)
-    found = _struct(document, CONFIG, "")
+    found = typed(document, CONFIG)
     for section in SECTIONS:
         _refuse_repeated(found.get(section) or [], section)
     for entry in found.get("users") or []:
@@ -97,6 +95,15 @@ def decoded(document: Any) -> Obj:
         if plugin and not plugin.get("interactiveMode") and plugin.get("apiVersion") in _V1BETA1:
             plugin["interactiveMode"] = "IfAvailable"
     return found
+
+
+def typed(document: Any, struct: Struct) -> Obj:
+    """With the types of known fields checked; nulls are left out. Raises TypeMismatch."""
+    if not isinstance(document, dict):
+        wanted = f"{struct.package}.{struct.name}"
+        why = f"json: cannot unmarshal {_word(document)} into Go value of type {wanted}"
+        raise TypeMismatch(why)
+    return _struct(document, struct, "")
 
 
 def encoded(value: Any, kind: Any) -> Any:
@@ -139,12 +146,12 @@ def _refuse_repeated(entries: list[Obj], section: str) -> None:
 def _typed(value: Any, kind: Any, holder: Struct, path: str) -> Any:
     if isinstance(kind, Struct):
         if not isinstance(value, dict):
-            raise _mismatch(value, f"v1.{kind.name}", holder, path)
+            raise _mismatch(value, f"{kind.package}.{kind.name}", holder, path)
         return _struct(value, kind, path)
     if isinstance(kind, list):
         [inner] = kind
         if not isinstance(value, list):
-            raise _mismatch(value, f"[]v1.{inner.name}", holder, path)
+            raise _mismatch(value, f"[]{inner.package}.{inner.name}", holder, path)
         return [_typed({} if item is None else item, inner, holder, path) for item in value]
     return _plain(value, kind, holder, path)
 
@@ -187,9 +194,13 @@ def _struct(value: Obj, struct: Struct, path: str) -> Obj:
 
 
 def _mismatch(value: Any, wanted: str, holder: Struct, path: str) -> TypeMismatch:
-    from sampan.api.decode_scalars import json_word
-
     return TypeMismatch(
-        f"json: cannot unmarshal {json_word(value)} into Go struct field {holder.name}.{path} "
+        f"json: cannot unmarshal {_word(value)} into Go struct field {holder.name}.{path} "
         f"of type {wanted}"
     )
+
+
+def _word(value: Any) -> str:
+    from sampan.api.decode_scalars import json_word
+
+    return json_word(value)

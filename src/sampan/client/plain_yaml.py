@@ -17,7 +17,7 @@ _TEXT = re.compile(r"[A-Za-z/][A-Za-z0-9/_.@+=,%~-]*(?::[A-Za-z0-9/_.@+=,%~-]+)*
 _QUOTED = re.compile(r"\"([ -!#-\[\]-~]*)\"|'([ -&(-~]*)'").fullmatch
 _WORDS = {"true": True, "false": False, "null": None}
 _SIMPLE: dict[str, Any] = {"{}": dict, "[]": list}
-_OTHERS = frozenset({"yes", "no", "on", "off"})  # other ways to say true and false
+_OTHERS = frozenset({"y", "n", "yes", "no", "on", "off"})  # other ways to say true and false
 
 Line = tuple[int, str]  # how far it is indented, and what it says
 
@@ -95,7 +95,7 @@ def _map(lines: list[Line], at: int, indent: int) -> tuple[dict[str, Any], int]:
         if match is None:
             break
         key, value = match.groups()
-        if key.lower() in _WORDS or key.lower() in _OTHERS:
+        if key.lower() in _WORDS or key.lower() in _OTHERS or key in found:
             raise Unusual
         at += 1
         if value is not None:

@@ -86,7 +86,7 @@ def test_a_token_beats_a_token_file(tmp_path):
             "illegal base64 data at input byte 0",
         ),
         (config("x", server=""), "no server"),
-        ({**config("x"), "current-context": "y"}, 'context "y" does not exist'),
+        ({**config("x"), "current-context": "z"}, 'context "z" does not exist'),
         ({"kind": "Config"}, "no current-context"),
         ({"kind": "Pod"}, 'no kind "Pod" is registered'),
         ({"clusters": [{"name": 5}]}, "number into Go struct field NamedCluster.clusters.name"),

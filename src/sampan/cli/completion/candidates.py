@@ -19,7 +19,7 @@ from sampan.cli.completion.directives import (
 from sampan.cli.errors import CliError, FlagError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
-from sampan.cli.verb_position import verb_position
+from sampan.cli.verb_position import flags_of, located, verb_position
 from sampan.core.fast_dataclass import dataclass
 
 PLUGINS = "Cleared global flags for plugin completion"
@@ -51,11 +51,13 @@ def complete(session: Session, words: list[str]) -> Answer:
     if command is None and path:
         why = f"unable to find a command for arguments: [{' '.join(before)}]"
         return Answer([], DEFAULT, (PLUGINS, f"[Error] {why}"))
-    known = _known_flags(command)
+    known = flags_of(command)
     try:
         flag, rest, typed = _flag_of_value(known, rest, last)
         is_interspersed = command is None or command.interspersed
-        session.values = flags.parse(known, rest, interspersed=is_interspersed)
+        session.values = flags.parse(
+            known, rest, interspersed=is_interspersed, presets=session.presets
+        )
     except (FlagError, flags.HelpAsked) as error:
         why = f"Error while parsing flags from args [{' '.join(rest)}]: {error}"
         return Answer([], DEFAULT, (f"[Error] {why}",))
@@ -76,24 +78,7 @@ def _command(before: list[str]) -> tuple[list[str], Command | None, list[str]]:
     if name == "help":
         inner, found, _ = _command(rest)
         return ["help", *inner], found or Command("help", "", ""), []
-    command = catalog.find(name)
-    path = [command.name if command is not None else name]
-    while command is not None and command.children:
-        at = verb_position(rest)
-        child = command.child(rest[at]) if at >= 0 else None
-        if child is None:
-            break
-        path.append(child.name)
-        command, rest = child, [*rest[:at], *rest[at + 1 :]]
-    return path, command, rest
-
-
-def _known_flags(command: Command | None) -> list[Flag]:
-    own = command.flags if command is not None else ()
-    names = {flag.name for flag in own}
-    shorts = {flag.short for flag in own if flag.short}
-    shared = [flag for flag in GLOBAL_FLAGS if flag.name not in names and flag.short not in shorts]
-    return [*own, *shared]
+    return located(before)
 
 
 def _flag_of_value(

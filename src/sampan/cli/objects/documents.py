@@ -56,7 +56,7 @@ def _of_yaml(text: str, source: str, complaint: str, *, newer: bool) -> Iterator
     """`complaint`: why it is no JSON, which is what is told if it is no YAML either."""
     from sampan.api import strict_yaml
 
-    for chunk in _chunks(text, source):
+    for chunk in chunks(text, source):
         try:
             value = strict_yaml.first_document(chunk, newer=newer)
         except ValueError as error:
@@ -66,7 +66,7 @@ def _of_yaml(text: str, source: str, complaint: str, *, newer: bool) -> Iterator
         complaint = ""
 
 
-def _chunks(text: str, source: str) -> Iterator[str]:
+def chunks(text: str, source: str) -> Iterator[str]:
     """As kubectl cuts them: at lines that begin with three dashes."""
     chunk: list[str] = []
     for line in text.splitlines():

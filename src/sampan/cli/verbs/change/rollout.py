@@ -264,6 +264,7 @@ ROLLOUT = Command(
     "rollout",
     "rollout SUBCOMMAND [options]",
     "Manage the rollout of one or many resources.",
+    is_helpful=True,
     children=(
         Command("history", "rollout history (TYPE NAME | TYPE/NAME) [flags] [options]", "View rollout history", history,
                 (*_COMMON, Flag("revision", "int64", 0, "See the details of the revision specified."))),

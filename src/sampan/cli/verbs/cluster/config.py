@@ -8,7 +8,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.config_file import Config, ConfigAccess, flatten, of_file, redact
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
-from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
+from sampan.cli.output import YAML_FLAGS, ObjectPrinter
 from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 from sampan.cli.verbs.cluster.config_arguments import exactly, help_of
@@ -194,12 +194,7 @@ USE_CONTEXT = Command(
     "Set the current-context in a kubeconfig file", use_context, aliases=("use",),
 )  # fmt: skip
 _VIEW_FLAGS = (
-    *(
-        flag
-        if flag.name != "output"
-        else Flag("output", short="o", default="yaml", usage=flag.usage)
-        for flag in PRINT_FLAGS
-    ),
+    *YAML_FLAGS,
     switch("flatten", "Flatten the result into self-contained output."),
     switch("merge", "Merge the full hierarchy of kubeconfig files.", default=True),
     switch("minify", "Remove all information not used by current-context."),
