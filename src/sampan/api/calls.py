@@ -59,7 +59,7 @@ class Call:
     options: Options = DEFAULT_OPTIONS
     problems: tuple[str, ...] = ()  # fields that the body had twice, found while it was read
     agent: str = ""  # the client's User-Agent; empty inside of this process
-    size: int = 0  # of the body, in bytes; what comes from inside of this process is small
+    size: int = 0  # of the body, in bytes, as it would be sent; 0: small
     marks: Marks = NO_MARKS  # where its trace is written down
 
 

@@ -2,12 +2,15 @@
 
 Job: client.contract.Client over a Backend that is bound to one user.
 Invariant: what it returns is the server's own, read-only; what it is given is not kept.
+Invariant: a write is as large as it would be on the wire, and is done where such a one is.
 Invariant: whoever reads object after object lets others have the loop in between, as on the wire.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
+
+import orjson
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Call, Event, ListAnswer, Options
@@ -31,6 +34,8 @@ from sampan.core.tasks import give_way
 # reason to begin anew, nor to be told from where.
 LONGEST_WATCH_SECONDS = 100 * 365 * 86400
 PART = 20_000  # of a list, in one go
+UNKNOWN_SIZE = 1024 * 1024  # of what cannot be measured
+BYTES_PER_TURN = 1024 * 1024  # of what is written
 READS_PER_TURN = 32  # of the loop: nothing is waited for in a read
 
 
@@ -60,6 +65,7 @@ class InProcessClient:
         self._write = Options(field_manager=field_manager, field_validation="Ignore")
         self._manager = field_manager
         self._reads = 0  # in this turn of the loop
+        self._written = 0  # bytes, likewise
 
     async def get(
         self,
@@ -70,8 +76,7 @@ class InProcessClient:
         subresource: str = "",
         parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> Obj:
-        if not self._reads:
-            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._in_turn()
         self._reads += 1
         if self._reads > READS_PER_TURN:
             await give_way()
@@ -148,14 +153,16 @@ class InProcessClient:
         name: str = "",
     ) -> Obj:
         where = (namespace or namespace_of(obj)) if resource.namespaced else ""
+        size = await self._measured(obj)
         return await self._object(
-            Call("create", resource, where, name, subresource, obj, self._write)
+            Call("create", resource, where, name, subresource, obj, self._write, size=size)
         )
 
     async def update(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         where = namespace_of(obj) if resource.namespaced else ""
+        named, size = name_of(obj), await self._measured(obj)
         return await self._object(
-            Call("update", resource, where, name_of(obj), subresource, obj, self._write)
+            Call("update", resource, where, named, subresource, obj, self._write, size=size)
         )
 
     async def patch(
@@ -168,11 +175,12 @@ class InProcessClient:
         patch_type: PatchType = "strategic",
         subresource: str = "",
     ) -> Obj:
+        size = await self._measured(patch)
         options = Options(
             patch_type=patch_type, field_manager=self._manager, field_validation="Ignore"
         )
         return await self._object(
-            Call("patch", resource, namespace, name, subresource, patch, options)
+            Call("patch", resource, namespace, name, subresource, patch, options, size=size)
         )
 
     async def delete(
@@ -193,13 +201,34 @@ class InProcessClient:
         )
         return await self._object(Call("delete", resource, namespace, name, options=options))
 
+    async def _measured(self, body: object) -> int:
+        """Its size, as on the wire: a controller's pods are as large as somebody's template, and
+        many are made at once."""
+        self._in_turn()
+        if self._written > BYTES_PER_TURN:
+            await give_way()
+        size = _size_of(body)
+        self._written += size
+        return size
+
+    def _in_turn(self) -> None:
+        if not self._reads and not self._written:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+
     def _begin_turn(self) -> None:
-        self._reads = 0
+        self._reads = self._written = 0
 
     async def _object(self, call: Call) -> Obj:
         answer = await self._backend.perform(call)
         assert isinstance(answer, Answer)
         return answer.obj
+
+
+def _size_of(body: object) -> int:
+    try:
+        return len(orjson.dumps(body))
+    except (TypeError, ValueError):
+        return UNKNOWN_SIZE  # numbers and texts that only some writers can print
 
 
 def _in_version(resource: Resource, obj: Obj) -> Obj:

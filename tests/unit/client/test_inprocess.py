@@ -1,9 +1,11 @@
 """The in-process client against the real server: same rules, no copies."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
+from sampan.api.calls import Answer
 from sampan.api.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS
 from sampan.api.schema.published import Schema
@@ -11,7 +13,7 @@ from sampan.apiserver.authn.user import MASTERS, User
 from sampan.client import inprocess
 from sampan.client.contract import Page, Preconditions
 from sampan.client.inprocess import InProcessClient
-from sampan.core.tasks import Tasks
+from sampan.core.tasks import Tasks, all_of
 from tests.support import virtual_time
 from tests.support.generators.api_requests import api_server, pod
 
@@ -153,3 +155,46 @@ def test_a_long_list_is_whole_though_others_have_the_loop_meanwhile(schema, monk
         assert turns > 2
 
     run(schema, story)
+
+
+class Told:
+    """A server that writes down what it is sent, and in which turn of the loop."""
+
+    def __init__(self):
+        self.turn, self.calls = 0, []
+        asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self):
+        self.turn += 1
+        if self.turn < 1_000:
+            asyncio.get_running_loop().call_soon(self._next)
+
+    async def perform(self, call):
+        self.calls.append((self.turn, call.size))
+        return Answer(call.body)
+
+
+def test_what_is_written_is_as_large_as_on_the_wire():
+    async def main():
+        server = Told()
+        client = InProcessClient(server, "me")
+        await client.create(CONFIG_MAPS, config("a", x="y" * 100_000))
+        await client.update(CONFIG_MAPS, config("a", x="y" * 200_000))
+        await client.patch(CONFIG_MAPS, "default", "a", {"data": {"x": "y" * 300_000}})
+        await client.create(CONFIG_MAPS, config("a", x=2**70))
+        sizes = [size for _, size in server.calls]
+        assert [size // 100_000 for size in sizes] == [1, 2, 3, inprocess.UNKNOWN_SIZE // 100_000]
+
+    virtual_time.run(main())
+
+
+def test_of_many_large_writes_at_once_each_turn_has_a_few():
+    async def main(length):
+        Tasks("of all who write")
+        server = Told()
+        client = InProcessClient(server, "me")
+        await all_of(client.create(CONFIG_MAPS, config(f"n{n}", x="y" * length)) for n in range(16))
+        return Counter(turn for turn, _ in server.calls)
+
+    assert max(virtual_time.run(main(inprocess.BYTES_PER_TURN)).values()) <= 2
+    assert max(virtual_time.run(main(100)).values()) == 16

@@ -17,10 +17,10 @@ from sampan.apiserver.registry.reads import list_of, shown_list
 from sampan.apiserver.registry.strategy import Removed
 from sampan.apiserver.write.object_rules import deleted_status, in_version_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
-from sampan.apiserver.write.request_scope import RequestScope
+from sampan.apiserver.write.request_scope import LARGE_BYTES, RequestScope
 from sampan.core.fast_dataclass import replace
 from sampan.core.holding import Hold, Outcome, run_to_end
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, give_way
 
 PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background"
@@ -48,6 +48,8 @@ async def _delete(scope: RequestScope, user: User, call: Call) -> Answer:
             if marked is None:
                 raise
             return answer_of(resource, marked)
+        if item.size > LARGE_BYTES:
+            await give_way()  # of large ones that are deleted together, each has its turn
         deletion.check_preconditions(resource, item.obj, call.options)
         await scope.conversions.prepare(resource, (item,))
         attributes = attributes_of(user, DELETE, call, None, in_version_of(resource, item))
