@@ -29,6 +29,12 @@ _DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 _MOST_DEVICES = 32  # of one claim: what a request for all of them counts for
 # Kinds that have a name of their own in quotas, beside count/<resource>.<group>.
 _NAMED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
+# By plural and group, as it is stored: a quota may name thousands of kinds.
+_STORED = {
+    (resource.plural, resource.group): resource
+    for resource in reversed(RESOURCES)
+    if resource.stored_in == ("", "")
+}
 
 
 def usage_of(resource: Resource, obj: Obj) -> Amounts:
@@ -109,10 +115,8 @@ def measured_resource(name: str) -> Resource:
     """The kind whose objects say how much is used of what a quota calls `name`."""
     counted = (name, "") if name in _NAMED else counted_resource(name)
     if counted is not None:
-        for resource in RESOURCES:
-            if (resource.plural, resource.group) == counted and resource.stored_in == ("", ""):
-                return resource
-        return Resource(counted[1], "v1", "", counted[0])  # a kind that somebody has defined
+        # Else a kind that somebody has defined.
+        return _STORED.get(counted) or Resource(counted[1], "v1", "", counted[0])
     if name == "services" or name.startswith("services."):
         return SERVICES
     if name in ("persistentvolumeclaims", "requests.storage") or _OF_CLASS in name:

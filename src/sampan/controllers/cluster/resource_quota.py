@@ -78,6 +78,10 @@ class _Books:
         self.look_at.pop(key, None)
 
 
+# By plural and group: a quota may name thousands of kinds.
+_SERVED = {(resource.plural, resource.group): resource for resource in reversed(RESOURCES)}
+
+
 def resource_quota_controller() -> Controller:
     books = _Books()
     wakes: dict[Resource, Wake] = {item: _quotas_of(item, books) for item in _WATCHED}
@@ -153,20 +157,9 @@ async def _usages_of_others(
 
 
 def _counted_resources(caches: Caches, quota: Obj) -> Iterable[Resource]:
-    for name in quotas.hard_of(quota):
+    for name in (quota.get("spec") or {}).get("hard") or ():
         wanted = quotas.counted_resource(name)
-        if wanted is None:
-            continue
-        plural, group = wanted
-        found = next(
-            (
-                resource
-                for resource in RESOURCES
-                if (resource.plural, resource.group) == (plural, group)
-            ),
-            None,
-        )
-        found = found or _custom(caches, plural, group)
+        found = None if wanted is None else _SERVED.get(wanted) or _custom(caches, *wanted)
         if found is not None:
             yield found
 

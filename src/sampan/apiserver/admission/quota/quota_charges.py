@@ -8,7 +8,7 @@ Invariant: a charge whose write failed is given back; whoever recounts counts wh
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -16,6 +16,7 @@ from sampan.api.calls import Item
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     RESOURCE_QUOTAS,
@@ -112,7 +113,7 @@ class Quotas:
             if not more:
                 continue
             if attributes.dry_run:
-                _refuse_beyond(attributes, quota, self._usage(quota), more)
+                _refuse_beyond(attributes, quota, self._usage(quota, more), more)
                 continue
             key, charge = (namespace_of(quota), name_of(quota)), _Charge(resource, obj, more)
             attributes.hold.add(partial(self._settle, key, charge))
@@ -124,13 +125,13 @@ class Quotas:
         """Raises Forbidden where the quota does not allow it."""
         for _ in range(ATTEMPTS):
             item = await self._registry.current(RESOURCE_QUOTAS, *key)
-            used = self._usage(item.obj)
+            used = self._usage(item.obj, charge.more)
             _refuse_beyond(attributes, item.obj, used, charge.more)
-            raised = quotas.add(used, charge.more)
-            status = {
-                "hard": copy_of((item.obj.get("spec") or {}).get("hard") or {}),
-                "used": quotas.quantities(raised),
-            }
+            hard = (item.obj.get("spec") or {}).get("hard") or {}
+            recorded = (item.obj.get("status") or {}).get("used") or {}
+            raised = quotas.quantities(quotas.add(used, charge.more))
+            others = {name: recorded[name] for name in hard if name not in raised}
+            status = {"hard": copy_of(hard), "used": dict(sorted((others | raised).items()))}
             meta = dict(item.obj["metadata"])
             self._under_way.setdefault(key, []).append(charge)
             try:
@@ -181,24 +182,32 @@ class Quotas:
         if not charges:
             self._under_way.pop(key, None)
 
-    def _usage(self, quota: Obj) -> Usage:
-        """As recorded, where everything that is limited has been counted; else as it is now."""
+    def _usage(self, quota: Obj, names: Iterable[str]) -> Usage:
+        """Of these names, as recorded, where everything that is limited has been counted; else of
+        everything, as it is now."""
         hard = (quota.get("spec") or {}).get("hard") or {}
         recorded = (quota.get("status") or {}).get("used") or {}
         doubtful = (namespace_of(quota), name_of(quota)) in self._doubtful
-        if not doubtful and all(name in recorded for name in hard):
-            return {name: quotas.amounts({name: recorded[name]})[name] for name in hard}
+        if not doubtful and hard.keys() <= recorded.keys():
+            return quotas.amounts({name: recorded[name] for name in names})
         return self._count(quota)
 
     def _count(self, quota: Obj) -> Usage:
         namespace = namespace_of(quota)
         used = quotas.zeros(quota)
         for resource in quotas.resources_of(quota):
-            used = quotas.add(used, self._count_kind(quota, namespace, resource))
+            if resource in _BUILT_IN or self._is_defined(resource):
+                for name, amount in self._count_kind(quota, namespace, resource).items():
+                    used[name] = used[name] + amount
         for charge in self._under_way.get((namespace, name_of(quota)), ()):
             if not self._is_there(quota, charge):
                 used = quotas.add(used, charge.more)
         return used
+
+    def _is_defined(self, resource: Resource) -> bool:
+        """A quota may name thousands of kinds that nobody has."""
+        named = f"{resource.plural}.{resource.group}"
+        return self._registry.find(CUSTOM_RESOURCE_DEFINITIONS, "", named) is not None
 
     def _count_kind(self, quota: Obj, namespace: str, resource: Resource) -> Usage:
         kind = self._registry.kind(resource)
@@ -305,7 +314,8 @@ def _refuse_unstated(attributes: Attributes, quota: Obj, pod: Obj) -> None:
 
 
 def _refuse_beyond(attributes: Attributes, quota: Obj, used: Usage, more: Usage) -> None:
-    hard = quotas.amounts((quota.get("spec") or {}).get("hard"))
+    written = (quota.get("spec") or {}).get("hard") or {}
+    hard = quotas.amounts({name: written[name] for name in more})
     beyond = [name for name, amount in sorted(more.items()) if used[name] + amount > hard[name]]
     if beyond:
         raise rejection(

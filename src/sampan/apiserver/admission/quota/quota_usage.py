@@ -12,9 +12,10 @@ from sampan.api.resources import Resource
 from sampan.api.rules.pod_resources import Amounts
 from sampan.api.rules.quota import counts, measured_resource, usage_of
 
-_COMPUTE = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
-            "ephemeral-storage", "requests.ephemeral-storage",
-            "limits.ephemeral-storage")  # fmt: skip
+_COMPUTE = frozenset({
+    "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
+    "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage",
+})  # fmt: skip
 
 
 def count_of(quota: Obj, resource: Resource, obj: Obj) -> Amounts:
@@ -43,9 +44,9 @@ def unstated_resources(quota: Obj, pod: Obj) -> dict[str, list[str]]:
     spec = spec_of(pod)
     containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     missing: dict[str, list[str]] = {}
-    for name in sorted(spec_of(quota).get("hard") or {}):
+    for name in sorted(_COMPUTE & (spec_of(quota).get("hard") or {}).keys()):
         kind, _, plain = name.rpartition(".")
-        if name not in _COMPUTE or _states(spec, kind, plain):
+        if _states(spec, kind, plain):
             continue
         silent = [
             container.get("name") or ""
