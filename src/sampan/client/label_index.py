@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
 from sampan.api.rules import aspects
 from sampan.api.rules.aspects import looks_at
-from sampan.api.rules.selectors import LabelSelector
-from sampan.client.by_identity import by_identity_and
+from sampan.api.rules.selectors import LabelSelector, from_object
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.client.indexer import Cache
 
 LABELS, ORPHANS, SELECTOR = "labels", "orphans", "selector"  # names of the indices
@@ -49,6 +49,13 @@ def by_selector(obj: Obj) -> Iterable[str]:
     return (_value(namespace_of(obj), *min(labels.items())) if labels else f"{namespace_of(obj)}/",)
 
 
+@by_identity(8, OF_ANY_SIZE)
+def parsed(selector: Obj | None) -> LabelSelector:
+    """A LabelSelector of an object from a cache. A plan asks for it more than once, and it may have
+    15,000 requirements."""
+    return from_object(selector)
+
+
 def selected(cache: Cache, index: str, namespace: str, selector: LabelSelector) -> list[Obj]:
     """What of a namespace has matching labels, by the index of labels."""
     asked = [
@@ -58,6 +65,18 @@ def selected(cache: Cache, index: str, namespace: str, selector: LabelSelector) 
     ]
     rarest = min(asked, key=lambda value: cache.count(index, value), default=f"{namespace}/")
     return [obj for obj in cache.by(index, rarest) if selector.matches(labels_of(obj))]
+
+
+def having(cache: Cache, index: str, namespace: str, labels: Mapping[str, str]) -> list[Obj]:
+    """What of a namespace has all of the labels, of which there may be thousands."""
+    rarest, fewest = f"{namespace}/", cache.count(index, f"{namespace}/")
+    for label in labels.items():
+        if not fewest:
+            return []
+        value = _value(namespace, *label)
+        if (count := cache.count(index, value)) < fewest:
+            rarest, fewest = value, count
+    return [obj for obj in cache.by(index, rarest) if labels.items() <= labels_of(obj).items()]
 
 
 def may_select(cache: Cache, namespace: str, labels: Mapping[str, str]) -> list[Obj]:

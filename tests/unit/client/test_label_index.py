@@ -11,6 +11,7 @@ from sampan.client.label_index import (
     by_labels,
     by_labels_of_orphan,
     by_selector,
+    having,
     may_select,
     selected,
 )
@@ -60,6 +61,15 @@ def test_nobody_who_selects_the_labels_is_missed(placed, namespace, labels):
             labels
         ):
             assert owner in found
+
+
+@given(st.lists(st.tuples(NAMESPACES, LABEL_SETS)), NAMESPACES, LABEL_SETS)
+def test_what_has_all_labels_is_what_their_selector_finds(placed, namespace, labels):
+    cache = Cache({LABELS: by_labels})
+    for at, where in enumerate(placed):
+        cache.put(obj(f"p{at}", *where))
+    wanted = selected(cache, LABELS, namespace, match_labels(labels))
+    assert having(cache, LABELS, namespace, labels) == wanted
 
 
 def test_the_rarest_label_decides_how_many_are_looked_at():

@@ -114,12 +114,64 @@ def required_terms(pod: Obj) -> tuple[Term, ...] | None:
     return tuple(term_of(term) for term in required.get("nodeSelectorTerms") or ())
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Of a node: what a pod's nodeSelector and required node affinity ask for, read once."""
+
+    labels: Mapping[str, str]
+    terms: "Alternatives | None"  # None: any node will do
+
+    def may_run_on(self, name: str, labels: Mapping[str, str]) -> bool:
+        if not self.labels.items() <= labels.items():
+            return False
+        return self.terms is None or self.terms.any_matches(name, labels)
+
+
+class Alternatives:
+    """Many terms for many nodes: each stands under something that a node must have to meet it, if
+    there is such a thing, so that a node is compared with few of them."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._count = len(terms)
+        self._others: list[Term] = []
+        self._by_label: dict[str, list[Term]] = {}
+        self._by_value: dict[tuple[str, str], list[Term]] = {}
+        for term in terms:
+            self._add(term)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def any_matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        found = [*self._others, *self._by_value.get((NAME_FIELD, name), ())]
+        for label in labels.items():
+            found += self._by_label.get(label[0], ())
+            found += self._by_value.get(label, ())
+        return any_matches(found, name, labels)
+
+    def _add(self, term: Term) -> None:
+        for item in (*term.fields, *term.labels):
+            match item.operator:
+                case "In":
+                    for value in item.values:
+                        self._by_value.setdefault((item.key, value), []).append(term)
+                    return
+                case "Exists" | "Gt" | "Lt" if item.key != NAME_FIELD:
+                    self._by_label.setdefault(item.key, []).append(term)
+                    return
+        self._others.append(term)
+
+
+def wanted_of(pod: Obj) -> Wanted:
+    terms = required_terms(pod)
+    wanted = (pod.get("spec") or {}).get("nodeSelector") or {}
+    return Wanted(wanted, None if terms is None else Alternatives(terms))
+
+
 def may_run_on(pod: Obj, name: str, labels: Mapping[str, str]) -> bool:
     """Whether the pod's nodeSelector and required node affinity let it onto the node."""
     wanted: Mapping[str, str] = (pod.get("spec") or {}).get("nodeSelector") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    terms = required_terms(pod)
+    terms = required_terms(pod) if wanted.items() <= labels.items() else ()
     return terms is None or any_matches(terms, name, labels)
 
 

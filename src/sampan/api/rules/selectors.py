@@ -273,6 +273,10 @@ def _integer(text: str | None) -> int | None:
 
 
 def _check(one: Requirement) -> Requirement:
+    if not (names.label_key(one.key) or any(map(names.label_value, one.values))):
+        if not (miscounted := _count_complaints(one)):
+            return one
+        raise SelectorError(miscounted[0])
     problems = _key_problems("key", one.key)
     problems += _count_complaints(one)
     for index, value in enumerate(one.values):

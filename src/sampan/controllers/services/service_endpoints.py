@@ -10,15 +10,14 @@ from sampan.api.resources import PODS, SERVICES
 from sampan.api.rules import aspects
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import looks_at
-from sampan.api.rules.selectors import match_labels
 from sampan.client.indexer import IndexFunction
 from sampan.client.label_index import (
     LABELS,
     SELECTOR,
     by_labels,
     by_selector,
+    having,
     may_select,
-    selected,
 )
 from sampan.controllers.controller import Caches
 from sampan.core.fast_dataclass import dataclass
@@ -126,7 +125,7 @@ def pods_of_service(caches: Caches, service: Obj) -> list[Obj]:
     labels = (service.get("spec") or {}).get("selector")
     if not labels:
         return []
-    return selected(caches(PODS), LABELS, namespace_of(service), match_labels(labels))
+    return having(caches(PODS), LABELS, namespace_of(service), labels)
 
 
 def _shows_the_same(old: Obj, new: Obj) -> bool:

@@ -8,6 +8,9 @@ Invariant: as long as a free volume suits a claim that waits, a claim of that ne
 """
 
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+
+import orjson
 
 from sampan.api.objects import (
     Obj,
@@ -19,9 +22,9 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.quantity import ZERO, Quantity, value_of
-from sampan.api.rules.selectors import from_object
 from sampan.api.rules.storage import BIND_COMPLETED, class_name_of
 from sampan.client.indexer import Cache, IndexFunction
+from sampan.client.label_index import parsed
 
 
 def is_bound_to(volume: Obj, claim: Obj) -> bool:
@@ -62,7 +65,9 @@ def by_need(claim: Obj) -> Iterable[str]:
         modes,
         str(capacity(size.get("requests"))),
     )
-    return (repr((*need, spec.get("volumeAttributesClassName"), spec.get("selector"))),)
+    selector = spec.get("selector")
+    chosen = blake2b(orjson.dumps(selector), digest_size=16).hexdigest() if selector else ""
+    return (repr((*need, spec.get("volumeAttributesClassName"), chosen)),)
 
 
 INDICES: Mapping[str, IndexFunction] = {"claim": by_claim, "shape": by_shape}
@@ -99,7 +104,7 @@ def _suits(volume: Obj, claim: Obj) -> bool:
     selector = claim["spec"].get("selector")
     if mismatch(volume, claim) is not None:
         return False
-    return not selector or from_object(selector).matches(labels_of(volume))
+    return not selector or parsed(selector).matches(labels_of(volume))
 
 
 def volumes_for(volumes: Cache, claim: Obj) -> dict[str, Obj]:
@@ -125,7 +130,7 @@ def best_match(volumes: Iterable[Obj], claim: Obj, *, only_reserved: bool) -> Ob
     if only_reserved:
         return None
     selector = claim["spec"].get("selector")
-    matches = from_object(selector).matches if selector else None
+    matches = parsed(selector).matches if selector else None
     free = [
         item
         for item in fitting

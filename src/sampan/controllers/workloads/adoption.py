@@ -21,8 +21,8 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PODS, Resource
-from sampan.api.rules.selectors import LabelSelector, from_object
-from sampan.client.label_index import ORPHANS, SELECTOR, may_select, selected
+from sampan.api.rules.selectors import LabelSelector
+from sampan.client.label_index import ORPHANS, SELECTOR, may_select, parsed, selected
 from sampan.controllers.actions import Patch
 from sampan.controllers.controller import Caches, View
 from sampan.controllers.workloads.pod_control import adopts_any, claim, controller_reference
@@ -100,7 +100,7 @@ def may_adopt(
 
 
 def _selector(owner: Obj) -> LabelSelector:
-    return from_object((owner.get("spec") or {}).get("selector"))
+    return parsed((owner.get("spec") or {}).get("selector"))
 
 
 async def lives(view: View, resource: Resource, owner: Obj) -> bool:

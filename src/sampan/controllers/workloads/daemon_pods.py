@@ -5,8 +5,9 @@ Job: a pod for a node; for which node a pod is meant, before and after it was bo
 
 from collections.abc import Sequence
 
-from sampan.api.objects import Obj, copy_of
+from sampan.api.objects import Obj
 from sampan.api.rules import pods as pod_facts
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity
 from sampan.controllers.workloads.pod_control import pod_from_template
 from sampan.controllers.workloads.revisions import HASH
 
@@ -30,12 +31,15 @@ def new_pod(owner: Obj, reference: Obj, node_name: str, word: str) -> Obj:
     if generation:
         labels["pod-template-generation"] = generation
     pod["metadata"]["labels"] = labels
-    pod["spec"] = _for_node(with_tolerations(pod["spec"]), node_name)
+    spec = {**pod["spec"], "tolerations": daemon_tolerations(owner["spec"]["template"])}
+    pod["spec"] = _for_node(spec, node_name)
     return pod
 
 
-def with_tolerations(spec: Obj) -> Obj:
+@by_identity(8, OF_ANY_SIZE)
+def daemon_tolerations(template: Obj) -> list[Obj]:
     """A daemon runs where others may not: on nodes that are unready or short of something."""
+    spec = template.get("spec") or {}
     tolerations: list[Obj] = list(spec.get("tolerations") or [])
     wanted = [*_TOLERATED]
     if spec.get("hostNetwork"):
@@ -43,7 +47,7 @@ def with_tolerations(spec: Obj) -> Obj:
     for key, effect in wanted:
         wanted_one = {"key": f"{_PREFIX}{key}", "operator": "Exists", "effect": effect}
         tolerations = _with_toleration(tolerations, wanted_one)
-    return {**spec, "tolerations": tolerations}
+    return tolerations
 
 
 def _with_toleration(tolerations: Sequence[Obj], wanted: Obj) -> list[Obj]:
@@ -77,8 +81,10 @@ def target_node(pod: Obj) -> str:
 def _for_node(spec: Obj, node_name: str) -> Obj:
     """Required to run on this node; the template's own required terms were judged already."""
     field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
-    affinity = copy_of(spec.get("affinity") or {})
-    node_affinity = affinity.setdefault("nodeAffinity", {})
-    terms = [{"matchFields": [field]}]
-    node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
-    return {**spec, "affinity": affinity}
+    affinity = spec.get("affinity") or {}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    node_affinity = {
+        **(affinity.get("nodeAffinity") or {}),
+        "requiredDuringSchedulingIgnoredDuringExecution": required,
+    }
+    return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}

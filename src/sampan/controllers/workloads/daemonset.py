@@ -22,7 +22,6 @@ from sampan.api.objects import (
 from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import ANYTHING, CAME, NODE, OFFERED, OWNERS, looks_at
-from sampan.api.rules.selectors import from_object
 from sampan.api.rules.tolerations import taints_of
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
@@ -31,6 +30,7 @@ from sampan.client.label_index import (
     SELECTOR,
     by_labels_of_orphan,
     by_selector,
+    parsed,
     selected,
 )
 from sampan.controllers.actions import (
@@ -47,8 +47,10 @@ from sampan.controllers.actions import (
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.workloads.adoption import claims, controllers_of, lives, may_adopt
 from sampan.controllers.workloads.daemon_layout import (
+    Judged,
     Layout,
     has_ended_and_goes,
+    judged_in_turns,
     layout_of,
     may_run,
     probe_of,
@@ -73,10 +75,13 @@ from sampan.controllers.workloads.revisions import (
 from sampan.core.backoff import Backoff
 from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.tasks import give_way
 
 BURST = 250  # as upstream's BurstReplicas
 FAILED_PAUSE = Backoff(first_seconds=1.0, cap_seconds=900.0)
 MOST_FAILED_PLACES = 10_000
+HEAVY = 200  # terms and tolerations of a template
+NOT_JUDGED: Judged = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class Situation:
     failed_pauses: Mapping[str, float] | None = None
     orphaned_history: Sequence[Obj] = ()
     revision: Named = lambda _name: None  # of the namespace, by name
+    judged: Judged = NOT_JUDGED  # where its pods may run
 
 
 def daemonset_controller() -> Controller:
@@ -125,7 +131,7 @@ def plan(situation: Situation, now: float) -> Plan:
     if revision.action is not None:
         return Plan([revision.action], lambda _done: _collisions(owner, revision), 0.0)
     word = hash_of(revision.obj)
-    layout = layout_of(owner, situation.nodes, situation.pods, word, now)
+    layout = layout_of(owner, situation.nodes, situation.pods, word, now, situation.judged)
     paused = situation.failed_pauses or {}
     creations, removals = _pods_to_manage(layout, paused)
     if not creations and not removals:
@@ -309,19 +315,25 @@ def _planner(failed: _FailedPods) -> Callable[[View, str], Awaitable[Plan]]:
         owner = view.cache(DAEMON_SETS).get(key)
         if owner is None:
             return NOTHING
-        uid = uid_of(owner)
+        uid, nodes = uid_of(owner), list(view.cache(NODES).all())
+        judged: dict[str, tuple[bool, bool]] = {}
+        for turn in judged_in_turns(owner, nodes):
+            judged |= turn
+            if len(judged) < len(nodes) or probe_of(owner).weight > HEAVY:
+                await give_way()
         pods, revisions = view.cache(PODS).by("controller", uid), view.cache(CONTROLLER_REVISIONS)
         selects = _selects_something(owner)
         if selects and (claimed := await claims(view, DAEMON_SETS, owner, pods)):
             return Plan(claimed)
         situation = Situation(
             owner,
-            list(view.cache(NODES).all()),
+            nodes,
             pods,
             revisions.by("controller", uid),
             failed.pauses(uid, pods, view.now),
             await _orphaned_history(view, owner) if selects else (),
             lambda name: revisions.get(f"{namespace_of(owner)}/{name}"),
+            judged,
         )
         made = plan(situation, view.now)
         failed.remember(uid, pods, made, view.now)
@@ -332,7 +344,7 @@ def _planner(failed: _FailedPods) -> Callable[[View, str], Awaitable[Plan]]:
 
 async def _orphaned_history(view: View, owner: Obj) -> Sequence[Obj]:
     """Revisions that nobody has, where the set may still adopt."""
-    selector = from_object(owner["spec"].get("selector"))
+    selector = parsed(owner["spec"].get("selector"))
     left = selected(view.cache(CONTROLLER_REVISIONS), ORPHANS, namespace_of(owner), selector)
     if is_deleted(owner) or not adopts_any(selector, left):
         return ()
@@ -361,7 +373,10 @@ def _by_target_node(pod: Obj) -> Iterable[str]:
 
 
 def _concerns(owner: Obj, node: Obj, there: Mapping[object, int]) -> bool:
-    run, stay = may_run(probe_of(owner), node)
+    probe = probe_of(owner)
+    if probe.weight > HEAVY:
+        return True  # whoever plans takes turns
+    run, stay = may_run(probe, node)
     if not there.get(uid_of(owner)):
         return run
     return not stay or bool((owner.get("status") or {}).get("numberMisscheduled"))

@@ -25,7 +25,6 @@ from sampan.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import EXISTENCE, OWNERS, PHASE, looks_at
 from sampan.api.rules.conditions import find
-from sampan.api.rules.selectors import from_object
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
 from sampan.client.label_index import (
@@ -34,6 +33,7 @@ from sampan.client.label_index import (
     by_labels_of_orphan,
     by_selector,
     may_select,
+    parsed,
     selected,
 )
 from sampan.controllers.actions import (
@@ -105,7 +105,7 @@ def plan(situation: Situation, now: float) -> Plan:
     if not _selects_something(deployment):
         return _selects_all(deployment)
     reference = controller_reference(DEPLOYMENTS, deployment)
-    selector = from_object(deployment["spec"].get("selector"))
+    selector = parsed(deployment["spec"].get("selector"))
     claimed = claim(
         REPLICA_SETS, deployment, reference, selector, situation.sets, situation.orphans
     )
@@ -278,7 +278,7 @@ async def _plan_key(view: View, key: str) -> Plan:
         return NOTHING
     cache = view.cache(REPLICA_SETS)
     sets = cache.by("controller", uid_of(deployment))
-    selector = from_object(deployment["spec"].get("selector"))
+    selector = parsed(deployment["spec"].get("selector"))
     orphans = selected(cache, ORPHANS, namespace_of(deployment), selector)
     if adopts_any(selector, orphans) and not await lives(view, DEPLOYMENTS, deployment):
         orphans = []
@@ -313,7 +313,7 @@ def _owner_of_set(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[
     if new is not None and not keys and controller_of(new) is None and not is_deleted(new):
         labels = labels_of(new)
         for deployment in may_select(caches(DEPLOYMENTS), namespace_of(new), labels):
-            if from_object(deployment["spec"].get("selector")).matches(labels):
+            if parsed(deployment["spec"].get("selector")).matches(labels):
                 keys.add(key_of(deployment))
     return keys
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from sampan.api.objects import (
     Obj,
     annotations_of,
-    copy_of,
     is_deleted,
     labels_of,
     meta_of,
@@ -47,12 +46,11 @@ def find_new_set(deployment: Obj, sets: Sequence[Obj]) -> Obj | None:
 
 def new_replica_set(deployment: Obj, old_sets: Sequence[Obj], size: int) -> Obj:
     collisions = (deployment.get("status") or {}).get("collisionCount")
-    template = copy_of(deployment["spec"].get("template") or {})
+    template = deployment["spec"].get("template") or {}
     word = template_hash(template, collisions)
     labels = {**labels_of(template), HASH_LABEL: word}
-    template.setdefault("metadata", {})["labels"] = labels
-    selector = copy_of(deployment["spec"].get("selector") or {})
-    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: word}
+    selector = deployment["spec"].get("selector") or {}
+    matching = {**(selector.get("matchLabels") or {}), HASH_LABEL: word}
     annotations = new_set_annotations(deployment, None, old_sets)
     return {
         "apiVersion": REPLICA_SETS.api_version,
@@ -67,8 +65,8 @@ def new_replica_set(deployment: Obj, old_sets: Sequence[Obj], size: int) -> Obj:
         "spec": {
             "replicas": size,
             "minReadySeconds": deployment["spec"].get("minReadySeconds", 0),
-            "selector": selector,
-            "template": template,
+            "selector": {**selector, "matchLabels": matching},
+            "template": {**template, "metadata": {**meta_of(template), "labels": labels}},
         },
     }
 

@@ -37,10 +37,18 @@ from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import looks_at
 from sampan.api.rules.conditions import condition_of, with_condition
 from sampan.api.rules.disruption import allowed_condition
-from sampan.api.rules.selectors import LabelSelector, from_object
+from sampan.api.rules.selectors import LabelSelector
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_namespace
-from sampan.client.label_index import LABELS, SELECTOR, by_labels, by_selector, may_select, selected
+from sampan.client.label_index import (
+    LABELS,
+    SELECTOR,
+    by_labels,
+    by_selector,
+    may_select,
+    parsed,
+    selected,
+)
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -318,7 +326,7 @@ def _selecting(caches: Caches, pod: Obj) -> list[Obj]:
 
 
 def _selector(budget: Obj) -> LabelSelector:
-    return from_object((budget.get("spec") or {}).get("selector"))
+    return parsed((budget.get("spec") or {}).get("selector"))
 
 
 @looks_at(aspects.ANYTHING & ~(aspects.NODE | aspects.SPEC | aspects.OTHER))

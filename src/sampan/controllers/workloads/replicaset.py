@@ -21,13 +21,14 @@ from sampan.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Re
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
 from sampan.api.rules.conditions import find, with_condition, without_condition
-from sampan.api.rules.selectors import LabelSelector, from_object, match_labels
+from sampan.api.rules.selectors import LabelSelector, match_labels
 from sampan.client.indexer import by_controller_uid
 from sampan.client.label_index import (
     ORPHANS,
     SELECTOR,
     by_labels_of_orphan,
     by_selector,
+    parsed,
     selected,
 )
 from sampan.controllers.actions import (
@@ -80,7 +81,7 @@ class Kind:
 
 
 def _set_selector(obj: Obj) -> LabelSelector:
-    return from_object(obj["spec"].get("selector"))
+    return parsed(obj["spec"].get("selector"))
 
 
 def _map_selector(obj: Obj) -> LabelSelector:

@@ -17,7 +17,8 @@ from sampan.api.objects import (
     namespace_of,
 )
 from sampan.api.resources import CONTROLLER_REVISIONS, STATEFUL_SETS, Resource
-from sampan.api.rules.selectors import from_object
+from sampan.client.by_identity import OF_ANY_SIZE, by_identity
+from sampan.client.label_index import parsed
 from sampan.controllers.actions import Action, Create, Patch, deletion, merge_patch
 from sampan.controllers.workloads.pod_control import claim, controller_reference
 from sampan.controllers.workloads.template_hash import data_hash, template_hash
@@ -40,8 +41,12 @@ class Revision:
 
 def data_of(owner: Obj) -> Obj:
     """In upstream's order too: others compare the bytes."""
-    template = {**(owner["spec"].get("template") or {}), "$patch": "replace"}
-    found: Obj = _in_order({"spec": {"template": template}})
+    return _data_of(owner["spec"].get("template") or {})
+
+
+@by_identity(8, OF_ANY_SIZE)
+def _data_of(template: Obj) -> Obj:
+    found: Obj = _in_order({"spec": {"template": {**template, "$patch": "replace"}}})
     return found
 
 
@@ -60,7 +65,7 @@ def adopted_revisions(resource: Resource, owner: Obj, orphans: Sequence[Obj]) ->
     """`orphans`: revisions that nobody has and that the owner selects, as those that it left when
     it was deleted without them."""
     reference = controller_reference(resource, owner)
-    selector = from_object(owner["spec"].get("selector"))
+    selector = parsed(owner["spec"].get("selector"))
     claimed = claim(CONTROLLER_REVISIONS, owner, reference, selector, (), orphans)
     return list(claimed.actions)
 
@@ -73,10 +78,9 @@ def current_revision(
     data, collisions = data_of(owner), (owner.get("status") or {}).get("collisionCount")
     ordered = sorted(history, key=_order)
     highest = _number(ordered[-1]) if ordered else 0
-    same = [item for item in ordered if item.get("data") == data]
-    if not same:
+    found = next((item for item in reversed(ordered) if item.get("data") == data), None)
+    if found is None:
         return _made(resource, owner, data, highest + 1, named)
-    found = same[-1]
     if _number(found) == highest:
         return Revision(found, collisions=collisions)
     renumbered = {**found, "revision": highest + 1}

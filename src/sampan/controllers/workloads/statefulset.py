@@ -22,9 +22,8 @@ from sampan.api.resources import (
 )
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import ANYTHING, OFFERED, WENT, looks_at
-from sampan.api.rules.selectors import from_object
 from sampan.client.indexer import by_controller_uid
-from sampan.client.label_index import ORPHANS, by_labels_of_orphan, selected
+from sampan.client.label_index import ORPHANS, by_labels_of_orphan, parsed, selected
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -147,7 +146,7 @@ def _claimed_pods(situation: Situation) -> list[Patch]:
     """Adopted and released, by selector and by name."""
     owner = situation.owner
     reference = controller_reference(STATEFUL_SETS, owner)
-    selector = from_object(owner["spec"].get("selector"))
+    selector = parsed(owner["spec"].get("selector"))
     named = [pod for pod in situation.orphans if ordinal_of(owner, pod) >= 0]
     found = claim(PODS, owner, reference, selector, situation.pods, named)
     return list(found.actions)
@@ -403,7 +402,7 @@ async def _plan_key(view: View, key: str) -> Plan:
         return NOTHING
     uid, namespace = uid_of(owner), namespace_of(owner)
     pods, revisions = view.cache(PODS), view.cache(CONTROLLER_REVISIONS)
-    selector = from_object(owner["spec"].get("selector"))
+    selector = parsed(owner["spec"].get("selector"))
     matching = selected(pods, ORPHANS, namespace, selector)
     orphans = [pod for pod in matching if ordinal_of(owner, pod) >= 0]
     left = selected(revisions, ORPHANS, namespace, selector)

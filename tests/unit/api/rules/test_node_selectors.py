@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.rules.node_selectors import (
+    Alternatives,
     Requirement,
     Requirements,
+    Term,
     any_matches,
     holds,
     matches,
@@ -96,6 +98,23 @@ REQUIREMENTS = st.builds(
 def test_many_requirements_hold_where_each_of_them_does(those, labels):
     each = all(holds(item, labels.get(item.key)) for item in those)
     assert Requirements(those).hold(labels) is each
+
+
+TERMS = st.builds(
+    lambda those, names: Term(
+        Requirements(those),
+        Requirements([Requirement("metadata.name", "In", tuple(names))] if names else []),
+    ),
+    st.lists(REQUIREMENTS, max_size=3), st.lists(VALUES, max_size=2),
+)  # fmt: skip
+
+
+@given(
+    st.lists(TERMS, max_size=6), VALUES,
+    st.dictionaries(st.sampled_from(["a", "b", "metadata.name"]), VALUES),
+)  # fmt: skip
+def test_alternatives_match_where_one_of_the_terms_does(terms, name, labels):
+    assert Alternatives(terms).any_matches(name, labels) is any_matches(terms, name, labels)
 
 
 def test_many_requirements_cost_by_the_labels():

@@ -1,3 +1,6 @@
+import random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,3 +53,13 @@ def test_collisions_are_hashed_as_decimal_digits():
     data = {"spec": {}}
     assert data_hash(data, 0) == speakable(str(fnv32(b'{"spec":{}}0')))
     assert data_hash(data, None) == speakable(str(fnv32(b'{"spec":{}}')))
+
+
+@pytest.mark.parametrize("length", [16_384, 16_385, 65_536, 65_537, 140_001])
+def test_many_bytes_have_the_same_sums_as_byte_after_byte(length):
+    data = random.Random(length).randbytes(length)
+    first = after = 0x811C9DC5
+    for byte in data:
+        first = (first * 0x01000193 & 0xFFFFFFFF) ^ byte
+        after = (after ^ byte) * 0x01000193 & 0xFFFFFFFF
+    assert (fnv32(data), fnv32a(data)) == (first, after)
