@@ -92,11 +92,6 @@ def counts(quota: Obj, resource: Resource, obj: Obj) -> bool:
     return not scopes or _is_chosen(scopes, resource, _traits_of(resource, obj))
 
 
-def hard_of(quota: Obj) -> dict[str, Quantity]:
-    written = (quota.get("spec") or {}).get("hard") or {}
-    return {name: value_of(amount) for name, amount in written.items()}
-
-
 def counted_resource(name: str) -> tuple[str, str] | None:
     """`count/deployments.apps` → (plural, group); None where the name counts no kind."""
     if not name.startswith("count/"):
