@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.parts.browser import Browser, find_browser
 from tests.support.parts.images import busybox_archive
 from tests.support.parts.kubectl import client_minor
 from tests.support.parts.machines import machines
@@ -102,6 +103,16 @@ def lone_cluster(two_machines, archive):
     assert "10." not in machine.run("ip", "route")
     assert "fd00" not in machine.run("ip", "-6", "route")
     shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = find_browser()
+    if program is None:
+        pytest.skip("no chromium: `tools/setup test` installs it as root on an apt system")
+    browser = Browser(program)
+    yield browser
+    browser.stop()
 
 
 @pytest.fixture

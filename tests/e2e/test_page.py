@@ -10,9 +10,10 @@ import axe_core_python
 import pytest
 import yaml
 
-from tests.support.parts.browser import Browser, BrowserError, find_browser, quiet
+from tests.support.parts.browser import BrowserError, quiet
 from tests.support.parts.processes import eventually
 from tests.support.parts.sampan_process import environment, sampan_command
+from tests.unit.apiserver.printers.test_pods import ROWS
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 
@@ -48,16 +49,6 @@ metadata: {name: reader, namespace: glass}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects: [{kind: ServiceAccount, name: default, namespace: glass}]
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        pytest.skip("no chromium: `tools/setup test` installs it as root on an apt system")
-    browser = Browser(program)
-    yield browser
-    browser.stop()
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +144,8 @@ def test_a_pod_comes_says_something_is_talked_to_and_goes(page, kubectl):
     page.wait_for("document.querySelector('#shell-command')")
     talk(page, "echo typed $((6 * 7)); ls /nowhere", "typed 42")
     page.wait_for_text("No such file or directory")
+    use_the_terminal(page)
+    page.wait_for_text("Memory in use")
     kubectl("delete", "pod", "seen", "-n", "glass", "--now")
     page.wait_for("document.querySelector('.state').textContent === 'Gone'")
     page.go("#/")
@@ -179,6 +172,61 @@ def talk(page, line, expected):
             page.wait_for_text(expected, 30)
             return
     raise AssertionError(page.text())
+
+
+def use_the_terminal(page):
+    """Size, colours, keys, the other screen: as a program in the container sees them."""
+    shown = "document.querySelector('.terminal').innerText"
+    size = "document.querySelector('.terminal').dataset.size"
+    columns, rows = page.evaluate(size).split("x")
+    assert 100 < int(columns) < 200, "as many as there is room for"
+    assert rows == "24"
+    await_size(page, "24 " + columns, "wide")
+    page.resize(700, 900)
+    page.wait_for(f"{size} !== '{columns}x24'")
+    await_size(page, "24 " + page.evaluate(size).split("x")[0], "narrow")
+    page.resize(1280, 900)
+    page.wait_for(f"{size} === '{columns}x24'")
+    await_size(page, "24 " + columns, "wider")
+    enter(page, r"clear; printf 'in \033[1;31mre''d\033[0m, \033[38;2;1;200;3mgreen\033[0m.\n'")
+    page.wait_for_text("in red, green.")
+    looks = page.evaluate(
+        "[...document.querySelectorAll('.terminal span')].map((item) =>"
+        " [item.textContent, item.className, item.style.color])"
+    )
+    assert ["red", "bold colour9", ""] in looks
+    assert ["green", "", "rgb(1, 200, 3)"] in looks
+    page.screenshot(PICTURES / "terminal.png")
+    page.press("ArrowUp")
+    page.press("ArrowUp")
+    page.press("Enter")
+    page.wait_for(f"{shown}.includes('it is wider.')")
+    # A program on the other screen, and a key that it waits for; then the shell's lines are back.
+    enter(
+        page, r"printf '\033[?1049h\033[2J\033[5;9Hover%s' there; read -r _; printf '\033[?1049l'"
+    )
+    page.wait_for_text("overthere")
+    assert "it is wider." not in page.evaluate(shown)
+    page.press("Enter")
+    page.wait_for(f"{shown}.includes('it is wider.') && !{shown}.includes('overthere')")
+    # What went by is kept.
+    enter(page, "clear; for i in $(seq 100); do echo line $i.; done")
+    page.wait_for(f"{shown}.includes('line 100.') && {shown}.includes('line 1.')")
+    enter(page, "exit 3")
+    page.wait_for_text("exit code 3")
+    page.wait_for("document.querySelector('#shell-line').disabled")
+
+
+def await_size(page, size, word):
+    """The program's own word for it; a size and keys go different ways there."""
+    wait = f'until [ "$(stty size)" = "{size}" ]; do sleep 0.1; done'
+    enter(page, f"{wait}; echo it is {word}''.")
+    page.wait_for_text(f"it is {word}.")
+
+
+def enter(page, line):
+    page.type(line)
+    page.press("Enter")
 
 
 def test_what_others_wrote_is_never_markup(page, kubectl, pod):
@@ -234,6 +282,14 @@ def test_yaml_is_yaml_and_says_who_owns_what(page):
     owners = {line["text"].strip(): line["owner"] for line in found["lines"]}
     assert (owners["port: 1"], owners["port: 2"], owners["- x"], owners['- "y"']) == (0, -1, 1, -1)
     assert owners["deep:"] == 0
+
+
+def test_a_pods_status_is_the_word_that_kubectl_prints(page):
+    pods = [given for given, _, _ in ROWS]
+    words = page.evaluate(
+        f"import('/ui/pods.js').then(({{statusOf}}) => {json.dumps(pods)}.map(statusOf))"
+    )
+    assert words == [word for _, _, word in ROWS]
 
 
 def test_who_may_little_sees_little(browser, kubectl, pod):
@@ -294,7 +350,9 @@ def test_why_comes_first_and_what_to_do_is_offered(page, kubectl, glass):
     assert top < 600, "it is on the first screen"
     page.screenshot(PICTURES / "why.png")
     page.wait_for("document.querySelector('main .choices button:last-child')")
-    assert page.text("main .choices").split() == ["Edit", "Delete"], "what the user may"
+    assert page.text("main .choices").split() == ["Port-forward", "Edit", "Delete"], (
+        "what the user may"
+    )
     page.click("main .choices button:last-child")
     page.wait_for_text("sampan delete pods broken -n glass")
     page.click("dialog button[type=submit]")
@@ -334,15 +392,122 @@ def test_tables_are_sorted_and_workloads_are_scaled(page, kubectl, fleet):
     page.wait_for("!document.querySelector('dialog')")
 
 
+def visit(page, view, name):
+    """It is there when it has its name: what was shown before is gone then."""
+    page.go(view)
+    page.wait_for(f"document.querySelector('h1').textContent === '{name}'")
+
+
+def choose(page, title):
+    page.wait_for(
+        "[...document.querySelectorAll('main .choices button')]"
+        f".some((button) => button.textContent === '{title}')"
+    )
+    page.evaluate(
+        "[...document.querySelectorAll('main .choices button')]"
+        f".find((button) => button.textContent === '{title}').click()"
+    )
+    page.wait_for("document.querySelector('dialog[open]')")
+
+
+def agree(page):
+    page.click("dialog button[type=submit]")
+    page.wait_for("!document.querySelector('dialog')")
+
+
+def test_workloads_are_restarted_and_objects_edited(page, kubectl, fleet):
+    visit(page, "#/object/apps/v1/deployments/glass/fleet", "fleet")
+    choose(page, "Restart")
+    assert "sampan rollout restart deployments.apps/fleet -n glass" in page.text("dialog")
+    agree(page)
+    page.wait_for_text("Restart: done")
+    template = "jsonpath={.spec.template.metadata.annotations}"
+    assert "kubectl.kubernetes.io/restartedAt" in kubectl(
+        "get", "deployment/fleet", "-n", "glass", "-o", template
+    )
+    kubectl("create", "configmap", "edited", "-n", "glass", "--from-literal=key=before")
+    try:
+        visit(page, "#/object/-/v1/configmaps/glass/edited", "edited")
+        choose(page, "Edit")
+        assert page.evaluate("document.activeElement.id") == "edited"
+        assert "sampan replace -f -" in page.text("dialog")
+        write_into_edited(page, "before", "after")
+        agree(page)
+        page.wait_for_text("key: after")
+        data = ("get", "configmap/edited", "-n", "glass", "-o", "jsonpath={.data.key}")
+        assert kubectl(*data) == "after"
+        # What somebody else wrote meanwhile is not overwritten.
+        choose(page, "Edit")
+        kubectl("label", "configmap/edited", "-n", "glass", "by=somebody")
+        write_into_edited(page, "after", "later")
+        page.click("dialog button[type=submit]")
+        page.wait_for_text("the object has been modified")
+        page.press("Escape")
+        page.wait_for("!document.querySelector('dialog')")
+        assert kubectl(*data) == "after"
+    finally:
+        kubectl("delete", "configmap/edited", "-n", "glass")
+    page.troubles[:] = quiet(page.troubles, "409")
+
+
+def write_into_edited(page, before, after):
+    page.evaluate(
+        "((field) => field.value = field.value.replace("
+        f"'key: {before}', 'key: {after}'))(document.querySelector('#edited'))"
+    )
+
+
+def test_nodes_are_cordoned_and_ports_forwarded(page, kubectl, pod):
+    name = kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+    closed = ("get", "node", name, "-o", "jsonpath={.spec.unschedulable}")
+    visit(page, f"#/object/-/v1/nodes/-/{name}", name)
+    try:
+        choose(page, "Cordon")
+        assert f"sampan cordon {name}" in page.text("dialog")
+        agree(page)
+        assert kubectl(*closed) == "true"
+        choose(page, "Uncordon")
+        assert f"sampan uncordon {name}" in page.text("dialog")
+        agree(page)
+        assert kubectl(*closed) == ""
+    finally:
+        kubectl("uncordon", name)
+    page.wait_for_text("Memory in use")
+    page.wait_for("document.querySelectorAll('main .spark').length === 2")
+    visit(page, "#/table/-/v1/nodes", "nodes")
+    titles = "[...document.querySelectorAll('thead th')].map((title) => title.textContent)"
+    page.wait_for(f"({titles}).slice(-2).join() === 'CPU,Memory'")
+    page.wait_for("/^[0-9]+Mi$/.test(document.querySelector('tbody tr').lastChild.textContent)")
+    # How many there are is beside the name.
+    page.wait_for_text("Nodes 1")
+    visit(page, "#/pod/glass/seen", "seen")
+    choose(page, "Port-forward")
+    assert "sampan port-forward pods/seen -n glass 8080:80" in page.text("dialog")
+    assert page.evaluate("document.querySelector('dialog button[type=submit]')") is None
+    page.press("Escape")
+
+
+FLEET = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: fleet, namespace: glass}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: fleet}}
+  template:
+    metadata: {labels: {app: fleet}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: "%s", command: [sleep, "3600"]}]
+"""
+
+
 @pytest.fixture
 def fleet(kubectl, glass):
     """Two pods of one Deployment."""
-    kubectl("create", "deployment", "fleet", "-n", glass, f"--image={IMAGE}", "--replicas=2",
-            "--", "sleep", "3600")  # fmt: skip
+    kubectl("apply", "-f", "-", stdin=FLEET % IMAGE)
     yield "fleet"
-    kubectl(
-        "delete", "deployment", "fleet", "-n", glass, "--cascade=foreground", "--grace-period=1"
-    )
+    kubectl("delete", "deployment", "fleet", "-n", glass, "--cascade=foreground")
 
 
 def test_it_can_be_used_without_a_mouse_on_a_phone_and_in_the_dark(page, pod, fleet, kubectl):

@@ -4,29 +4,44 @@
 // its resourceVersion: nothing happens to another one of the same name, and a request that is sent
 // twice does what it does once.
 
-import {may, pathOf, send} from "./api.js";
+import {get, may, pathOf, PODS, send} from "./api.js";
 import {h, notice, plain, show} from "./dom.js";
 import {opened} from "./dialog.js";
 import {ownedLines} from "./yaml.js";
 
 const RESTARTED = "kubectl.kubernetes.io/restartedAt";
 const SCALED = new Set(["deployments", "replicasets", "statefulsets"]);
+const FORWARDED = new Set(["pods", "services"]);
 const ROLLED = new Set(["deployments", "statefulsets", "daemonsets"]);
 
 export async function showActions(place, kind, object, again = () => {}) {
-  const {name, namespace = ""} = object.metadata;
-  const about = {group: kind.group, namespace, name};
   const wanted = actionsOf(kind, object);
-  const allowed = await Promise.all(wanted.map(({verb, subresource = ""}) => may(verb, kind.plural, {...about, subresource})));
-  show(place, wanted.filter((_, at) => allowed[at]).map((action) => h("button", {type: "button", class: "plain", onclick: () => ask(action, again)}, action.title)));
+  const allowed = await Promise.all(wanted.map((action) => mayDo(kind, object, action)));
+  const button = ({title}, at) => h("button", {type: "button", class: "plain", onclick: () => askAbout(kind, object, at, again)}, title);
+  show(place, wanted.map(button).filter((_, at) => allowed[at]));
+}
+
+function mayDo(kind, {metadata: {name, namespace = ""}}, {verb, subresource = "", of = kind}) {
+  return may(verb, of.plural, {group: of.group, namespace, subresource, name: of === kind ? name : ""});
+}
+
+// As the object is now: it may have changed since its actions were shown.
+async function askAbout(kind, {metadata: {uid, name, namespace}}, at, again) {
+  try {
+    const object = await get(pathOf({...kind, namespaced: Boolean(namespace)}, namespace, name));
+    if (object.metadata.uid !== uid) notice("It is gone, and another one has its name.");
+    else ask(actionsOf(kind, object)[at], again);
+  } catch (error) {
+    notice(error.message);
+  }
 }
 
 function ask({title, command, field, work, sure = title}, again) {
   const body = [
     field && h("p", {}, h("label", {for: field.id}, field.dataset.label), field),
-    h("p", {class: "quiet"}, "In a terminal:"), h("pre", {}, h("code", {}, plain(command))),
+    h("p", {class: "quiet"}, "In a terminal:"), h("pre", {tabindex: "0", "aria-label": "The command"}, h("code", {}, plain(command))),
   ];
-  opened(title, body, [sure, async () => {
+  opened(title, body, work && [sure, async () => {
     await work(field?.value);
     notice(`${title}: done`);
     again();
@@ -42,6 +57,7 @@ function actionsOf(kind, object) {
   if (kind.group === "apps" && SCALED.has(kind.plural)) found.push(scale(object, path, where));
   if (kind.group === "apps" && ROLLED.has(kind.plural)) found.push(restart(object, path, where));
   if (kind.plural === "nodes" && !kind.group) found.push(cordon(object, path));
+  if (!kind.group && FORWARDED.has(kind.plural)) found.push(forward(kind, object));
   found.push(edit(object, path), remove(object, path, where));
   return found;
 }
@@ -69,6 +85,14 @@ function cordon(object, path) {
     title: closed ? "Uncordon" : "Cordon", verb: "patch", command: `sampan ${closed ? "uncordon" : "cordon"} ${object.metadata.name}`,
     work: () => patch(path, {metadata: {uid: object.metadata.uid}, spec: {unschedulable: closed ? null : true}}),
   };
+}
+
+// A browser cannot listen on a port: the command is all that there is.
+function forward(kind, {metadata: {name, namespace}, spec}) {
+  const found = kind.plural === "pods" ? spec.containers.flatMap((item) => (item.ports ?? []).map((port) => port.containerPort)) : (spec.ports ?? []).map((item) => item.port);
+  const ports = found.length ? found.map((port) => `${port < 1024 ? 8000 + port : port}:${port}`) : ["8080:80"];
+  const command = `sampan port-forward ${kind.plural}/${name} -n ${namespace} ${ports.join(" ")}`;
+  return {title: "Port-forward", verb: "create", subresource: "portforward", of: PODS, command};
 }
 
 function edit(object, path) {

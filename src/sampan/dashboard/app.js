@@ -2,7 +2,7 @@
 //
 // Invariant: one view at a time; what it follows is let go before the next one is shown.
 
-import {NAMESPACES, get, onRefused, pathOf, token} from "./api.js";
+import {NAMESPACES, get, onRefused, pathOf, query, token} from "./api.js";
 import {h, plain, Scope, show} from "./dom.js";
 import * as events from "./events.js";
 import {listenToKeys} from "./keys.js";
@@ -40,6 +40,7 @@ const TABLES = {
 };
 
 const NAMESPACE = "sampan.namespace";
+const COUNTED = 15000; // milliseconds between two counts
 let scope = new Scope();
 let user = null;
 
@@ -83,6 +84,22 @@ function markCurrent(words) {
   }
 }
 
+// How many there are, beside each table's name: of the namespace that is looked at.
+async function showCounts() {
+  if (!user || document.hidden) return;
+  await Promise.all(Object.keys(TABLES).map(async (table) => {
+    const [, group, version, plural] = table.split("/");
+    const kind = {group: group === "-" ? "" : group, version, plural, namespaced: !["nodes", "namespaces"].includes(plural)};
+    const place = nav.querySelector(`a[href="#/${table}"] .count`);
+    try {
+      const {items, metadata} = await get(pathOf(kind, namespace()) + query({limit: 1}));
+      place.textContent = ` ${items.length + (metadata.remainingItemCount ?? 0)}`;
+    } catch {
+      place.textContent = ""; // who may not list them is told so by the table
+    }
+  }));
+}
+
 async function namespaceField() {
   const names = h("datalist", {id: "namespaces"});
   const input = h("input", {
@@ -91,6 +108,7 @@ async function namespaceField() {
   });
   input.addEventListener("change", () => {
     sessionStorage.setItem(NAMESPACE, input.value.trim());
+    showCounts();
     showView();
   });
   get(pathOf(NAMESPACES)).then(
@@ -104,7 +122,7 @@ async function enter(found) {
   user = found;
   const [first, ...others] = Object.entries(VIEWS).flatMap(([name, [title]]) => (title ? [[name, title]] : []));
   const links = [first, ...Object.entries(TABLES), ...others];
-  show(nav, links.map(([name, title]) => h("a", {href: `#/${name}`}, title)));
+  show(nav, links.map(([name, title]) => h("a", {href: `#/${name}`}, title, TABLES[name] && h("span", {class: "count"}))));
   show(
     who,
     await namespaceField(),
@@ -112,6 +130,7 @@ async function enter(found) {
     token.get() && h("button", {type: "button", onclick: logOut}, "Log out"),
   );
   nav.hidden = who.hidden = false;
+  showCounts();
   await showView();
 }
 
@@ -135,6 +154,7 @@ window.addEventListener("hashchange", () => {
 });
 
 listenToKeys();
+setInterval(showCounts, COUNTED);
 const {user: found, problem} = await resume();
 if (found) await enter(found);
 else leave(problem);

@@ -5,6 +5,7 @@ import {get, pathOf} from "./api.js";
 import {h, plain, show} from "./dom.js";
 import {kindNamed, tableLink, yamlLink} from "./kinds.js";
 import {rolloutView} from "./rollout.js";
+import {usageView} from "./usage.js";
 import {ownedLines} from "./yaml.js";
 
 const HUES = 8; // as many as style.css has
@@ -16,13 +17,15 @@ export async function view(place, scope, [group, version, plural, namespace, nam
   const object = await get(pathOf({...kind, namespaced: Boolean(own)}, own, name));
   const pods = h("section", {"aria-label": "Its pods"});
   const actions = h("p", {class: "choices"});
+  const usage = h("dl", {class: "figures"});
   show(
     place,
     h("p", {class: "quiet"}, h("a", {href: tableLink(kind)}, plain(kind.plural)), own && ` in ${plain(own)}`),
     h("h1", {}, plain(name)),
-    owners(object), actions, pods, yamlOf(object),
+    owners(object), actions, usage, pods, yamlOf(object),
   );
   showActions(actions, kind, object, () => window.dispatchEvent(new HashChangeEvent("hashchange")));
+  if (!kind.group && kind.plural === "nodes") usageView(usage, scope, kind, "", name);
   if (own && WORKLOADS.has(kind.group)) await rolloutView(pods, own, object);
 }
 

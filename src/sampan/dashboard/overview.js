@@ -7,6 +7,7 @@ import {Figures} from "./figures.js";
 import {follow, problemOf} from "./live.js";
 import {inOrder, isReady, NodeMap, NOWHERE} from "./node_map.js";
 import {lookOf, LOOKS, podLink, statusOf} from "./pods.js";
+import {sparkline} from "./sparkline.js";
 import {VirtualTable} from "./table.js";
 
 const EVERY = 2000; // milliseconds between two looks at /metrics
@@ -160,17 +161,6 @@ function showFigures(place, scope) {
   };
   read();
   scope.every(EVERY, read);
-}
-
-function sparkline(values) {
-  const canvas = h("canvas", {class: "spark", width: 60, height: 16, "aria-hidden": "true"});
-  const paint = canvas.getContext("2d");
-  const most = Math.max(...values, 1e-9);
-  paint.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
-  paint.beginPath();
-  values.forEach((value, at) => paint.lineTo(at + 0.5, 15 - (value / most) * 13));
-  paint.stroke();
-  return canvas;
 }
 
 // At most once in so many milliseconds, and once more after the last call.

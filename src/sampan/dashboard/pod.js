@@ -13,6 +13,7 @@ import {allStatuses, containersOf, lookOf, LOOKS, statusOf} from "./pods.js";
 import {owners} from "./object.js";
 import {decisionView} from "./scheduling.js";
 import {terminalView} from "./terminal.js";
+import {usageView} from "./usage.js";
 import {whyView} from "./why.js";
 
 export async function view(place, scope, [namespace, name]) {
@@ -20,6 +21,7 @@ export async function view(place, scope, [namespace, name]) {
     state: h("p", {role: "status", class: "state"}),
     why: h("section", {"aria-label": "Why"}),
     facts: h("dl", {class: "facts"}),
+    usage: h("dl", {class: "figures"}),
     owners: h("div"),
     actions: h("p", {class: "choices"}),
     journey: h("section", {"aria-labelledby": "journey-title"}),
@@ -32,7 +34,7 @@ export async function view(place, scope, [namespace, name]) {
     place,
     h("p", {class: "quiet"}, h("a", {href: "#/table/-/v1/pods"}, "pods"), ` in ${plain(namespace)}`),
     h("h1", {}, plain(name)),
-    parts.owners, parts.actions, parts.state, parts.why, parts.facts,
+    parts.owners, parts.actions, parts.state, parts.why, parts.facts, parts.usage,
     h("h2", {}, "Events"), parts.events, parts.logs, parts.terminal, parts.journey, parts.decision,
     h("p", {}, h("a", {href: yamlLink(PODS, namespace, name)}, "YAML, and who owns which field")),
   );
@@ -42,6 +44,7 @@ export async function view(place, scope, [namespace, name]) {
   const terminal = terminalView(parts.terminal, scope, namespace, name);
   const selectors = {fieldSelector: fields({"metadata.name": name})};
   const why = whyView(parts.why, name, namespace);
+  usageView(parts.usage, scope, PODS, namespace, name);
   let last = null;
   let events = [];
   follow(pathOf(PODS, namespace), scope, (live) => {

@@ -7,9 +7,11 @@ import {h, plain, show} from "./dom.js";
 import {kindNamed, objectLink} from "./kinds.js";
 import {inOrder} from "./node_map.js";
 import {VirtualTable} from "./table.js";
+import {keyOf, usageOfAll} from "./usage.js";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const PAGE = 500;
+const FEW = 500; // rows that are shown with what they use
 
 export async function view(place, scope, [group, version, plural], namespace) {
   const kind = await kindNamed(group, version, plural);
@@ -29,6 +31,14 @@ export async function view(place, scope, [group, version, plural], namespace) {
     state.textContent = `${found.length} of ${rows.byUid.size}`;
   };
   search.addEventListener("input", redraw);
+  if (!kind.group && ["pods", "nodes"].includes(kind.plural)) {
+    usageOfAll(scope, kind, namespace, () => rows.byUid.size <= FEW, (usage) => {
+      const isFirst = !rows.usage;
+      rows.usage = usage;
+      if (isFirst) table?.setColumns(rows.titles());
+      redraw();
+    });
+  }
   const aborted = new AbortController();
   scope.add(() => aborted.abort());
   keep(rows, redraw, aborted.signal).catch((error) => {
@@ -41,6 +51,7 @@ export async function view(place, scope, [group, version, plural], namespace) {
 class Rows {
   byUid = new Map();
   columns = null;
+  usage = null; // namespace/name → CPU, memory
   #kind;
   #shown;
 
@@ -63,14 +74,14 @@ class Rows {
   }
 
   titles() {
-    const own = this.#shown.map((at) => this.columns[at].name);
+    const own = [...this.#shown.map((at) => this.columns[at].name), ...(this.usage ? ["CPU", "Memory"] : [])];
     return this.everywhere ? [own[0], "Namespace", ...own.slice(1)] : own;
   }
 
   fitting(wanted) {
     const rows = [...this.byUid].map(([uid, row]) => {
       const {name, namespace = ""} = row.object.metadata;
-      const own = this.#shown.map((at) => row.cells[at]);
+      const own = [...this.#shown.map((at) => row.cells[at]), ...(this.usage?.get(keyOf(row.object.metadata)) ?? [])];
       const cells = this.everywhere ? [own[0], namespace, ...own.slice(1)] : own;
       return {key: uid, cells, link: objectLink(this.#kind, namespace, name), order: `${namespace}/${name}`};
     });

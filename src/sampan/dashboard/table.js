@@ -36,17 +36,22 @@ export class VirtualTable {
     this.#columns = columns;
     show(this.#head, columns.map((name, at) => h("th", {scope: "col"},
       h("button", {type: "button", class: "sort", onclick: () => this.#sortBy(at)}, plain(name)))));
+    this.#markSorted();
     this.#forget();
   }
 
   #sortBy(at) {
     const [column, direction] = this.#sorted ?? [];
     this.#sorted = column !== at ? [at, 1] : direction > 0 ? [at, -1] : null;
+    this.#markSorted();
+    this.setRows(this.#given);
+  }
+
+  #markSorted() {
     [...this.#head.children].forEach((title, index) => {
       if (this.#sorted?.[0] !== index) title.removeAttribute("aria-sort");
       else title.setAttribute("aria-sort", this.#sorted[1] > 0 ? "ascending" : "descending");
     });
-    this.setRows(this.#given);
   }
 
   setRows(rows) {

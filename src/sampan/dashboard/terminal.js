@@ -1,15 +1,17 @@
-// A shell in a container, line by line, for who may exec.
+// A terminal in a container, for who may exec: `kubectl exec -it`, with its size, colours and keys.
 //
-// It is no emulation of a terminal: a line is typed and sent, and what comes back is text. Escape
-// sequences of what runs there do nothing here.
 // Invariant: nothing is opened before the user asks for it.
+// Invariant: what is shown is Screen's cells, each a text with a look: nothing written there is markup.
 
 import {may, pathOf, PODS, query, socket} from "./api.js";
 import {h, plain, show} from "./dom.js";
+import {HISTORY, Screen} from "./screen.js";
+import {charactersOf, pasted} from "./terminal_keys.js";
 
-const MOST = 256 * 1024; // characters kept
 const PROTOCOL = "v5.channel.k8s.io";
-const [STDIN, STDOUT, STDERR, ERROR] = [0, 1, 2, 3];
+const [STDIN, STDOUT, STDERR, ERROR, RESIZE] = [0, 1, 2, 3, 4];
+const ROWS = 24;
+const LOOKS = ["bold", "faint", "italic", "underlined", "struck", "concealed"];
 
 export function terminalView(place, scope, namespace, name) {
   let asked = false;
@@ -32,75 +34,189 @@ export function terminalView(place, scope, namespace, name) {
     const box = h("div");
     const open = () => {
       shell?.close();
-      const where = {container: choice.value, command: command.value, stdin: true, stdout: true, stderr: true, tty: false};
-      shell = new Shell(box, pathOf(PODS, namespace, name, "exec") + query(where));
+      const where = {container: choice.value, command: command.value, stdin: true, stdout: true, tty: true};
+      shell = new Terminal(box, pathOf(PODS, namespace, name, "exec") + query(where));
     };
     return [h("p", {class: "search"},
       h("label", {for: "shell-container"}, "Container"), choice,
       h("label", {for: "shell-command"}, "Command"), command,
-      h("button", {type: "button", onclick: open}, "Open")), box];
+      h("button", {type: "button", onclick: open}, "Open"),
+      h("span", {class: "quiet"}, "Shift+Tab leaves it; Shift+PageUp shows what went by.")), box];
   }
 }
 
-class Shell {
-  #socket;
-  #output = h("pre", {class: "log", tabindex: "0", role: "log", "aria-label": "Terminal output"});
-  #length = 0;
+class Terminal {
+  #screen = new Screen(80, ROWS);
+  #history = h("div");
+  #lines = h("div");
+  #box = h("div", {class: "terminal", tabindex: "0", role: "region", "aria-label": "Terminal output"}, this.#history, this.#lines);
+  #input = h("textarea", {id: "shell-line", class: "typing", rows: "1", "aria-label": "Terminal input", autocomplete: "off", autocapitalize: "off", spellcheck: "false", disabled: true});
   #decoder = new TextDecoder();
+  #socket;
+  #observer = new ResizeObserver(() => this.#fit());
+  #frame = 0;
+  #cursor = -1; // the row where it was drawn
 
   constructor(place, path) {
-    const input = h("input", {id: "shell-line", autocomplete: "off", spellcheck: "false", autocapitalize: "off"});
-    const submit = (event) => {
-      event.preventDefault();
-      this.#print(`$ ${input.value}\n`, "typed");
-      this.#send(`${input.value}\n`);
-      input.value = "";
-    };
-    show(place, this.#output,
-      h("form", {class: "search", onsubmit: submit},
-        h("label", {for: "shell-line"}, "Line"), input,
-        h("button", {type: "submit"}, "Send")));
+    show(place, h("div", {class: "console"}, this.#box, this.#input));
+    this.#screen.reply = (text) => this.#send(text);
+    this.#listen();
+    this.#observer.observe(this.#box);
+    this.#fit();
     this.#socket = socket(path, PROTOCOL);
     this.#socket.binaryType = "arraybuffer";
-    this.#socket.onopen = () => input.focus();
+    this.#socket.onopen = () => {
+      this.#sendSize();
+      this.#input.disabled = false;
+      this.#input.focus();
+    };
     this.#socket.onmessage = ({data}) => this.#take(new Uint8Array(data));
     this.#socket.onclose = () => {
-      this.#print("— ended —\n", "quiet");
-      input.disabled = true;
+      this.#input.disabled = true;
+      this.#write("\r\n\x1b[0m— ended —\r\n");
     };
   }
 
   close() {
+    this.#observer.disconnect();
+    cancelAnimationFrame(this.#frame);
     this.#socket.onclose = null;
     this.#socket.close();
   }
 
-  #send(line) {
-    if (this.#socket.readyState !== WebSocket.OPEN) return;
-    const text = new TextEncoder().encode(line);
-    const message = new Uint8Array(text.length + 1);
-    message[0] = STDIN;
-    message.set(text, 1);
-    this.#socket.send(message);
+  #listen() {
+    this.#box.addEventListener("click", () => String(getSelection()) || this.#input.focus());
+    this.#input.addEventListener("keydown", (event) => {
+      const selected = String(getSelection()) !== "";
+      if (event.shiftKey && /^Page(Up|Down)$/.test(event.key)) this.#box.scrollBy(0, (event.key === "PageUp" ? -1 : 1) * this.#box.clientHeight);
+      const characters = charactersOf(event, this.#screen.applicationKeys, selected);
+      if (characters == null) return;
+      event.preventDefault();
+      this.#send(characters);
+    });
+    this.#input.addEventListener("input", (event) => {
+      if (event.isComposing) return;
+      this.#send(this.#input.value.replace(/\n/g, "\r"));
+      this.#input.value = "";
+    });
+    this.#input.addEventListener("compositionend", () => {
+      this.#send(this.#input.value);
+      this.#input.value = "";
+    });
+    this.#input.addEventListener("paste", (event) => {
+      event.preventDefault();
+      this.#send(pasted(event.clipboardData.getData("text"), this.#screen.bracketedPaste));
+    });
+    for (const type of ["focus", "blur"]) this.#input.addEventListener(type, () => this.#box.classList.toggle("active", type === "focus"));
   }
 
   #take(message) {
     const [channel, bytes] = [message[0], message.subarray(1)];
-    if (channel === STDOUT) this.#print(this.#decoder.decode(bytes, {stream: true}), "");
-    else if (channel === STDERR) this.#print(new TextDecoder().decode(bytes), "stderr");
-    else if (channel === ERROR) this.#print(`${statusText(new TextDecoder().decode(bytes))}\n`, "quiet");
+    if (channel === STDOUT || channel === STDERR) this.#write(this.#decoder.decode(bytes, {stream: true}));
+    else if (channel === ERROR) this.#write(`\r\n\x1b[0m${statusText(new TextDecoder().decode(bytes))}`);
   }
 
-  #print(text, look) {
-    const shown = plain(text);
-    this.#output.append(look ? h("span", {class: look}, shown) : document.createTextNode(shown));
-    this.#length += shown.length;
-    while (this.#length > MOST) {
-      this.#length -= this.#output.firstChild.textContent.length;
-      this.#output.firstChild.remove();
-    }
-    this.#output.scrollTop = this.#output.scrollHeight;
+  #send(text) {
+    if (text) this.#sendOn(STDIN, text);
   }
+
+  #sendSize() {
+    this.#sendOn(RESIZE, JSON.stringify({Width: this.#screen.columns, Height: this.#screen.rows}));
+  }
+
+  #sendOn(channel, text) {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    const bytes = new TextEncoder().encode(text);
+    const message = new Uint8Array(bytes.length + 1);
+    message[0] = channel;
+    message.set(bytes, 1);
+    this.#socket.send(message);
+  }
+
+  // As many cells as there is room for.
+  #fit() {
+    const probe = h("span", {class: "probe", "aria-hidden": "true"}, "0".repeat(50));
+    this.#lines.append(probe);
+    const {width, height} = probe.getBoundingClientRect();
+    probe.remove();
+    const style = getComputedStyle(this.#box);
+    const room = this.#box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    const tall = this.#box.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
+    if (!width || room <= 0 || tall <= 0) return;
+    const [columns, rows] = [this.#screen.columns, this.#screen.rows];
+    this.#screen.resize(Math.max(2, Math.floor((room * 50) / width)), Math.max(2, Math.floor(tall / height)));
+    this.#box.dataset.size = `${this.#screen.columns}x${this.#screen.rows}`;
+    if (columns === this.#screen.columns && rows === this.#screen.rows) return;
+    this.#sendSize();
+    this.#soon();
+  }
+
+  #write(text) {
+    this.#screen.write(text);
+    this.#soon();
+  }
+
+  #soon() {
+    this.#frame ||= requestAnimationFrame(() => this.#draw());
+  }
+
+  // Only lines that changed; who has scrolled back stays there.
+  #draw() {
+    this.#frame = 0;
+    const atEnd = this.#box.scrollHeight - this.#box.scrollTop - this.#box.clientHeight < 8;
+    const screen = this.#screen;
+    const [changed, scrolled] = screen.taken();
+    const gone = screen.history.slice(Math.max(0, screen.history.length - scrolled));
+    this.#history.append(...gone.map((cells) => h("div", {}, runs(cells))));
+    while (this.#history.childElementCount > HISTORY) this.#history.firstChild.remove();
+    while (this.#lines.childElementCount > screen.rows) this.#lines.lastChild.remove();
+    while (this.#lines.childElementCount < screen.rows) this.#lines.append(h("div"));
+    for (const row of new Set([...changed, this.#cursor, screen.row])) {
+      if (row < 0 || row >= screen.rows) continue;
+      show(this.#lines.children[row], runs(screen.lines[row], row === screen.row && !screen.hidden ? screen.column : -1));
+    }
+    this.#cursor = screen.row;
+    if (atEnd) this.#box.scrollTop = this.#box.scrollHeight;
+  }
+}
+
+// Neighbours of one look in one element; the blanks at a line's end are not there.
+function runs(cells, cursor = -1) {
+  const found = [];
+  let last = cells.length - 1;
+  while (last > cursor && cells[last].char === " " && cells[last].look.ground == null && !cells[last].look.reverse) last -= 1;
+  for (let at = 0; at <= last; at++) {
+    const {char, look, wide} = cells[at];
+    const before = found.at(-1);
+    if (before && before.look === look && !before.alone && !wide && at !== cursor) before.text += char;
+    else found.push({text: char, look, alone: wide || at === cursor, wide, cursor: at === cursor});
+  }
+  return found.map(run);
+}
+
+function run({text, look, wide, cursor}) {
+  const classes = LOOKS.filter((name) => look[name]);
+  if (look.reverse) classes.push("reverse");
+  if (wide) classes.push("double");
+  if (cursor) classes.push("cursor");
+  const [colour, ground] = look.reverse ? [look.ground, look.colour] : [look.colour, look.ground];
+  const bright = look.bold && !look.reverse && colour < 8 ? colour + 8 : colour;
+  if (bright < 16) classes.push(`colour${bright}`);
+  if (ground < 16) classes.push(`ground${ground}`);
+  const shown = plain(text);
+  if (!classes.length && bright == null && ground == null) return document.createTextNode(shown);
+  const element = h("span", {class: classes.join(" ") || null}, shown);
+  if (bright != null && !(bright < 16)) element.style.color = hexOf(bright);
+  if (ground != null && !(ground < 16)) element.style.backgroundColor = hexOf(ground);
+  return element;
+}
+
+// 16–231 are a cube of 6 × 6 × 6, 232–255 greys.
+function hexOf(colour) {
+  if (typeof colour === "string") return colour;
+  if (colour >= 232) return `rgb(${Array(3).fill(8 + (colour - 232) * 10).join(" ")})`;
+  const parts = [36, 6, 1].map((by) => Math.floor((colour - 16) / by) % 6);
+  return `rgb(${parts.map((part) => (part ? 55 + part * 40 : 0)).join(" ")})`;
 }
 
 function statusText(text) {

@@ -199,7 +199,10 @@ class Page:
 
     def press(self, key: str) -> None:
         """A key by its name, or by the character that it types."""
-        codes = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, "")}
+        codes = {
+            "Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), "ArrowUp": (38, ""),
+            "PageUp": (33, ""),
+        }  # fmt: skip
         code, text = codes.get(key) or (ord(key.upper()), key)
         down = {"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code}
         self.call("Input.dispatchKeyEvent", {**down, "text": text} if text else down)

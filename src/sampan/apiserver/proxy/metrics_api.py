@@ -19,7 +19,7 @@ from sampan.api.quantity import QuantityError, parse
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS, Resource
 from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_rules
-from sampan.api.rules.selectors import parse_label_selector
+from sampan.api.rules.selectors import parse_field_selector, parse_label_selector
 from sampan.apiserver.proxy.node_proxy import kubelet_origin
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -229,13 +229,22 @@ def _is_simulated(node: Obj) -> bool:
 
 def _select(objects: Iterable[Obj], call: Call) -> list[Obj]:
     selector = parse_label_selector(call.options.label_selector or "")
+    fields = parse_field_selector(call.options.field_selector or "")
     return [
         obj
         for obj in objects
         if (not call.namespace or namespace_of(obj) == call.namespace)
         and (not call.name or name_of(obj) == call.name)
         and selector.matches(labels_of(obj))
+        and all(one.equal == (_field(obj, one.field) == one.value) for one in fields)
     ]
+
+
+def _field(obj: Obj, path: str) -> str:
+    """Names are all that metrics-server selects by; every other field is empty."""
+    if path == "metadata.namespace":
+        return namespace_of(obj)
+    return name_of(obj) if path == "metadata.name" else ""
 
 
 def _head(resource: Resource, about: Obj, window_seconds: float, now: float) -> Obj:

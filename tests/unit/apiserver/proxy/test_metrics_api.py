@@ -2,7 +2,7 @@
 
 import pytest
 
-from sampan.api.calls import Call
+from sampan.api.calls import Call, Options
 from sampan.api.errors import NotFound
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS
 from sampan.apiserver.proxy.metrics_api import MetricsApi, parse_sample, pod_metrics, rates
@@ -65,7 +65,8 @@ def ask(verb, resource, name="", **words):
         PODS: [simulated_pod("one"), simulated_pod("two", **{"usage-cpu": "2"})],
     }
     api = MetricsApi(lambda kind: objects[kind], None, LoopClock())
-    call = Call(verb, resource, words.get("namespace", ""), name)
+    options = Options(field_selector=words.get("fields", ""))
+    call = Call(verb, resource, words.get("namespace", ""), name, options=options)
     return virtual_time.run((api.nodes if resource is NODE_METRICS else api.pods)(call))
 
 
@@ -75,6 +76,20 @@ def test_simulated_pods_use_what_they_say_or_ask_for():
     assert cpus == ["100000000n", "2000000000n"]
     node = ask("get", NODE_METRICS, "n1").obj
     assert node["usage"] == {"cpu": "2100000000n", "memory": "2048Ki"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ("metadata.name=two", ["two"]),
+        ("metadata.name!=two,metadata.namespace=d", ["one"]),
+        ("metadata.namespace=e", []),
+        ("spec.nodeName=n1", []),
+    ],
+)
+def test_usage_is_selected_by_names(fields, names):
+    listed = ask("list", POD_METRICS, fields=fields).items
+    assert [one.obj["metadata"]["name"] for one in listed] == names
 
 
 def test_what_does_not_run_is_not_found():
