@@ -32,26 +32,24 @@ export class VirtualTable {
     this.setColumns(columns);
   }
 
+  // Columns may be added at the end later; what is there stays as it is.
   setColumns(columns) {
     this.#columns = columns;
-    show(this.#head, columns.map((name, at) => h("th", {scope: "col"},
-      h("button", {type: "button", class: "sort", onclick: () => this.#sortBy(at)}, plain(name)))));
-    this.#markSorted();
-    this.#forget();
+    for (let at = this.#head.childElementCount; at < columns.length; at++) {
+      this.#head.append(h("th", {scope: "col"},
+        h("button", {type: "button", class: "sort", onclick: () => this.#sortBy(at)}, plain(columns[at]))));
+    }
+    this.#soon();
   }
 
   #sortBy(at) {
     const [column, direction] = this.#sorted ?? [];
     this.#sorted = column !== at ? [at, 1] : direction > 0 ? [at, -1] : null;
-    this.#markSorted();
-    this.setRows(this.#given);
-  }
-
-  #markSorted() {
     [...this.#head.children].forEach((title, index) => {
       if (this.#sorted?.[0] !== index) title.removeAttribute("aria-sort");
       else title.setAttribute("aria-sort", this.#sorted[1] > 0 ? "ascending" : "descending");
     });
+    this.setRows(this.#given);
   }
 
   setRows(rows) {
@@ -59,12 +57,6 @@ export class VirtualTable {
     const [at, direction] = this.#sorted ?? [];
     this.#rows = this.#sorted ? [...rows].sort((a, b) => direction * compared(a.cells[at], b.cells[at])) : rows;
     this.#table.setAttribute("aria-rowcount", String(rows.length + 1));
-    this.#soon();
-  }
-
-  #forget() {
-    this.#shown.clear();
-    show(this.#body);
     this.#soon();
   }
 
@@ -92,9 +84,10 @@ export class VirtualTable {
   #row(place, index) {
     let element = this.#shown.get(place);
     if (!element) {
-      element = h("tr", {}, this.#columns.map((_, at) => h(at ? "td" : "th", at ? {} : {scope: "row"})));
+      element = h("tr", {}, h("th", {scope: "row"}));
       this.#shown.set(place, element);
     }
+    while (element.childElementCount < this.#columns.length) element.append(h("td"));
     const row = this.#rows[index];
     element.setAttribute("aria-rowindex", String(index + 2));
     this.#columns.forEach((_, at) => {
