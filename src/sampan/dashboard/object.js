@@ -17,7 +17,7 @@ export async function view(place, scope, [group, version, plural, namespace, nam
   const object = await get(pathOf({...kind, namespaced: Boolean(own)}, own, name));
   const pods = h("section", {"aria-label": "Its pods"});
   const actions = h("p", {class: "choices"});
-  const usage = h("dl", {class: "figures"});
+  const usage = !kind.group && kind.plural === "nodes" && h("dl", {class: "figures usage"});
   show(
     place,
     h("p", {class: "quiet"}, h("a", {href: tableLink(kind)}, plain(kind.plural)), own && ` in ${plain(own)}`),
@@ -25,7 +25,7 @@ export async function view(place, scope, [group, version, plural, namespace, nam
     owners(object), actions, usage, pods, yamlOf(object),
   );
   showActions(actions, kind, object, () => window.dispatchEvent(new HashChangeEvent("hashchange")));
-  if (!kind.group && kind.plural === "nodes") usageView(usage, scope, kind, "", name);
+  if (usage) usageView(usage, scope, kind, "", name);
   if (own && WORKLOADS.has(kind.group)) await rolloutView(pods, own, object);
 }
 

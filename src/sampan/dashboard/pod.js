@@ -21,7 +21,7 @@ export async function view(place, scope, [namespace, name]) {
     state: h("p", {role: "status", class: "state"}),
     why: h("section", {"aria-label": "Why"}),
     facts: h("dl", {class: "facts"}),
-    usage: h("dl", {class: "figures"}),
+    usage: h("dl", {class: "figures usage"}),
     owners: h("div"),
     actions: h("p", {class: "choices"}),
     journey: h("section", {"aria-labelledby": "journey-title"}),

@@ -13,7 +13,7 @@ const GROUP = "metrics.k8s.io";
 
 // `kind`: pods or nodes.
 export async function usageView(place, scope, {plural, namespaced}, namespace, name) {
-  if (!(await may("list", plural, {group: GROUP, namespace}))) return;
+  if (!(await may("list", plural, {group: GROUP, namespace}))) return show(place, said("You may not read metrics.k8s.io."));
   const kind = {group: GROUP, version: "v1beta1", plural, namespaced};
   const path = pathOf(kind, namespace) + query({fieldSelector: fields({"metadata.name": name})});
   const past = {cpu: [], memory: []};
@@ -22,7 +22,7 @@ export async function usageView(place, scope, {plural, namespaced}, namespace, n
       const found = (await get(path)).items.find((item) => item.metadata.name === name);
       draw(place, found && usedBy(found), past);
     } catch (error) {
-      show(place, h("div", {}, h("dt", {}, "Usage"), h("dd", {class: "quiet"}, plain(error.message))));
+      show(place, said(plain(error.message)));
     }
   };
   await read();
@@ -56,12 +56,16 @@ function cellsOf({cpu, memory}) {
 }
 
 function draw(place, used, past) {
-  if (!used) return show(place);
+  if (!used) return show(place, said("nothing known yet"));
   const texts = {cpu: ["CPU", milli(used.cpu)], memory: ["Memory in use", mebi(used.memory)]};
   show(place, Object.entries(texts).map(([key, [title, text]]) => {
     past[key] = [...past[key], used[key]].slice(-KEPT);
     return h("div", {}, h("dt", {}, title), h("dd", {}, text, sparkline(past[key])));
   }));
+}
+
+function said(text) {
+  return h("div", {}, h("dt", {}, "Usage"), h("dd", {class: "quiet"}, text));
 }
 
 // Cores and bytes, of a node or of all containers of a pod.
