@@ -132,8 +132,9 @@ class ClientConfig:
                 user[field] = self._flag(flag)
         extra: dict[str, list[str]] = {}
         for pair in self._flag("as-user-extra"):
-            key, _, value = pair.partition("=")
-            extra.setdefault(key, []).append(value)
+            key, equals, value = pair.partition("=")
+            if equals:  # as kubectl: what is none is not there
+                extra.setdefault(key, []).append(value)
         if extra:
             user["as-user-extra"] = extra
         return user

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sampan.cli.flags import Flag, Values
+from sampan.core.durations import NANO, duration_text
 from sampan.core.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from sampan.cli.session import Session
+
+NAME_WIDTH = 11  # of a column of names, at least
+_OF_TYPES = ("annotate", "describe", "explain", "get")  # whose help says where types are listed
 
 Run = Callable[["Session", Values], "int | None"]
 
@@ -25,7 +29,6 @@ class Command:
     flags: tuple[Flag, ...] = ()
     children: "tuple[Command, ...]" = ()
     aliases: tuple[str, ...] = ()
-    examples: str = ""
     interspersed: bool = True
     failure_code: int = 1  # when it could not do what it is for
     # Without a runner or for a wrong child: print the help and fail, as kubectl's groups do; one
@@ -40,14 +43,19 @@ class Command:
         return None
 
 
-def help_text(command: Command, program: str, path: str, global_flags: bool = True) -> str:
-    """Short text, examples, children, flags, usage: kubectl's order."""
+def help_text(command: Command, program: str, path: str) -> str:
+    """Short text, aliases, examples, children, flags, usage: kubectl's order."""
+    name = path.removeprefix(f"{program} ")
     lines = [command.short.rstrip(".") + ".", ""]
-    if command.examples:
-        lines += ["Examples:", *_indent(command.examples.replace("{program}", program)), ""]
+    if name in _OF_TYPES:
+        types = f'Use "{program} api-resources" for a complete list of supported resources.'
+        lines += [types, ""]
+    if command.aliases:
+        lines += ["Aliases:", ", ".join((command.name, *command.aliases)), ""]
+    lines += _example_lines(name, program)
     children = [child for child in command.children if not child.hidden]
     if children:
-        width = max(len(child.name) for child in children)
+        width = max(NAME_WIDTH, *(len(child.name) for child in children))
         lines += ["Available Commands:"]
         lines += [f"  {child.name:<{width}}   {child.short}" for child in children]
         lines += [""]
@@ -57,10 +65,21 @@ def help_text(command: Command, program: str, path: str, global_flags: bool = Tr
     lines += [usage_text(command, program, path), ""] if command.use else []
     if children:
         lines += [f'Use "{path} <command> --help" for more information about a given command.']
-    if global_flags and command.use:
+    if command.use:
         options = f'Use "{program} options" for a list of global command-line options'
         lines += [f"{options} (applies to all commands)."]
     return "\n".join(lines) + "\n"
+
+
+def _example_lines(name: str, program: str) -> list[str]:
+    from sampan.cli.examples import EXAMPLES
+
+    lines: list[str] = []
+    for what, typed in EXAMPLES.get(name, ()):
+        line = typed if "{program}" in typed else f"{{program}} {typed}"
+        line = line.replace("{program}", program)
+        lines += ["  " if lines else "Examples:", f"  # {what}", f"  {line}"]
+    return [*lines, ""] if lines else []
 
 
 def usage_text(command: Command, program: str, path: str) -> str:
@@ -81,21 +100,17 @@ def flag_lines(flags: Iterable[Flag]) -> list[str]:
 
 
 def _default(flag: Flag) -> str:
+    if flag.default is None:
+        return ""
     if flag.kind == "bool":
         return "true" if flag.default else "false"
-    if flag.kind in ("array", "slice"):
+    if flag.kind in ("array", "slice", "map"):
         return "[" + ",".join(flag.default or []) + "]"
     if flag.kind == "duration":
-        return f"{flag.default:g}s"
+        return duration_text(round(flag.default * NANO))
     if flag.kind in ("string", "tristate"):
         return f"'{flag.default}'"
     return str(flag.default)
-
-
-def _indent(text: str) -> list[str]:
-    import textwrap
-
-    return [f"  {line}" if line else "" for line in textwrap.dedent(text).strip().splitlines()]
 
 
 def close_words(word: str, known: Sequence[str], *, distance: int = 2) -> list[str]:

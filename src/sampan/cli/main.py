@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sampan.api.errors import ApiError
 from sampan.cli import catalog, flags
-from sampan.cli.command import Command, close_words, help_text
+from sampan.cli.command import NAME_WIDTH, Command, close_words, help_text
 from sampan.cli.errors import CliError, FlagError, UsageError
 from sampan.cli.reporting import report
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
@@ -143,19 +143,19 @@ def _group_without_child(session: Session, command: Command, values: flags.Value
 def _no_verb(session: Session, words: list[str]) -> int:
     with contextlib.suppress(flags.HelpAsked):
         flags.parse(GLOBAL_FLAGS, words)
-    session.write(overview(session.program))
+    session.write(overview(session.program, session.io.environment))
     return 0
 
 
 def _help(session: Session, words: list[str]) -> int:
     names = [word for word in words if not word.startswith("-")]
     if not names:
-        session.write(overview(session.program))
+        session.write(overview(session.program, session.io.environment))
         return 0
     command = catalog.find(names[0])
     if command is None:
         session.complain(f"Unknown help topic [{' '.join(f'`{name}`' for name in names)}]")
-        session.io.stderr.write(overview(session.program))
+        session.io.stderr.write(overview(session.program, session.io.environment))
         return 0
     below, command, _ = descended(command, names[1:])
     session.path = " ".join((session.program, names[0], *below))
@@ -163,10 +163,20 @@ def _help(session: Session, words: list[str]) -> int:
     return 0
 
 
-def overview(program: str) -> str:
+def _plugin_lines(program: str, environment: Mapping[str, str]) -> list[str]:
+    from sampan.cli import plugins
+
+    about = "is a plugin installed by the user"
+    names = plugins.verbs(program, environment.get("PATH", ""))
+    return [f"  {name:<{NAME_WIDTH}}   The command {name} {about}" for name in names]
+
+
+def overview(program: str, environment: Mapping[str, str]) -> str:
     lines = [f"{program} controls the Kubernetes cluster manager.", ""]
     width = max(len(name) for name in catalog.names())
     for title, rows in catalog.GROUPS:
+        if title == "Other Commands":
+            lines += ["Subcommands provided by plugins:", *_plugin_lines(program, environment), ""]
         lines.append(f"{title}:")
         lines += [f"  {row[0]:<{width}}   {row[3]}" for row in rows]
         lines.append("")

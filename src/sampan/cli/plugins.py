@@ -30,6 +30,22 @@ def run(session: Session, words: list[str]) -> int | None:
     return None
 
 
+def verbs(program: str, path: str) -> list[str]:
+    """What plugins add to the verbs: each the first word of a plugin's name."""
+    found: dict[str, None] = {}
+    for folder in filter(None, path.split(os.pathsep)):
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        for name in names:
+            prefix = next((one for one in prefixes(program) if name.startswith(f"{one}-")), None)
+            if prefix is not None and os.access(os.path.join(folder, name), os.X_OK):
+                word = name.removeprefix(f"{prefix}-").split("-")[0].replace("_", "-")
+                found.setdefault(word)
+    return list(found)
+
+
 def _find(path: str, name: str) -> str:
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder, name)

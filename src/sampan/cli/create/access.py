@@ -126,7 +126,7 @@ def cluster_role(session: Session, values: Values) -> Obj:
     name = single_name(values)
     verbs, urls = _verbs(values), values["non-resource-url"]
     meta = metadata(name)
-    selector = _pairs(values["aggregation-rule"])
+    selector = _pairs(values["aggregation-rule"] or [])
     if selector:
         if verbs or urls or values["resource"] or values["resource-name"]:
             raise CliError(
@@ -276,7 +276,7 @@ CLUSTER_ROLE = generator(
     "clusterrole NAME --verb=verb --resource=resource.group [--resource-name=resourcename] [--dry-run=server|client|none] [options]",
     "Create a cluster role", cluster_role, Kind("clusterroles", "", RBAC, namespaced=False),
     (VERB, RESOURCE, RESOURCE_NAME,
-     Flag("aggregation-rule", "array", [], "An aggregation label selector (key=value)."),
+     Flag("aggregation-rule", "array", None, "An aggregation label selector (key=value)."),
      Flag("non-resource-url", "slice", [], "A partial URL that the user should have access to.")),
 )  # fmt: skip
 ROLE_BINDING = generator(

@@ -6,6 +6,7 @@ Invariant: a field that is not done here is refused by name, never left out in s
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,22 @@ COMPONENT = "Component"
 LOCAL = "config.kubernetes.io/local-config"
 
 
-def build(folder: str) -> list[Obj]:
-    """Raises CliError."""
+_DEPRECATED = {
+    "bases": "resources", "commonLabels": "labels", "patchesJson6902": "patches",
+    "patchesStrategicMerge": "patches",
+}  # fmt: skip
+_FIX = "Run 'kustomize edit fix' to update your Kustomization automatically."
+Warn = Callable[[str], None]
+
+
+def build(folder: str, warn: Warn) -> list[Obj]:
+    """`warn` is told of what is deprecated. Raises CliError."""
     if not os.path.isdir(folder):
         raise CliError(
             f"must build at directory: not a valid directory: evalsymlink failure on '{folder}' : "
             f"lstat {folder}: no such file or directory"
         )
-    target = Target(Path(folder), (os.path.realpath(folder),))
+    target = Target(Path(folder), (os.path.realpath(folder),), warn)
     resources = target.accumulated(Accumulated()).resources
     for resource in resources:
         if resource.needs_hash:
@@ -72,10 +81,13 @@ class Accumulated:
 
 
 class Target:
-    def __init__(self, folder: Path, above: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, above: tuple[str, ...], warn: Warn) -> None:
         """`above`: the folders that led here, which must not come again. Raises CliError."""
-        self._folder, self._above = folder, above
+        self._folder, self._above, self._warn = folder, above, warn
         self.config, path = load(folder)
+        for field, instead in _DEPRECATED.items():
+            if self.config.get(field) is not None:
+                warn(f"# Warning: '{field}' is deprecated. Please use '{instead}' instead. {_FIX}")
         if unknown := sorted(set(self.config) - KNOWN - NOT_DONE):
             raise CliError(f'invalid Kustomization: json: unknown field "{unknown[0]}"')
         if left := sorted(set(self.config) & NOT_DONE):
@@ -152,7 +164,7 @@ class Target:
     def _take_folder(self, found: Accumulated, place: Path) -> None:
         above = self._entered(place)
         try:
-            below = Target(place, above)
+            below = Target(place, above, self._warn)
         except CliError as error:
             raise CliError(f"couldn't make target for path '{place.resolve()}': {error}") from error
         if below.config.get("kind") == COMPONENT:
@@ -169,7 +181,7 @@ class Target:
         place = Path(os.path.normpath(self._folder / name))
         if not place.is_dir():
             raise CliError(f"accumulating components: '{name}' is no directory in {self._folder}")
-        below = Target(place, self._entered(place))
+        below = Target(place, self._entered(place), self._warn)
         kind = below.config.get("kind") or "Kustomization"
         if kind != COMPONENT:
             raise CliError(
@@ -198,7 +210,7 @@ class Target:
                 continue
             place = place_of(self._folder, text)
             if place.is_dir():
-                below = Target(place, self._entered(place)).accumulated(Accumulated())
+                below = Target(place, self._entered(place), self._warn).accumulated(Accumulated())
                 found += [each.obj for each in below.resources]
             else:
                 found += _documents(place.read_text(), text)

@@ -55,7 +55,9 @@ def require_no_conflict(session: Session, info: Info, modified: Obj, live: Obj) 
     from sampan.cli.printers.yaml_text import to_yaml
 
     original = last_applied_of(live) or {}
-    patch, _ = patch_for(info, modified, live)
+    patch, kind = patch_for(info, modified, live)
+    if kind == "merge":
+        return  # as kubectl: what has no published type is merged over
     changes = three_way.two_way_patch(schema(), original, live)
     if not patch or not three_way.has_conflicts(patch, changes):
         return

@@ -267,6 +267,8 @@ class Builder:
     def _visit_list(self, resource: ApiResource, query: dict[str, str]) -> Iterator[Found]:
         namespace = self.namespace
         for answer in list_answers(self._session, resource, namespace, query, self.form):
+            if self.typed:
+                _require_registered(resource.api_version, resource.kind, list_of=True)
             if answer.get("kind") == "Table":
                 yield Info(resource, namespace if resource.namespaced else "", "", answer)
                 continue
@@ -385,10 +387,19 @@ class _OfSource:
 
 def _typed(info: Info) -> Found:
     """Only what kubectl has a Go type for."""
+    try:
+        _require_registered(info.resource.api_version, info.resource.kind)
+    except CliError as error:
+        return error
+    return info
+
+
+def _require_registered(version: str, kind: str, *, list_of: bool = False) -> None:
+    """Raises CliError."""
     from sampan.cli.objects.typed import is_registered, unregistered
 
-    version, kind = info.resource.api_version, info.resource.kind
-    return info if is_registered(version, kind) else unregistered(version, kind)
+    if not is_registered(version, kind):
+        raise unregistered(version, f"{kind}List" if list_of else kind)
 
 
 def split_name(word: str) -> tuple[str, str] | None:

@@ -60,7 +60,7 @@ def sources(session: Session, values: Values, *, stdin_in_use: bool = False) -> 
     """Raises Several with every name that leads nowhere."""
     check(values)
     if values.get("kustomize"):
-        return [_kustomization(values.text("kustomize"))]
+        return [_kustomization(session, values.text("kustomize"))]
     found: list[Source] = []
     failures: list[Exception] = []
     has_stdin = stdin_in_use
@@ -94,11 +94,11 @@ def sources(session: Session, values: Values, *, stdin_in_use: bool = False) -> 
     return found
 
 
-def _kustomization(folder: str) -> Source:
+def _kustomization(session: Session, folder: str) -> Source:
     def read() -> Iterator[Any]:
         from sampan.cli.kustomize.build import build
 
-        yield from build(folder)
+        yield from build(folder, session.complain)
 
     return Source(folder, read)
 

@@ -17,6 +17,7 @@ from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 
 MANAGER = "kubectl"  # the server keeps the annotation true for this one only
+CLIENT_SIDE_MANAGER = "kubectl-client-side-apply"
 ANNOTATION_MANAGER = "kubectl-last-applied"
 ANNOTATION_PATH = ("f:metadata", "f:annotations", f"f:{writing.LAST_APPLIED}")
 APPLY, UPDATE = "Apply", "Update"

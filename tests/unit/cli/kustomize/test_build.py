@@ -32,7 +32,7 @@ def write(top, files):
 
 
 def built(folder):
-    return "---\n".join(to_yaml(obj) for obj in build(folder))
+    return "---\n".join(to_yaml(obj) for obj in build(folder, print))
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case["stdout"]])
@@ -55,11 +55,29 @@ def test_mistakes_are_told_in_the_words_of_kustomize(tmp_path, name):
 def test_what_is_not_done_is_refused_by_name(tmp_path, field):
     folder = write(tmp_path, {"kustomization.yaml": f"{field}: []\n"})
     with pytest.raises(CliError, match=re.escape(f"field(s) not supported: {field}")):
-        build(folder)
+        build(folder, print)
 
 
 def test_resources_of_other_hosts_are_refused(tmp_path):
     url = "https://example.com/org/repo//config?ref=v1"
     folder = write(tmp_path, {"kustomization.yaml": f"resources: ['{url}']\n"})
     with pytest.raises(CliError, match="resources of other hosts are not supported"):
-        build(folder)
+        build(folder, print)
+
+
+def test_deprecated_fields_are_told_of_in_the_words_of_kustomize(tmp_path):
+    files = {
+        "kustomization.yaml": "commonLabels: {a: b}\nbases: [base]\n",
+        "base/kustomization.yaml": "resources: []\npatchesStrategicMerge: []\n",
+    }
+    told = []
+    build(write(tmp_path, files), told.append)
+    fix = "Run 'kustomize edit fix' to update your Kustomization automatically."
+    assert told == [
+        f"# Warning: '{field}' is deprecated. Please use '{instead}' instead. {fix}"
+        for field, instead in (
+            ("bases", "resources"),
+            ("commonLabels", "labels"),
+            ("patchesStrategicMerge", "patches"),
+        )
+    ]

@@ -332,11 +332,4 @@ RUN = Command(
         switch("tty", "Allocate a TTY for the container.", short="t"),
         switch("wait", "Wait for resources to be gone before returning."),
     ),
-    examples="""
-        # Start a nginx pod
-        {program} run nginx --image=nginx
-
-        # Start a busybox pod, keep it in the foreground, and remove it afterwards
-        {program} run -i -t busybox --image=busybox --restart=Never --rm
-    """,
 )  # fmt: skip

@@ -112,8 +112,8 @@ class Application:
         self._session, self._values, self._strategy = session, values, strategy
         self._is_listed = values.text("output") not in ("", "name")  # all of them at the end
         self._on_server = server_side.is_wanted(session, values, strategy)
-        default = server_side.MANAGER if self._on_server else "kubectl-client-side-apply"
-        self._manager = values.text("field-manager") or default
+        default = server_side.MANAGER if self._on_server else server_side.CLIENT_SIDE_MANAGER
+        self._manager = values.text("field-manager") if values.is_set("field-manager") else default
         self._query = writing.options(
             dry_run=strategy,
             manager=self._manager,
@@ -283,7 +283,7 @@ APPLY = Command(
         common_flags.SELECTOR,
         common_flags.VALIDATE,
         common_flags.RECORD,
-        Flag("field-manager", default="", usage="Name of the manager used to track field ownership."),
+        Flag("field-manager", default=server_side.CLIENT_SIDE_MANAGER, usage="Name of the manager used to track field ownership."),
         switch("all", "Select all resources in the namespace of the specified resource types."),
         Flag("cascade", default="background", bare="background", usage="For --force and --prune."),
         switch("force", "Delete and create again what cannot be changed."),
@@ -301,7 +301,7 @@ APPLY = Command(
     (
         Command("edit-last-applied", "apply edit-last-applied (RESOURCE/NAME | -f FILENAME) [options]",
                 "Edit latest last-applied-configuration annotations", _edit_last_applied,
-                (*PRINT_FLAGS, *common_flags.FILES, common_flags.RECORD, common_flags.field_manager("kubectl-client-side-apply"),
+                (*PRINT_FLAGS, *common_flags.FILES, common_flags.RECORD, common_flags.field_manager(server_side.CLIENT_SIDE_MANAGER),
                  common_flags.VALIDATE, switch("windows-line-endings", "Accepted; only for Windows."))),
         Command("set-last-applied", "apply set-last-applied -f FILENAME [options]",
                 "Set the last-applied-configuration annotation to match the contents of a file", last_applied.set_annotation,

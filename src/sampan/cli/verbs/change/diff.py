@@ -70,6 +70,10 @@ def _write_pruned(session: Session, values: Values, done: list[Info], live: Path
         (live / _file_name(info)).write_text(to_yaml(info.obj))
 
 
+def _manager(values: Values, otherwise: str) -> str:
+    return values.text("field-manager") if values.is_set("field-manager") else otherwise
+
+
 def _would_be(session: Session, values: Values, info: Info, before: Obj | None) -> Obj:
     # What client-side apply wrote is migrated by an apply; until then the client knows what goes.
     is_migrated = before is None or not server_side.client_side_managers(before)
@@ -77,13 +81,12 @@ def _would_be(session: Session, values: Values, info: Info, before: Obj | None) 
     if values["server-side"] or (is_wanted and is_migrated):
         query = writing.options(
             dry_run="server",
-            manager=values.text("field-manager") or server_side.MANAGER,
+            manager=_manager(values, server_side.MANAGER),
             force=bool(values["force-conflicts"]),
         )
         return writing.patch(session, info.path, info.obj, "apply", query)
-    query = writing.options(
-        dry_run="server", manager=values.text("field-manager") or "kubectl-client-side-apply"
-    )
+    manager = _manager(values, server_side.CLIENT_SIDE_MANAGER)
+    query = writing.options(dry_run="server", manager=manager)
     if before is None:
         return writing.create(session, info.resource, info.namespace, info.obj, query)
     meta = info.obj.get("metadata") or {}
@@ -161,7 +164,11 @@ DIFF = Command(
     (
         *common_flags.FILES,
         common_flags.SELECTOR,
-        Flag("field-manager", usage="Name of the manager used to track field ownership."),
+        Flag(
+            "field-manager",
+            default=server_side.CLIENT_SIDE_MANAGER,
+            usage="Name of the manager used to track field ownership.",
+        ),
         Flag("concurrency", "int", 1, "Accepted; objects are compared one after the other."),
         switch("force-conflicts", "Server-side apply takes fields of other managers."),
         switch("prune", "Show what a prune would delete, too."),

@@ -114,7 +114,6 @@ def edit_before_create(session: Session, values: Values) -> None:
 
 
 def edit_last_applied(session: Session, values: Values) -> None:
-    form = _form(values)
     applied: list[Info] = []
     for info in _selected(session, values, ""):
         text = ((info.obj.get("metadata") or {}).get("annotations") or {}).get(writing.LAST_APPLIED)
@@ -122,6 +121,7 @@ def edit_last_applied(session: Session, values: Values) -> None:
             applied += _decoded(session, text)
     if not applied:
         raise CliError(NEVER_APPLIED)
+    form = _form(values)
 
     def send(before: Info, after: Info) -> str:
         from sampan.cli.printers.json_text import compact

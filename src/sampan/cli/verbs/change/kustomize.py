@@ -4,6 +4,7 @@ Job: build, and write the objects as YAML documents.
 """
 
 from sampan.cli.command import Command
+from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.kustomize.build import build
@@ -14,8 +15,18 @@ from sampan.cli.session import Session
 def run(session: Session, values: Values) -> None:
     if len(values.arguments) > 1:
         raise CliError("specify one path to kustomization.yaml")
+    restrictor = values.text("load-restrictor")
+    if restrictor not in ("", *RESTRICTORS):
+        legal = " ".join(RESTRICTORS)
+        raise CliError(
+            f"illegal flag value --load-restrictor {restrictor}; legal values: [{legal}]"
+        )
+    if restrictor == RESTRICTORS[1]:
+        raise CliError(
+            f"--load-restrictor {restrictor} is not supported: no file outside of the folder is read"
+        )
     folder = values.arguments[0] if values.arguments else "."
-    text = "---\n".join(to_yaml(obj) for obj in build(folder))
+    text = "---\n".join(to_yaml(obj) for obj in build(folder, session.complain))
     if values["output"]:
         with open(values["output"], "w") as file:
             file.write(text)
@@ -23,10 +34,30 @@ def run(session: Session, values: Values) -> None:
         session.write(text)
 
 
+RESTRICTORS = ("LoadRestrictionsRootOnly", "LoadRestrictionsNone")
+_CONTAINERS = "For functions in containers, which are refused by name."
 KUSTOMIZE = Command(
     "kustomize",
     "kustomize DIR [flags] [options]",
     "Build a set of KRM resources using a 'kustomization.yaml' file.",
     run,
-    (Flag("output", short="o", usage="If specified, write output to this path."),),
+    (
+        switch("as-current-user", _CONTAINERS),
+        switch("enable-alpha-plugins", "Plugins that are not kustomize's own are refused by name."),
+        switch("enable-helm", "Helm charts are refused by name."),
+        Flag("env", "array", [], _CONTAINERS, short="e"),
+        Flag("helm-api-versions", "slice", [], "For helm charts, which are refused by name."),
+        Flag("helm-command", default="helm", usage="For helm charts, which are refused by name."),
+        switch("helm-debug", "For helm charts, which are refused by name."),
+        Flag("helm-kube-version", usage="For helm charts, which are refused by name."),
+        Flag(
+            "load-restrictor",
+            default="LoadRestrictionsRootOnly",
+            usage="LoadRestrictionsNone: files outside of the kustomization's folder may be read.",
+        ),
+        Flag("mount", "array", [], _CONTAINERS),
+        switch("network", _CONTAINERS),
+        Flag("network-name", default="bridge", usage=_CONTAINERS),
+        Flag("output", short="o", usage="If specified, write output to this path."),
+    ),
 )

@@ -7,7 +7,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, time_text
 from sampan.api.rules.conditions import find
 from sampan.cli import common_flags
-from sampan.cli.command import Command
+from sampan.cli.command import Command, help_text
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, raise_all
 from sampan.cli.flags import Values
@@ -100,8 +100,6 @@ _FLAGS = (
 
 
 def show_help(session: Session, values: Values) -> None:
-    from sampan.cli.command import help_text
-
     session.write(help_text(CERTIFICATE, session.program, session.path))
 
 

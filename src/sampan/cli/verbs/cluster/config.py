@@ -3,6 +3,8 @@
 Job: look at contexts, clusters and users, choose, rename and delete them; the table of its words.
 """
 
+import os
+
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.config_file import Config, ConfigAccess, flatten, of_file, redact
@@ -40,8 +42,6 @@ def view(session: Session, values: Values) -> None:
 
 
 def _alone(path: str) -> Config:
-    import os
-
     if not os.path.exists(path):
         raise CliError(f"open {path}: no such file or directory")
     return of_file(path)

@@ -260,11 +260,24 @@ UNSET = Command(
 SET_CLUSTER = Command(
     "set-cluster", "config set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com] [options]",
     "Set a cluster entry in kubeconfig", set_cluster,
-    (switch("embed-certs", "Embed certificates in the kubeconfig."), Flag("proxy-url", usage="The cluster's proxy.")),
+    (
+        Flag("certificate-authority", usage="The file of the cluster's certificate authority."),
+        switch("embed-certs", "Embed certificates in the kubeconfig."),
+        switch("insecure-skip-tls-verify", "The server's certificate is not to be checked."),
+        Flag("proxy-url", usage="The cluster's proxy."),
+        Flag("server", usage="The cluster's address."),
+        Flag("tls-server-name", usage="The name in the cluster's certificate."),
+    ),
 )  # fmt: skip
 SET_CONTEXT = Command(
     "set-context", "config set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace] [options]",
-    "Set a context entry in kubeconfig", set_context, (switch("current", "Modify the current context."),),
+    "Set a context entry in kubeconfig", set_context,
+    (
+        Flag("cluster", usage="The context's cluster."),
+        switch("current", "Modify the current context."),
+        Flag("namespace", short="n", usage="The context's namespace."),
+        Flag("user", usage="The context's user."),
+    ),
 )  # fmt: skip
 SET_CREDENTIALS = Command(
     "set-credentials", "config set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--auth-provider=provider_name] [--auth-provider-arg=key=value] [--exec-command=exec_command] [--exec-api-version=exec_api_version] [--exec-arg=arg] [--exec-env=key=value] [options]",
@@ -272,6 +285,8 @@ SET_CREDENTIALS = Command(
     (
         Flag("auth-provider", usage="Auth provider of the user; sampan's own client uses none, other programs may."),
         Flag("auth-provider-arg", "slice", [], "'key=value' arguments for the auth provider."),
+        Flag("client-certificate", usage="The file of the user's certificate."),
+        Flag("client-key", usage="The file of the user's key."),
         switch("embed-certs", "Embed certificates in the kubeconfig."),
         Flag("exec-api-version", usage="API version of the exec credential plugin."),
         Flag("exec-arg", "slice", [], "Arguments of the exec credential plugin."),
@@ -279,5 +294,8 @@ SET_CREDENTIALS = Command(
         Flag("exec-env", "array", [], "'key=value' environment of the exec credential plugin."),
         Flag("exec-interactive-mode", usage="InteractiveMode of the exec credential plugin."),
         switch("exec-provide-cluster-info", "Provide information about the cluster to the plugin."),
+        Flag("password", usage="The user's password."),
+        Flag("token", usage="The user's token."),
+        Flag("username", usage="The user's name, for a password."),
     ),
 )  # fmt: skip

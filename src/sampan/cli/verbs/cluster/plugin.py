@@ -54,7 +54,7 @@ def run(session: Session, values: Values) -> None:
 PLUGIN = Command(
     "plugin", "plugin [flags] [options]", "Provides utilities for interacting with plugins.",
     children=(
-        Command("list", "plugin list [flags] [options]", "List all visible plugin executables", run,
+        Command("list", "plugin list [flags] [options]", "List all visible plugin executables on a user's PATH", run,
                 (switch("name-only", "Only the names of the plugins, not their paths."),)),
     ),
 )  # fmt: skip

@@ -163,12 +163,4 @@ GET = Command(
         switch("watch", "After listing, watch for changes.", short="w"),
         switch("watch-only", "Watch for changes, without listing first."),
     ),
-    examples="""
-        # List all pods
-        {program} get pods
-
-        # List one deployment and the pods of a label, with more columns
-        {program} get deploy/web -o wide
-        {program} get pods -l app=web -o wide
-    """,
 )
