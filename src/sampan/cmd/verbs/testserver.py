@@ -125,14 +125,17 @@ def translated(arguments: Sequence[str], *, has_nodes: bool) -> list[str]:
 
 
 def _flags(arguments: Sequence[str]) -> list[tuple[str, str]]:
-    """`--name=value` and `--name value`; a flag without a value is true."""
+    """`--name=value` and `--name value`; a flag without a value is true. As kube-apiserver has it,
+    an empty word is an empty value, or nothing."""
     found: list[tuple[str, str]] = []
     rest = list(arguments)
     while rest:
-        name, equals, value = rest.pop(0).partition("=")
-        if not equals and rest and not rest[0].startswith("-"):
-            value = rest.pop(0)
-        found.append((name, value if equals or value else "true"))
+        name, has_value, value = rest.pop(0).partition("=")
+        if not name and not has_value:
+            continue
+        if not has_value and rest and not rest[0].startswith("-"):
+            has_value, value = "=", rest.pop(0)
+        found.append((name, value if has_value else "true"))
     return found
 
 

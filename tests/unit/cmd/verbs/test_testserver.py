@@ -28,3 +28,13 @@ def test_only_the_api_server_of_the_assets_hears_of_nodes(tmp_path):
 
 def _script(directory, program):
     return (directory / program).read_text()
+
+
+def test_an_empty_word_is_an_empty_value_or_nothing():
+    given = ["--disable-admission-plugins", "", "--runtime-config=a=true", "", "--profiling"]
+    found = translated(given, has_nodes=False)
+    assert found[:3] == [
+        "--disable-admission-plugins=",
+        "--runtime-config=a=true",
+        "--profiling=true",
+    ]
