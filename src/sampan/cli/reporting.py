@@ -48,20 +48,18 @@ def _alone(session: Session, error: Exception) -> str:
     text = message_of(session, error)
     if isinstance(error, FlagError):
         return f"error: {text}\nSee '{session.path} --help' for usage."
-    is_said = isinstance(error, Plain | Quiet) or _is_no_answer(error)
+    is_said = isinstance(error, Plain | Quiet) or _no_answer(error) is not None
     return text if is_said or text.startswith("error: ") else f"error: {text}"
 
 
 def message_of(session: Session, error: Exception) -> str:
     """One of several failures, or what stands in a larger sentence."""
-    from sampan.client.blocking import NoAnswer
-
     if isinstance(error, ApiError):
         return _status_text(error)
     if isinstance(error, Several):
         return aggregate_text([message_of(session, one) for one in error.failures])
-    if isinstance(error, NoAnswer):
-        return _unreachable_text(session, error)
+    if (unanswered := _no_answer(error)) is not None:
+        return _unreachable_text(session, unanswered)
     if isinstance(error, UsageError):
         return f"{error}\nSee '{session.path} -h' for help and examples"
     if isinstance(error, OSError):
@@ -76,10 +74,12 @@ def aggregate_text(texts: list[str]) -> str:
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
-def _is_no_answer(error: Exception) -> bool:
+def _no_answer(error: Exception) -> "NoAnswer | None":
+    if not isinstance(error, ConnectionError):
+        return None  # and TLS is not loaded to say so
     from sampan.client.blocking import NoAnswer
 
-    return isinstance(error, NoAnswer)
+    return error if isinstance(error, NoAnswer) else None
 
 
 def _unreachable_text(session: Session, error: "NoAnswer") -> str:

@@ -4,6 +4,8 @@ Job: check the flags, find the objects, and print them whole; tables are get_tab
     watches goes on in get_watch.py.
 """
 
+from typing import TYPE_CHECKING
+
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
@@ -14,9 +16,11 @@ from sampan.cli.objects import manifests
 from sampan.cli.objects.builder import Builder, Result
 from sampan.cli.objects.infos import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
-from sampan.cli.printers import custom_columns
 from sampan.cli.session import Session
 from sampan.cli.verbs.inspect.get_formats import collected, form_of, is_table, printer_of
+
+if TYPE_CHECKING:
+    from sampan.cli.printers import custom_columns
 
 NOTHING = (
     "Required resource not specified.\n"

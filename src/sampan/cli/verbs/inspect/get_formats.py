@@ -3,12 +3,17 @@
 Job: tables or formats by the flags; what was found apart from what was not.
 """
 
+from typing import TYPE_CHECKING
+
 from sampan.api.errors import ApiError
 from sampan.cli.flags import Values
 from sampan.cli.objects.builder import Result
 from sampan.cli.objects.infos import Form, Info
 from sampan.cli.output import FORMATS, ObjectPrinter, unknown_format
-from sampan.cli.printers import custom_columns, table
+from sampan.cli.printers import table
+
+if TYPE_CHECKING:
+    from sampan.cli.printers import custom_columns
 
 GET_FORMATS = tuple(sorted((*FORMATS, "custom-columns", "custom-columns-file", "wide")))
 CUSTOM = ("custom-columns", "custom-columns-file")
@@ -33,6 +38,8 @@ def printer_of(values: Values) -> "ObjectPrinter | custom_columns.Printer":
     if not is_table(values) and name.lower() in CUSTOM:
         spec = rest if equals else values.text("template")
         headers = not values["no-headers"]
+        from sampan.cli.printers import custom_columns
+
         return custom_columns.printer_of(name.lower(), spec, headers=headers)
     values._values["output"] = name.lower() + equals + rest
     if output and name.lower() not in GET_FORMATS:
