@@ -77,6 +77,14 @@ class CustomKind:
         # What the webhook said lately.
         self._forms: Bounded[tuple[str, bytes], Obj] = Bounded(_MOST_FORMS)
 
+    def shows_as(self, other: "CustomKind") -> bool:
+        """Whether objects that are stored in any version are shown alike in both."""
+        return (
+            self.webhook == other.webhook
+            and self.versions.keys() == other.versions.keys()
+            and all(one.source == other.versions[key].source for key, one in self.versions.items())
+        )
+
     def converted(self, obj: Obj, version: str) -> Obj:
         """Without managedFields, which are what is asked for. Raises FormWanted."""
         custom = self.versions[version]
@@ -123,20 +131,14 @@ class CustomVersion:
         """Whether objects are treated the same in both."""
         return self.source == other.source and self.kind == other.kind
 
-    def adopt(self, other: "CustomVersion") -> None:
-        """What was compiled of the same schema need not be compiled again."""
-        if self.family.webhook == other.family.webhook and not self._changed_elsewhere(other):
+    def adopt(self, other: "CustomVersion", shown_alike: bool) -> None:
+        """What was compiled of the same schema need not be compiled again. `shown_alike`: as the
+        two kinds show what is stored in another version."""
+        if shown_alike:
             self.schema_token = other.schema_token
         for key in _COMPILED:
             if key in other.__dict__:
                 self.__dict__[key] = other.__dict__[key]
-
-    def _changed_elsewhere(self, other: "CustomVersion") -> bool:
-        """Whether objects that are stored in another version may be shown differently."""
-        mine, theirs = self.family.versions, other.family.versions
-        return {key: item.source for key, item in mine.items()} != {
-            key: their.source for key, their in theirs.items()
-        }
 
     @property
     def is_compiled(self) -> bool:

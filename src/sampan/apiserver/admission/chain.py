@@ -51,6 +51,8 @@ class Attributes:
     options: Obj = field(default_factory=dict)  # CreateOptions and the like, as webhooks see them
     reinvoke: bool = False  # a webhook has changed it: the plugins before it look once more
     hold: Hold = field(default_factory=Hold)  # what plugins took for this write
+    # Other versions of the resource, once a rule has asked for them; of rules there are thousands.
+    equivalents: Sequence[Resource] | None = None
     marks: Marks = NO_MARKS  # plugins that wait for somebody are always seen in the trace
 
     @property

@@ -24,13 +24,15 @@ def rows_of(
         return ()
     kind = CustomKind(definition, published)
     known = {item.version: custom_of(item) for item in before}
+    families = {id(custom.family): custom.family for custom in known.values() if custom}
+    shown_alike = all(kind.shows_as(family) for family in families.values())
     rows = []
     for version in kind.versions.values():
         if not version.is_served:
             continue
         old = known.get(version.version)
         if old is not None and old.same_as(version):
-            version.adopt(old)
+            version.adopt(old, shown_alike)
         rows.append(_row(definition["spec"], version))
     return tuple(rows)
 

@@ -36,7 +36,9 @@ def match_rules(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) 
         return Matched(attributes.resource)
     if not equivalent:
         return None
-    for other in _equivalents(attributes.resource):
+    if attributes.equivalents is None:
+        attributes.equivalents = _equivalents(attributes.resource)
+    for other in attributes.equivalents:
         if any(_rule_matches(rule, attributes, other) for rule in rules):
             return Matched(other)
     return None

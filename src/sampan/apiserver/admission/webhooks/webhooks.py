@@ -33,10 +33,11 @@ from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, give_way
 
 log = get_logger(__name__)
 
+HOOKS_PER_TURN = 1_000  # that are compared with a write before others have the loop
 MOST_REMARKS = 256  # warnings, and notes for the audit, of one answer
 OPERATION_BYTES = 100  # that one operation of a patch is about worth
 _DRY = ("None", "NoneOnDryRun")
@@ -99,7 +100,9 @@ class Webhooks:
 
     async def concerned_hooks(self, attributes: Attributes) -> list[tuple[Hook, rules.Matched]]:
         found = []
-        for hook in self.hooks():
+        for number, hook in enumerate(self.hooks(), 1):
+            if number % HOOKS_PER_TURN == 0:
+                await give_way()
             matched = self._match(hook, attributes)
             if matched is None:
                 continue
