@@ -102,6 +102,9 @@ OBJECTS = {
     "Service of labels": lambda n: service(selector={f"k{k}": "v" for k in range(n)}),
     "Service of ports": lambda n: service(
         ports=[{"name": f"n{k}", "port": k + 1} for k in range(n)]),
+    "ClusterRole of selectors": lambda n: made(
+        "rbac.authorization.k8s.io/v1", "ClusterRole", "r", rules=[], aggregationRule={
+            "clusterRoleSelectors": [{"matchLabels": {f"k{k}": "v"}} for k in range(n)]}),
     "budget of expressions":
         lambda n: budget(minAvailable=1, selector={"matchExpressions": expressions(n)}),
     "quota of kinds": quota,
@@ -111,11 +114,16 @@ OBJECTS = {
 
 def world(heavy):
     nodes = [made("v1", "Node", f"node-{n}", {}) for n in range(NODES)]
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
     others = [pod(f"pod-{n}") for n in range(10)]
+    others += [
+        made("rbac.authorization.k8s.io/v1", "ClusterRole", f"role-{n}", rules=[rule] * 20)
+        for n in range(60)
+    ]
     found = [heavy, *nodes, *others]
     for number, obj in enumerate(found):
         obj["metadata"] |= {"uid": f"u{number}", "generation": 1, "resourceVersion": "1"}
-        if obj["kind"] != "Node":
+        if obj["kind"] not in ("Node", "ClusterRole"):
             obj["metadata"]["namespace"] = "default"
     return found
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
 from sampan.api.rules import aspects
 from sampan.api.rules.aspects import looks_at
-from sampan.api.rules.selectors import LabelSelector, from_object
+from sampan.api.rules.selectors import LabelSelector, from_object, match_labels
 from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.client.indexer import Cache
 
@@ -54,6 +54,12 @@ def parsed(selector: Obj | None) -> LabelSelector:
     """A LabelSelector of an object from a cache. A plan asks for it more than once, and it may have
     15,000 requirements."""
     return from_object(selector)
+
+
+@by_identity(8, OF_ANY_SIZE)
+def parsed_labels(selector: Mapping[str, str] | None) -> LabelSelector:
+    """Likewise, the bare map of a ReplicationController."""
+    return match_labels(selector)
 
 
 def selected(cache: Cache, index: str, namespace: str, selector: LabelSelector) -> list[Obj]:

@@ -6,6 +6,8 @@ Invariant: the result depends on the roles alone, not on the order in which they
 
 from collections.abc import Iterable
 
+import orjson
+
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.resources import by_kind
 from sampan.api.rules import selectors
@@ -40,13 +42,24 @@ def plan(role: Obj, roles: Iterable[Obj]) -> Plan:
 def aggregate_rules(role: Obj, aggregation: Obj, roles: Iterable[Obj]) -> list[Obj]:
     """As upstream: selector by selector, roles by name, each rule once, never its own."""
     others = sorted((item for item in roles if name_of(item) != name_of(role)), key=name_of)
-    rules: list[Obj] = []
+    by_label: dict[tuple[str, str], list[Obj]] = {}
+    for other in others:
+        for label in labels_of(other).items():
+            by_label.setdefault(label, []).append(other)
+    rules: dict[bytes, Obj] = {}
+    taken: set[str] = set()
     for given in aggregation.get("clusterRoleSelectors") or ():
-        selector = selectors.from_object(given)
-        for other in others:
+        # There may be thousands of selectors: most ask for a label that no role has.
+        wanted: dict[str, str] = given.get("matchLabels") or {}
+        candidates = by_label.get(min(wanted.items()), ()) if wanted else others
+        left = [other for other in candidates if name_of(other) not in taken]
+        selector = selectors.from_object(given) if left else selectors.NOTHING
+        for other in left:
             if selector.matches(labels_of(other)):
-                rules += [rule for rule in other.get("rules") or () if rule not in rules]
-    return rules
+                taken.add(name_of(other))
+                for rule in other.get("rules") or ():
+                    rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)
+    return list(rules.values())
 
 
 def _gatherers(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

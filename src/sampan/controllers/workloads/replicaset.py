@@ -21,7 +21,7 @@ from sampan.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Re
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import ANYTHING, OFFERED, looks_at
 from sampan.api.rules.conditions import find, with_condition, without_condition
-from sampan.api.rules.selectors import LabelSelector, match_labels
+from sampan.api.rules.selectors import LabelSelector
 from sampan.client.indexer import by_controller_uid
 from sampan.client.label_index import (
     ORPHANS,
@@ -29,6 +29,7 @@ from sampan.client.label_index import (
     by_labels_of_orphan,
     by_selector,
     parsed,
+    parsed_labels,
     selected,
 )
 from sampan.controllers.actions import (
@@ -85,7 +86,7 @@ def _set_selector(obj: Obj) -> LabelSelector:
 
 
 def _map_selector(obj: Obj) -> LabelSelector:
-    return match_labels(obj["spec"].get("selector"))
+    return parsed_labels(obj["spec"].get("selector"))
 
 
 REPLICA_SET = Kind(
