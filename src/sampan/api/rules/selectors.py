@@ -222,8 +222,15 @@ class _Merged:
         for requirement in requirements:
             self._add(requirement)
             self._asked.add(requirement.key)
+        # Where nothing but values is asked for, one of each label, as of a map of labels.
+        self._equal: dict[str, str] | None = None
+        one_each = self._asked == self._allowed.keys() and not (self._refused or self._absent)
+        if one_each and not self._bounds and all(len(one) == 1 for one in self._allowed.values()):
+            self._equal = {key: value for key, (value,) in self._allowed.items()}
 
     def matches(self, labels: Labels) -> bool:
+        if self._equal is not None:
+            return self._equal.items() <= labels.items()
         if len(self._needed) > len(labels) or not self._needed <= labels.keys():
             return False
         asked = self._asked

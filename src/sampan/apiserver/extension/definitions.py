@@ -7,7 +7,7 @@ Invariant: a definition is served from the moment that its status says Establish
 Owner: one task; the kinds change in the very step in which the watch cache has the definition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sampan.api.calls import Item
 from sampan.api.custom.custom_version import custom_of
@@ -77,13 +77,12 @@ class Definitions:
             self._mark_group(now.obj)
 
     def _serve(self, name: str, rows: tuple[Resource, ...]) -> None:
-        before = {item.version: item for item in self._kinds.of_definition(name)}
+        before = self._kinds.of_definition(name)
         changed = self._kinds.replace(name, rows)
-        if any(
-            _token(rows, version) is not _token((old,), version) for version, old in before.items()
-        ):
+        tokens = _tokens(rows)
+        if any(tokens.get(version) is not token for version, token in _tokens(before).items()):
             # Whoever watches must list again: what it has seen is not how it is shown now.
-            self._registry.kind(next(iter(before.values()))).end_watchers()
+            self._registry.kind(before[0]).end_watchers()
         if changed or rows or before:
             for listener in self._listeners:
                 listener()
@@ -144,7 +143,7 @@ def _names(definition: Obj) -> Obj:
     return names
 
 
-def _token(rows: tuple[Resource, ...], version: str) -> object:
-    row = next((item for item in rows if item.version == version), None)
-    custom = None if row is None else custom_of(row)
-    return None if custom is None else custom.schema_token
+def _tokens(rows: Iterable[Resource]) -> dict[str, object]:
+    """By version: who has the same one shows objects alike."""
+    known = ((row.version, custom_of(row)) for row in rows)
+    return {version: None if custom is None else custom.schema_token for version, custom in known}

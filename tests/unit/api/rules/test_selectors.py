@@ -116,6 +116,7 @@ def test_bad_field_selectors_are_refused(text, why):
 
 
 KEYS = st.sampled_from(["a", "b", "example.com/c"])
+MANY_KEYS = st.integers(0, 50).map("k{}".format)
 VALUES = st.sampled_from(["", "1", "5", "x", "in"])
 NUMBERS = st.sampled_from(["3", "10"])
 REQUIREMENTS = st.one_of(
@@ -141,6 +142,15 @@ def test_a_selector_printed_and_parsed_asks_the_same(requirements, labels):
 def test_many_requirements_ask_what_each_of_them_asks(requirements, labels):
     each = [LabelSelector((requirement,)).matches(labels) for requirement in requirements]
     assert LabelSelector(tuple(requirements)).matches(labels) is all(each)
+
+
+@given(st.dictionaries(MANY_KEYS, VALUES, min_size=selectors.MANY + 1), st.data())
+def test_a_map_of_many_labels_is_met_by_who_has_them_all(wanted, data):
+    selector = selectors.match_labels(wanted)
+    assert selector.matches({**wanted, "more": "v"})
+    changed = data.draw(st.sampled_from(sorted(wanted)))
+    assert not selector.matches({key: wanted[key] for key in wanted if key != changed})
+    assert not selector.matches({**wanted, changed: f"{wanted[changed]}x"})
 
 
 @given(REQUIREMENTS, st.dictionaries(KEYS, VALUES))
