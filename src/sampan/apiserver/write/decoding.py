@@ -129,8 +129,9 @@ def _custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -
 
 def decode_custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -> Obj:
     """Of what says that it is of the kind. Raises BadRequest."""
-    # What came over the wire was read for this call alone, and a create reads it once.
-    found = custom.decoded(body, is_ours=call.verb == "create" and call.size > 0)
+    # What came over the wire was read for this call alone, and a create reads it once. Who is in
+    # this process sends no agent, and keeps what it gave.
+    found = custom.decoded(body, is_ours=call.verb == "create" and bool(call.agent))
     unknown = [f'unknown field "{item}"' for item in found.unknown]
     judge(call, custom.api_version, custom.kind, [*call.problems, *unknown], warnings)
     return found.obj
