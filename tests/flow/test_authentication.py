@@ -28,6 +28,7 @@ from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Response
 from sampan.core.http.server import Server
+from sampan.core.tasks import all_of
 from sampan.core.tls import client_context, server_context
 from tests.support import virtual_time
 from tests.support.generators.api_requests import api_server
@@ -119,12 +120,15 @@ def test_a_user_of_an_openid_issuer(authority):
             ) as api:
                 good = issuer.token(tier="gold")
                 expected = ("a@example.com", ["oidc:dev", "system:authenticated"])
-                assert await who(api, good) == expected
-                assert await who(api, good) == expected
+                # Who comes while the issuer is asked waits for its answer, too.
+                assert await all_of(who(api, good) for _ in range(5)) == [expected] * 5
                 assert len(asked) == 2  # discovery and keys, once
                 for wrong in (
                     {"tier": "tin"},
                     {"tier": "gold", "aud": "other"},
+                    {"tier": "gold", "aud": 5},
+                    {"tier": "gold", "aud": {"sampan": True}},
+                    {"tier": "gold", "aud": [["sampan"]]},
                     {"tier": "gold", "exp": 1},
                     {"tier": "gold", "iss": "https://elsewhere"},
                     {"tier": "gold", "email_verified": False},
@@ -139,6 +143,29 @@ def test_a_user_of_an_openid_issuer(authority):
                     assert await who(api, forged) == 401
 
     asyncio.run(test())
+
+
+@pytest.mark.slow
+def test_an_openid_issuer_has_bounds(authority):
+    issuer, more = Issuer(), {}
+
+    def answer(request):
+        found = orjson.loads(issuer.answer(request).body)
+        return json_reply({**more, **found})
+
+    async def seen():
+        async with served(authority, answer) as (url, _):
+            issuer.url = url
+            oidc = OidcSettings(url, ("sampan",), lambda: client_context(ca_path=authority.ca_path))
+            settings = ApiServerSettings(oidc=(oidc,))
+            async with api_server(
+                published_schema(), settings=settings, clock=SystemClock()
+            ) as api:
+                return await who(api, issuer.token())
+
+    assert asyncio.run(seen()) != 401
+    more["filler"] = "x" * 300_000
+    assert asyncio.run(seen()) == 401
 
 
 @pytest.mark.slow

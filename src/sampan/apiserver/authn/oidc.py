@@ -2,9 +2,11 @@
 
 Job: find the issuer's keys, verify a token with them, and turn its claims into a user.
 Invariant: keys come only from the issuer's own discovery document; a key that is not known makes
-    us ask again, but not more often than every RETRY_SECONDS.
+    us ask again, but not more often than every RETRY_SECONDS, and one at a time: who comes while
+    somebody asks waits for the same answer.
 """
 
+import asyncio
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,8 @@ log = get_logger(__name__)
 
 RETRY_SECONDS = 10.0
 TIMEOUT_SECONDS = 10.0
+MOST_BYTES = 256 * 1024  # of a document
+MOST_KEYS = 100  # each is tried, where a token does not say which it is
 
 
 class Oidc:
@@ -35,6 +39,7 @@ class Oidc:
         self._expressions = _expressions(settings)
         self._keys: list[VerifyingKey] = []
         self._asked_at: float | None = None
+        self._asking = asyncio.Lock()
         self._http: HttpClient | None = None
 
     def issued(self, token: Parsed) -> bool:
@@ -45,7 +50,9 @@ class Oidc:
         if token.header.get("alg") not in self._settings.algorithms:
             raise BadToken("oidc: the token is signed with an algorithm that is not allowed")
         if not self._verify(token):
-            await self._learn()
+            async with self._asking:
+                if not self._verify(token):
+                    await self._learn()
             if not self._verify(token):
                 raise BadToken("oidc: failed to verify signature: no keys matches jwk keyid")
         check_claims(token.body, self._settings, self._clock.now())
@@ -82,7 +89,7 @@ class Oidc:
             raise BadToken("oidc: the issuer's document names another issuer")
         keys = (await self._get(str(discovery.get("jwks_uri") or ""))).get("keys")
         known = [key_of_jwk(key) for key in keys or () if isinstance(key, dict)]
-        self._keys = [item for item in known if item is not None]
+        self._keys = [item for item in known if item is not None][:MOST_KEYS]
 
     async def _get(self, url: str) -> dict[str, Any]:
         if not url.startswith("https://"):
@@ -91,7 +98,9 @@ class Oidc:
             make = self._settings.tls or ssl.create_default_context
             self._http = HttpClient(ssl_context=make())
         try:
-            answer = await self._http.request("GET", url, timeout_seconds=TIMEOUT_SECONDS)
+            answer = await self._http.request(
+                "GET", url, timeout_seconds=TIMEOUT_SECONDS, most_bytes=MOST_BYTES
+            )
             found = orjson.loads(answer.body) if answer.status == 200 else None
         except (HttpError, OSError, ValueError) as error:
             log.warning("the OIDC issuer cannot be asked", url=url, error=error)
@@ -104,8 +113,8 @@ class Oidc:
 def check_claims(body: dict[str, Any], settings: OidcSettings, now: float) -> None:
     """Raises BadToken."""
     audiences = body.get("aud")
-    given = [audiences] if isinstance(audiences, str) else audiences or ()
-    if not any(audience in given for audience in settings.audiences):
+    given = [audiences] if isinstance(audiences, str) else audiences
+    if not isinstance(given, list) or not any(audience in given for audience in settings.audiences):
         raise BadToken(f"oidc: expected audience {list(settings.audiences)} got {audiences!r}")
     expires, not_before = body.get("exp"), body.get("nbf")
     if not isinstance(expires, int | float) or now >= expires:

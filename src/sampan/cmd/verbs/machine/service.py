@@ -1,6 +1,8 @@
 """`sampan service`: a cluster that systemd starts with the machine.
 
 Job: the text of the unit; write it and have it started, or take it away again.
+Invariant: a directory or a flag is a word of its own line, or refused: what root starts with the
+    machine is what was asked for.
 """
 
 import os
@@ -10,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sampan.cmd.cluster.cluster_names import name_of_directory
+from sampan.cmd.cluster.data_dir import write_private
 from sampan.cmd.errors import CannotStart
 
 UNITS = Path("/etc/systemd/system")
@@ -47,11 +50,15 @@ def unit_name(root: Path) -> str:
 
 
 def unit_text(root: Path, flags: Sequence[str]) -> str:
-    """As a node needs it: containers outlive a crash of sampan, which finds them again."""
+    """As a node needs it: containers outlive a crash of sampan, which finds them again. Raises
+    CannotStart."""
     arguments = [sys.executable, "-m", "sampan", "up", "--data-dir", str(root), *flags]
+    for word in arguments:
+        if not word.isprintable():
+            raise CannotStart(f"{word!r} cannot be said in a unit of systemd")
     return f"""\
 [Unit]
-Description=sampan: a Kubernetes cluster in {_escape(str(root))}
+Description=sampan: a Kubernetes cluster ({_escape(str(root))})
 Wants=network-online.target
 After=network-online.target
 
@@ -82,7 +89,7 @@ def _quote(word: str) -> str:
 
 
 def install(path: Path, text: str, control: Systemctl) -> None:
-    path.write_text(text)
+    write_private(path, text.encode())
     control(["daemon-reload"])
     control(["enable", "--now", path.name])
 

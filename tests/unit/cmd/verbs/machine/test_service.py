@@ -31,6 +31,28 @@ def test_what_systemd_would_read_otherwise_is_escaped():
     assert '"/a b%%c" $$HOME "x\\"y"' in text
 
 
+@pytest.mark.parametrize(
+    ("root", "flag"),
+    [("/data\nExecStartPre=/bin/evil", "--x"), ("/data", "a\nUser=nobody"), ("/data", "a\rb")],
+)
+def test_what_would_be_a_line_of_its_own_is_refused(root, flag):
+    with pytest.raises(CannotStart, match="cannot be said in a unit"):
+        service.unit_text(Path(root), [flag])
+
+
+def test_no_word_continues_its_line():
+    text = service.unit_text(Path("/data\\"), ["\\"])
+    assert not any(line.endswith("\\") for line in text.splitlines())
+
+
+def test_a_unit_is_written_for_root_alone_and_through_no_link(tmp_path):
+    path, elsewhere = tmp_path / "sampan-x.service", tmp_path / "elsewhere"
+    path.symlink_to(elsewhere)
+    service.install(path, "text", lambda words: None)
+    assert not elsewhere.exists()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_install_and_uninstall_in_order(tmp_path):
     said = []
     path = tmp_path / "sampan-x.service"
