@@ -4,6 +4,8 @@ Job: indices of objects by their labels, and of those that select by one label t
     from a selector to what it selects, and from labels to who may select them.
 Invariant: a selector that asks for a label's value finds what the rarest such label has, no more;
     one that asks for none is compared with its whole namespace.
+Invariant: what has thousands of labels is in one more place, not in thousands: whoever asks in its
+    namespace is compared with it.
 """
 
 import sys
@@ -17,6 +19,7 @@ from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.client.indexer import Cache
 
 LABELS, ORPHANS, SELECTOR = "labels", "orphans", "selector"  # names of the indices
+MOST_LABELS = 500  # that one object is found by
 
 
 @looks_at(aspects.LABELS)
@@ -29,6 +32,8 @@ def by_labels(obj: Obj) -> Iterable[str]:
 def _pairs(labels: dict[str, str], namespace: str) -> tuple[str, ...]:
     """Of labels that pods of a template share, and those that a change has left as they were: the
     same few texts for thousands of objects."""
+    if len(labels) > MOST_LABELS:
+        return f"{namespace}/", _of_many_labels(namespace)
     pairs = [sys.intern(_value(namespace, *label)) for label in labels.items()]
     return sys.intern(f"{namespace}/"), *pairs
 
@@ -70,7 +75,8 @@ def selected(cache: Cache, index: str, namespace: str, selector: LabelSelector) 
         if requirement.operator in ("=", "==")
     ]
     rarest = min(asked, key=lambda value: cache.count(index, value), default=f"{namespace}/")
-    return [obj for obj in cache.by(index, rarest) if selector.matches(labels_of(obj))]
+    those = _found(cache, index, namespace, rarest)
+    return [obj for obj in those if selector.matches(labels_of(obj))]
 
 
 def having(cache: Cache, index: str, namespace: str, labels: Mapping[str, str]) -> list[Obj]:
@@ -78,21 +84,46 @@ def having(cache: Cache, index: str, namespace: str, labels: Mapping[str, str]) 
     rarest, fewest = f"{namespace}/", cache.count(index, f"{namespace}/")
     for label in labels.items():
         if not fewest:
-            return []
+            break
         value = _value(namespace, *label)
         if (count := cache.count(index, value)) < fewest:
             rarest, fewest = value, count
-    return [obj for obj in cache.by(index, rarest) if labels.items() <= labels_of(obj).items()]
+    those = _found(cache, index, namespace, rarest)
+    return [obj for obj in those if labels.items() <= labels_of(obj).items()]
+
+
+def _found(cache: Cache, index: str, namespace: str, value: str) -> list[Obj]:
+    """What has the value in an index of labels, or so many that nobody has looked."""
+    found = cache.by(index, value)
+    if value != f"{namespace}/":
+        found += cache.by(index, _of_many_labels(namespace))
+    return found
 
 
 def may_select(cache: Cache, namespace: str, labels: Mapping[str, str]) -> list[Obj]:
     """Who of a namespace selects by one of the labels, or by none at all: these may match."""
-    if not cache.index_values(SELECTOR):
+    values = cache.index_values(SELECTOR)
+    if not values:
         return []  # of most kinds there is none at all
     found = cache.by(SELECTOR, f"{namespace}/")
-    for label in labels.items():
-        found += cache.by(SELECTOR, _value(namespace, *label))
+    if len(labels) <= len(values):
+        asked = [_value(namespace, *label) for label in labels.items()]
+    else:
+        # Of thousands of labels: which of them somebody selects by.
+        here = f"{namespace}/"
+        asked = [value for value in values if value.startswith(here) and _is_among(value, labels)]
+    for value in asked:
+        found += cache.by(SELECTOR, value)
     return found
+
+
+def _is_among(value: str, labels: Mapping[str, str]) -> bool:
+    key, equals, wanted = value.partition("/")[2].partition("=")
+    return bool(equals) and labels.get(key) == wanted
+
+
+def _of_many_labels(namespace: str) -> str:
+    return f"{namespace}//"  # no label's: those have a sign of equality
 
 
 def _value(namespace: str, key: str, value: str) -> str:

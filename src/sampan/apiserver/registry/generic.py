@@ -42,6 +42,7 @@ from sampan.store.contract import (
 )
 
 LARGEST_OBJECT_BYTES = 1536 * 1024  # as etcd's --max-request-bytes
+TOO_LARGE = "etcdserver: request is too large"
 
 
 class Stale(Exception):
@@ -71,7 +72,7 @@ PLAIN = Terms()
 def _bind(value: bytes) -> bytes:
     """Raises ObjectTooLarge."""
     if len(value) > LARGEST_OBJECT_BYTES:
-        raise ObjectTooLarge("etcdserver: request is too large")
+        raise ObjectTooLarge(TOO_LARGE)
     return value
 
 

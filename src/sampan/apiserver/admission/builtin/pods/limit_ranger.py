@@ -1,20 +1,26 @@
 """LimitRanger: defaults and bounds of requests and limits, from the namespace's LimitRanges.
 
 Job: fill in what a pod leaves open; refuse what lies outside a LimitRange.
+Invariant: of thousands of containers by thousands of resources no more is made than could be
+    stored, or read.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from sampan.api import quantity
-from sampan.api.errors import forbidden
+from sampan.api.errors import ObjectTooLarge, forbidden
 from sampan.api.objects import Obj, meta_of
 from sampan.api.quantity import Quantity
 from sampan.api.resources import LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS
 from sampan.api.rules import pod_resources
 from sampan.apiserver.admission.chain import CREATE, Attributes, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
+from sampan.apiserver.registry.generic import LARGEST_OBJECT_BYTES, TOO_LARGE
 
 ANNOTATION = "kubernetes.io/limit-ranger"
+MOST_TROUBLES = 500  # that an answer names
+_CONTAINERS = {"containers": "container", "initContainers": "init container"}
 Amounts = Mapping[str, Quantity]
 
 
@@ -45,7 +51,8 @@ def plugin(initializer: PluginInitializer) -> Steps:
         )
         if is_pod or attributes.is_main(PERSISTENT_VOLUME_CLAIMS):
             found = limits(attributes)
-            why = list(_pod_trouble(obj, found) if is_pod else _claim_trouble(obj, found))
+            trouble = _pod_trouble(obj, found) if is_pod else _claim_trouble(obj, found)
+            why = list(islice(trouble, MOST_TROUBLES))
             if why:
                 text = why[0] if len(why) == 1 else f"[{', '.join(why)}]"
                 raise forbidden(attributes.resource.plural, "", attributes.called, text)
@@ -59,8 +66,11 @@ def _fill(pod: Obj, limits: list[Obj]) -> None:
     if not requests and not tops:
         return
     spec = pod.setdefault("spec", {})
+    each = sum(len(name) + 1 for names in (requests, tops) for name in names)
+    if each * sum(len(spec.get(field) or ()) for field in _CONTAINERS) > LARGEST_OBJECT_BYTES:
+        raise ObjectTooLarge(TOO_LARGE)
     said = []
-    for field, words in (("containers", "container"), ("initContainers", "init container")):
+    for field, words in _CONTAINERS.items():
         for container in spec.get(field) or ():
             said += _with_defaults(container, requests, tops, words)
     if said:
