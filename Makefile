@@ -8,6 +8,7 @@ SEED ?= 1
 MINUTES ?= 2
 PODS ?= 2000
 REQUESTS ?= 20000
+OBJECTS ?= 50000
 # Where `make run` keeps its cluster: every verb finds ./sampan-data by itself (it was run/data once).
 DATA ?= $(if $(wildcard run/data),run/data,sampan-data)
 N ?= 128
@@ -75,8 +76,8 @@ robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it
 campaign: setup-test ## 1000 simulated nodes vanish in hundreds and processes are killed while 10000 pods are on their way
 	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.campaign
 
-attack: setup-test ## what attackers try, long: REQUESTS= mutated requests, SEED=; `make test` has the short form
-	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/attack tests/flow/test_attacks.py
+attack: setup-test ## what attackers try, long: REQUESTS= mutated requests, OBJECTS= drawn objects, SEED=; `make test` has the short form
+	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) SAMPAN_OBJECTS=$(OBJECTS) $(PYTEST) -q -s tests/attack tests/flow/test_attacks.py
 
 fuzz-api: setup-test ## odd requests to the API server; REQUESTS= and SEED= choose how many and which
 	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py tests/robustness/test_openapi_fuzz.py

@@ -1,0 +1,134 @@
+"""Drawn objects at the limits of validation, and over: whoever meets them later holds nobody.
+
+A whole cluster has each of them: API server, controllers, scheduler and nodes, which see it, act on
+it and forget it. OBJECTS= and SEED= of `make attack` choose how many and which, then with a network
+and names beside them; what is measured there is how long another client waits.
+"""
+
+import asyncio
+import http.client
+import io
+import json
+import os
+import random
+import shutil
+from collections import Counter
+from itertools import count
+from urllib.parse import urlsplit
+
+import pytest
+
+from sampan.client import kubeconfig
+from sampan.cmd.cluster.all_in_one import AllInOne
+from sampan.cmd.cluster.data_dir import open_data_dir
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.settings import UpSettings
+from sampan.core import tls
+from sampan.core.clock import SystemClock
+from tests.support.generators.heavy_objects import drawn
+from tests.support.parts.another_client import another_client
+from tests.support.parts.loop_holds import loop_holds
+from tests.support.parts.sampan_process import SampanProcess
+
+pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(300)]
+
+OBJECTS = int(os.environ.get("SAMPAN_OBJECTS", "0"))
+SEED = int(os.environ.get("SAMPAN_SEED") or "1")
+FEW = 20
+MOST_SECONDS = 0.05
+# What a hold may be where the machine is shared: five times as long as one may be on a quiet one.
+MOST_PROCESSOR_SECONDS = 5 * MOST_SECONDS
+AT_ONCE = 20  # in one namespace, until it is deleted
+BACKGROUND = "propagationPolicy=Background&gracePeriodSeconds=0"
+
+
+class Tenant:
+    """Sends objects, waits for each answer, and takes all of them back after some."""
+
+    def __init__(self, kubeconfig_path, seed):
+        connection = kubeconfig.load(str(kubeconfig_path), {}, "").connection()
+        where = urlsplit(connection.server)
+        context = tls.client_context(ca_data=connection.ca, pair_data=connection.pair)
+        self.server = http.client.HTTPSConnection(
+            where.hostname, where.port, context=context, timeout=120
+        )
+        self.rng, self.rounds = random.Random(seed), count()
+        self.seen = Counter()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.close()
+
+    def call(self, method, path, body=None):
+        text = None if body is None else json.dumps(body)
+        self.server.request(method, path, body=text, headers={"content-type": "application/json"})
+        answer = self.server.getresponse()
+        return answer.status, answer.read()
+
+    def send(self, objects):
+        while objects > 0:
+            self.send_to(f"heavy-{next(self.rounds)}", min(objects, AT_ONCE))
+            objects -= AT_ONCE
+
+    def send_to(self, namespace, objects):
+        there = self.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        assert there[0] == 201, there
+        for number in range(objects):
+            name, shape, made = drawn(self.rng)
+            made["metadata"]["name"] = f"x{number}"
+            status, said = self.call("POST", shape.path.format(namespace=namespace), made)
+            # etcd's words for what is too large are upstream's, and so is their number.
+            assert status < 500 or b"too large" in said, (name, status, said[:300])
+            self.seen[status] += 1
+        self.call("DELETE", f"/api/v1/namespaces/{namespace}?{BACKGROUND}")
+
+
+async def held_by_objects(folder, seed):
+    data, clock = open_data_dir(str(folder)), SystemClock()
+    settings = UpSettings(data_dir=str(folder), port=0, runtime="simulated", nodes=3)
+    cluster = AllInOne(settings, data, Progress(io.StringIO(), clock), clock)
+    await cluster.start()
+    try:
+        with Tenant(data.kubeconfig, seed) as tenant:
+            await asyncio.to_thread(tenant.send, 4)  # what is loaded with the first of its kind
+            async with loop_holds() as holds:
+                await asyncio.to_thread(tenant.send, FEW)
+    finally:
+        await cluster.stop()
+    return holds.longest_seconds, tenant.seen
+
+
+def test_a_few_drawn_objects_hold_no_loop(tmp_path):
+    """What is too long three times in a row fails: the machine is shared."""
+    held = []
+    for attempt in range(3):
+        longest, seen = asyncio.run(held_by_objects(tmp_path / str(attempt), SEED))
+        assert seen[201] > FEW / 2, seen
+        held.append(longest)
+        print(f"seed {SEED}: {dict(seen)}, held {longest * 1000:.0f} ms")
+        if longest < MOST_PROCESSOR_SECONDS:
+            return
+    raise AssertionError(f"held for {', '.join(f'{each * 1000:.0f} ms' for each in held)}")
+
+
+if OBJECTS:  # by `make attack`
+
+    @pytest.mark.timeout(6 * 3600)
+    def test_drawn_objects_keep_nobody_waiting(tmp_path_factory):
+        native = os.geteuid() == 0 and shutil.which("crun") is not None
+        runtime = ("native",) if native else ("simulated", "--nodes", "3")
+        cluster = SampanProcess(tmp_path_factory.mktemp("heavy"), "--runtime", *runtime)
+        cluster.up()
+        try:
+            with Tenant(cluster.kubeconfig, SEED) as tenant:
+                with another_client(cluster):  # what a start leaves for later is done then
+                    tenant.send(AT_ONCE)
+                with another_client(cluster) as other:
+                    tenant.send(OBJECTS)
+        finally:
+            cluster.stop()
+            cluster.reset()
+        print(f"seed {SEED}: {dict(tenant.seen)}; {other.delays}")
+        assert other.delays.p999 <= MOST_SECONDS + other.delays.noise_p999, other.delays
