@@ -24,6 +24,7 @@ from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.authz.chain import Attributes
+from sampan.apiserver.http.metrics import deprecation_of
 from sampan.apiserver.registry.generic import Stale, answer_of
 from sampan.apiserver.registry.reads import list_of, shown_list, wait_for
 from sampan.apiserver.registry.selection import Selection
@@ -44,10 +45,6 @@ from sampan.core.telemetry.spans import NO_MARKS
 # Answered by the node, through the HTTP edge.
 CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _SESSIONS = frozenset({"attach", "exec", "portforward"})
-_DEPRECATED = {
-    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
-    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-}
 ReadBody = Callable[[Call], Awaitable[Call]]
 
 
@@ -219,4 +216,4 @@ def _deprecation(resource: Resource) -> str:
     custom = custom_of(resource)
     if custom is not None:
         return custom.warning
-    return "" if resource.group else _DEPRECATED.get(resource.plural, "")
+    return deprecation_of(resource)

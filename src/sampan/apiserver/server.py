@@ -28,6 +28,7 @@ from sampan.api.resources import (
     SERVICES,
 )
 from sampan.api.schema.published import Schema
+from sampan.apiserver.admission.admission_metrics import AdmissionMeasure
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.admission.plugins import chosen_plugins
@@ -208,7 +209,9 @@ class ApiServer:
                 self._metrics,
             ),
             authorization=may,
-            admission=Admission(chosen_plugins(self._plugins)),
+            admission=Admission(
+                chosen_plugins(self._plugins), AdmissionMeasure(self._metrics, clock)
+            ),
             settings=settings,
             clock=clock,
             rng=self._rng,

@@ -89,13 +89,13 @@ class Histogram(_Metric):
         self._buckets = tuple(buckets)
         self._series: dict[Labels, list[float]] = {}
 
-    def observe(self, value: float, *labels: str) -> None:
+    def observe(self, value: float, *labels: str, times: int = 1) -> None:
         series = self._series.get(labels)
         if series is None:
             # One count per bucket, one for +Inf, and the sum.
             series = self._series[labels] = [0.0] * (len(self._buckets) + 2)
-        series[bisect_left(self._buckets, value)] += 1
-        series[-1] += value
+        series[bisect_left(self._buckets, value)] += times
+        series[-1] += value * times
 
     def forget(self, *labels: str) -> None:
         self._series.pop(labels, None)

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
 from sampan.api.calls import Call, Item
-from sampan.api.errors import Forbidden, forbidden
+from sampan.api.errors import ApiError, Forbidden, forbidden
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
+from sampan.apiserver.admission.admission_metrics import ADMIT, VALIDATE, AdmissionMeasure
 from sampan.apiserver.audit.audit_log import note
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.watch.listener import follow
@@ -135,22 +136,16 @@ _OUTSIDE = ("MutatingAdmissionWebhook",)
 class Admission:
     """Which steps concern a kind is worked out when it is first written."""
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    def __init__(self, plugins: Sequence[Plugin], measure: AdmissionMeasure | None = None) -> None:
         self.names = [plugin.name for plugin in plugins]
+        self._measure = measure
         self._plugins = tuple(plugins)
         self._loaded: dict[str, Steps] = {}
         self._ways: Bounded[tuple[str, str, str, bool], _Way] = Bounded(MOST_KINDS)
 
     async def mutate(self, attributes: Attributes) -> None:
-        way, marks = self._of(attributes), attributes.marks
-        detailed = marks.is_detailed
-        for name, step in way.mutating:
-            waiting = step(attributes)
-            if waiting is not None:
-                await waiting
-                marks.at(name)
-            elif detailed:
-                marks.at(name)
+        way = self._of(attributes)
+        await self._through(way.mutating, attributes, ADMIT)
         if attributes.reinvoke:
             # A webhook has changed the object: those before it have another look.
             for step in way.again:
@@ -159,19 +154,36 @@ class Admission:
                     await waiting
 
     async def validate(self, attributes: Attributes) -> None:
-        marks = attributes.marks
-        detailed = marks.is_detailed
         try:
-            for name, step in self._of(attributes).validating:
+            await self._through(self._of(attributes).validating, attributes, VALIDATE)
+        finally:
+            if attributes.audit:
+                _note(attributes)
+
+    async def _through(
+        self, steps: tuple[tuple[str, Step], ...], attributes: Attributes, kind: str
+    ) -> None:
+        marks, measure, operation = attributes.marks, self._measure, attributes.operation
+        detailed = marks.is_detailed
+        name, began = "", 0.0 if measure is None else measure.now()
+        since = began
+        try:
+            for name, step in steps:
                 waiting = step(attributes)
                 if waiting is not None:
                     await waiting
                     marks.at(name)
                 elif detailed:
                     marks.at(name)
-        finally:
-            if attributes.audit:
-                _note(attributes)
+                if measure is not None:
+                    since = measure.plugin(name, operation, kind, since, refused=False)
+        except ApiError:
+            if measure is not None:
+                measure.plugin(name, operation, kind, since, refused=True)
+                measure.step(operation, kind, began, refused=True)
+            raise
+        if measure is not None:
+            measure.step(operation, kind, began, refused=False)
 
     def concerned(self, operation: str, resource: Resource) -> frozenset[str]:
         """The plugins that look at such a write now."""

@@ -139,7 +139,8 @@ class HttpEdge:
         if served.entry is not None:
             reply = audit_reply(served.entry, request, reply)
         reply.headers = (*reply.headers, *told, (traced_requests.ID_HEADER, served.id))
-        self._measure.served(served.info, reply.status, ended - started)
+        size = reply.about_bytes() if isinstance(reply, Response) else None
+        self._measure.served(served.info, reply.status, ended - started, size)
         return reply
 
     def _note_refusal(self, served: "_Served", error: ApiError) -> None:

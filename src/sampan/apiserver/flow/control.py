@@ -29,6 +29,7 @@ MOST_PATH = 1024  # characters: anybody may send a long one, and not all of them
 WAIT_SECONDS = 15.0
 SCHEMA_HEADER, LEVEL_HEADER = "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"
 OBJECTS_PER_SEAT = 100
+_WAITS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 MOST_SEATS = 10
 
 
@@ -41,6 +42,7 @@ class _Known:
     hand: Hand
     headers: Headers
     dispatched: int = 0
+    waited: int = 0  # of those
 
     def serve(self, seat: Seat) -> Seat:
         self.dispatched += 1
@@ -88,6 +90,17 @@ class FlowControl:
             ("priority_level",),
         )
         seats.read_from(lambda: {(k,): float(v.in_use) for k, v in self._levels.items()})
+        metrics.gauge(
+            "apiserver_flowcontrol_nominal_limit_seats",
+            "Nominal number of execution seats configured for each priority level",
+            ("priority_level",),
+        ).read_from(lambda: {(k,): float(v.settings.seats) for k, v in self._levels.items()})
+        self._waits = metrics.histogram(
+            "apiserver_flowcontrol_request_wait_duration_seconds",
+            "Length of time a request spent waiting in its queue",
+            ("execute", *labels),
+            _WAITS,
+        )
 
     def changed(self) -> None:
         """A schema or a level is another one now."""
@@ -112,7 +125,15 @@ class FlowControl:
         """Raises TooManyRequests."""
         flow = self._classify(user, info, path, verb)
         seats = self._seats(flow.level, info) if verb == "list" and info is not None else 1
-        return flow.serve(await self._wait_for_turn(flow, seats))
+        since, labels = self._clock.monotonic(), (flow.flow.schema, flow.flow.level)
+        try:
+            seat = await self._wait_for_turn(flow, seats)
+        except TooManyRequests:
+            self._waits.observe(self._clock.monotonic() - since, "false", *labels)
+            raise
+        self._waits.observe(self._clock.monotonic() - since, "true", *labels)
+        flow.waited += 1
+        return flow.serve(seat)
 
     async def seat(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
@@ -212,7 +233,10 @@ class FlowControl:
         if known.dispatched:
             flow = known.flow
             self._dispatched.add(flow.schema, flow.level, by=float(known.dispatched))
-            known.dispatched = 0
+            if not known.level.settings.exempt:
+                at_once = known.dispatched - known.waited
+                self._waits.observe(0.0, "true", flow.schema, flow.level, times=at_once)
+            known.dispatched = known.waited = 0
 
     def _queued_now(self) -> dict[Labels, float]:
         self._tell()

@@ -3,15 +3,29 @@
 Job: count requests and their durations.
 """
 
+from sampan.api.resources import Resource
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.metrics import Labels, Metrics
 
 _SECONDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0,
             8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0)  # fmt: skip
+_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
+_READS = ("get", "list")
 _LABELS = ("component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version")
 _VERBS = {"get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT",
           "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETECOLLECTION"}  # fmt: skip
 OTHER = "other"  # of a method without a verb (OPTIONS through a proxy), as upstream
+
+
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+
+def deprecation_of(resource: Resource) -> str:
+    """What everybody is warned with who uses a kind of ours that goes out; none has a date yet."""
+    return "" if resource.group else _DEPRECATED.get(resource.plural, "")
 
 
 class Measure:
@@ -29,6 +43,19 @@ class Measure:
             _LABELS,
             _SECONDS,
         )
+        self._sizes = metrics.histogram(
+            "apiserver_response_sizes",
+            "Response size distribution in bytes for each group, version, verb, resource, "
+            "subresource, scope and component.",
+            (_LABELS[0], *_LABELS[2:]),
+            _BYTES,
+        )
+        self._deprecated = metrics.gauge(
+            "apiserver_requested_deprecated_apis",
+            "Gauge of deprecated APIs that have been requested, broken out by API group, version, "
+            "resource, subresource, and removed_release.",
+            ("group", "removed_release", "resource", "subresource", "version"),
+        )
         self.under_way = [0, 0]  # what only reads, what writes
         metrics.gauge(
             "apiserver_current_inflight_requests",
@@ -42,13 +69,18 @@ class Measure:
         )
         self._labels: dict[tuple[tuple[str, str, str], str, str, bool, bool], Labels] = {}
 
-    def served(self, info: RequestInfo | None, code: int, seconds: float) -> None:
+    def served(
+        self, info: RequestInfo | None, code: int, seconds: float, size: int | None = None
+    ) -> None:
+        """`size`: of an answer that is no stream."""
         if info is None or info.elsewhere:  # names of resources that nobody here has checked
             return
         labels = self._labels_of(info)
         self._total.add(str(code), *labels)
         if info.verb != "watch":  # as upstream: a watch's length says nothing about the server
             self._seconds.observe(seconds, *labels)
+            if size is not None and info.verb in _READS:
+                self._sizes.observe(size, labels[0], *labels[2:])
 
     def _labels_of(self, info: RequestInfo) -> Labels:
         row = info.resource
@@ -58,6 +90,8 @@ class Measure:
         labels = self._labels.get(key)
         if labels is None:
             labels = self._labels[key] = _labels(info)
+            if row is not None and deprecation_of(row):
+                self._deprecated.set(1, row.group, "", row.plural, info.subresource, row.version)
         return labels
 
 

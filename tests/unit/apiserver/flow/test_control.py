@@ -220,3 +220,30 @@ def test_a_seat_is_left_once():
             assert seat.level.in_use == 0
 
     virtual_time.run(test())
+
+
+def test_how_long_requests_waited_is_told_also_of_those_that_did_not():
+    async def test():
+        metrics = Metrics()
+        schemas = [obj for row, obj in OBJECTS if row is SCHEMAS]
+        levels = [obj for row, obj in OBJECTS if row is LEVELS]
+        flow = FlowControl(1, lambda: schemas, lambda: levels, lambda _: 0, LoopClock(), metrics)
+        who, asked = user("bob"), info(verb="get")
+        seats = []
+        while (seat := flow.take(who, asked, "/x", "get", LoopClock().monotonic())) is not None:
+            seats.append(seat)
+
+        async def leave():
+            await asyncio.sleep(3)
+            seats[0].leave(LoopClock().monotonic())
+
+        await all_of([flow.wait(who, asked, "/x", "get"), leave()])
+        return metrics.render(), len(seats)
+
+    text, at_once = virtual_time.run(test())
+    start = "apiserver_flowcontrol_request_wait_duration_seconds"
+    labels = 'execute="true",flow_schema="global-default",priority_level="global-default"'
+    assert f'{start}_bucket{{{labels},le="0.0"}} {at_once}' in text
+    assert f'{start}_bucket{{{labels},le="2.0"}} {at_once}' in text
+    assert f'{start}_bucket{{{labels},le="5.0"}} {at_once + 1}' in text
+    assert 'apiserver_flowcontrol_nominal_limit_seats{priority_level="global-default"} 1' in text

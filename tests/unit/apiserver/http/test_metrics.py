@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.api.resources import PODS
+from sampan.api.resources import ENDPOINTS, PODS
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.metrics import Metrics
@@ -12,3 +12,26 @@ def test_a_request_is_counted_by_its_verb_also_where_it_has_none(verb, shown):
     metrics = Metrics()
     Measure(metrics).served(RequestInfo(verb, "", PODS, "default", "web", "proxy"), 403, 0.1)
     assert f'verb="{shown}"' in metrics.render()
+
+
+def test_sizes_are_those_of_what_was_read():
+    metrics = Metrics()
+    measure = Measure(metrics)
+    measure.served(RequestInfo("get", "", PODS, "default", "web", ""), 200, 0.1, 1500)
+    measure.served(RequestInfo("create", "", PODS, "default", "", ""), 201, 0.1, 1500)
+    measure.served(RequestInfo("watch", "", PODS, "default", "", ""), 200, 9.0)
+    [count] = [line for line in metrics.render().split("\n") if "response_sizes_count" in line]
+    assert 'verb="GET"' in count
+    assert count.endswith(" 1")
+
+
+def test_deprecated_kinds_that_were_asked_for_are_told():
+    metrics = Metrics()
+    measure = Measure(metrics)
+    measure.served(RequestInfo("get", "", PODS, "default", "web", ""), 200, 0.1)
+    measure.served(RequestInfo("list", "", ENDPOINTS, "default", "", ""), 200, 0.1)
+    told = [line for line in metrics.render().split("\n") if "requested_deprecated_apis{" in line]
+    assert told == [
+        'apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints",'
+        'subresource="",version="v1"} 1'
+    ]
