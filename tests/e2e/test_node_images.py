@@ -15,7 +15,7 @@ from tests.support.parts.images import busybox_archive
 from tests.support.parts.private_runtime import private_runtime, why_not
 from tests.support.parts.processes import eventually
 from tests.support.parts.registry import ROBOT, Registry
-from tests.support.parts.sampan_process import RUNTIME
+from tests.support.parts.sampan_process import RUNTIME, registry_flags
 
 pytestmark = [
     pytest.mark.containerd,
@@ -117,12 +117,14 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
     image = locked_registry.push(archive, "test/busybox", "1")
     another = busybox_archive(tmp_path / "another.tar", "another:1", mark="another")
     for_plugin = locked_registry.push(another, "plugin/busybox", "1")
-    own_cluster.up("--runtime", RUNTIME, *provider_flags(tmp_path, locked_registry))
+    flags = (*registry_flags(locked_registry.address), *provider_flags(tmp_path, locked_registry))
+    own_cluster.up("--runtime", RUNTIME, *flags)
     kubectl = own_cluster.kubectl
     run(kubectl, "nobody", image)
     said = eventually(lambda: waiting(kubectl, "nobody").get("message"))
     assert waiting(kubectl, "nobody")["reason"] in ("ErrImagePull", "ImagePullBackOff")
-    assert "no basic auth credentials" in said or "401 Unauthorized" in said
+    refusals = ("no basic auth credentials", "401 unauthorized", "unauthorized: authentication")
+    assert any(each in said.lower() for each in refusals), said
     run(kubectl, "by-plugin", for_plugin)
     kubectl.wait_phase("by-plugin", "Running")
     kubectl(
@@ -133,7 +135,7 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
     kubectl.wait_phase("by-secret", "Running")
     # What took a login is no other pod's, although it is there now.
     run(kubectl, "thief", image, policy="IfNotPresent")
-    eventually(lambda: "Unauthorized" in waiting(kubectl, "thief").get("message", ""))
+    eventually(lambda: "unauthorized" in waiting(kubectl, "thief").get("message", "").lower())
     # The node's own file is found without a restart.
     login = {"username": ROBOT.user, "password": ROBOT.password}
     file = own_cluster.data_dir / "kubelet" / "config.json"

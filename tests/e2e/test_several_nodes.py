@@ -12,7 +12,7 @@ from tests.support.parts.leftovers import CGROUPS, NET
 from tests.support.parts.native_runtime import why_not
 from tests.support.parts.network_pods import apply, ask_from_pod, cluster_ip, server, service
 from tests.support.parts.processes import eventually
-from tests.support.parts.sampan_process import RUNTIME, SampanProcess, environment, sampan_command
+from tests.support.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [
     pytest.mark.containerd,
@@ -203,7 +203,7 @@ def test_several_nodes_are_never_silently_one(tmp_path, flags, says):
 
 
 def test_with_containerd_on_each(tmp_path, archive):
-    sampan = SampanProcess(tmp_path, "--runtime", RUNTIME, "--nodes", "2").up()
+    sampan = SampanProcess(tmp_path, "--runtime", "cri", "--nodes", "2").up()
     try:
         sampan.run("image", "import", str(archive))
         first, second = sorted(nodes(sampan))

@@ -19,8 +19,8 @@ from sampan.api import features
 from sampan.client.kubeconfig_file import default_path
 from sampan.cmd.background import own_log, say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
-from sampan.cmd.cluster.choose_nodes import may_be_rootless
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
+from sampan.cmd.cluster.node.runtime_choice import may_be_rootless
 from sampan.cmd.cluster.nodes import Again
 from sampan.cmd.cluster.process import (
     STARTING_ERRORS,

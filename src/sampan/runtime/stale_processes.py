@@ -55,6 +55,20 @@ def forget_ended(programs: Programs, container: str, bundle: Path) -> bool:
     return True
 
 
+def monitors_below(home: Path) -> Iterator[int]:
+    """Each conmon that lives, of the containers whose bundles are there."""
+    inside = f"{home}/".encode()
+    for pid in _pids():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended while we looked
+        if os.path.basename(command[0]) == b"conmon" and any(
+            word.startswith(inside) for word in command
+        ):
+            yield pid
+
+
 def _cgroups_of(bundle: Path) -> list[Path]:
     """One in each hierarchy that has it."""
     try:

@@ -19,6 +19,12 @@ from tests.support.places import PYTHONPATH
 RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "cri")
 
 
+def registry_flags(address: str) -> tuple[str, ...]:
+    """A registry on this machine is asked only by name where the node asks registries itself."""
+    named = ("--registry-mirror", f"{address}=http://{address}")
+    return named if RUNTIME == "native" else ()
+
+
 class SampanProcess:
     def __init__(self, root: Path, *flags: str, where: Sequence[str] = ()) -> None:
         """`where` starts it somewhere else: `nsenter --net=...`."""

@@ -4,7 +4,6 @@ Job: settings and what this machine has → the nodes, or one sentence that says
 """
 
 import os
-import platform
 import random
 import sys
 from collections.abc import Mapping
@@ -12,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sampan.cmd.cluster.machine import OLDEST_KERNEL, is_new_enough, missing_rights
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.node.runtime import nobody_at
+from sampan.cmd.cluster.node.runtime_choice import chosen_runtime, what_a_node_misses
 from sampan.cmd.cluster.nodes import NODES_DIRECTORY, Nodes, NodeSetup, NoNodes
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
@@ -24,7 +23,7 @@ from sampan.cmd.flags.kubelet_config import DIRECTORY_FLAG as CONFIG_DIR_FLAG
 from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
 from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
 from sampan.cmd.flags.scenario import NODES_FLAG, scenario_in
-from sampan.cmd.settings import Ranges, RuntimeChoice, UpSettings
+from sampan.cmd.settings import Ranges, UpSettings
 
 SIMULATED_ONLY = "--runtime simulated only"
 
@@ -38,14 +37,16 @@ def choose_nodes(setup: NodeSetup, rng: random.Random) -> Nodes:
     if settings.runtime == "none":
         return NoNodes(setup.identity)
     _say_what_has_no_effect(settings, progress)
+    runtime = chosen_runtime(settings, setup.data)
+    setup = replace(setup, settings=replace(settings, runtime=runtime))
     if settings.cri_socket:
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
         return RealNode(setup)
-    missing = what_a_node_misses(settings)
+    missing = what_a_node_misses(setup.settings)
     if not missing:
         return _real(setup)
-    if settings.runtime in ("cri", "native"):
+    if settings.runtime != "auto":
         raise CannotStart(
             f"a real node needs {', '.join(missing)}: `sampan doctor` says what to do, and "
             "--runtime simulated needs nothing"
@@ -74,12 +75,6 @@ def asked_ranges(settings: UpSettings, recorded: Mapping[str, Any]) -> Ranges:
         raise CannotStart(str(error)) from error
 
 
-def what_a_node_misses(settings: UpSettings) -> list[str]:
-    """Of what a real one needs, with the runtime that was chosen."""
-    look = _missing_for_native if settings.runtime == "native" else missing_parts
-    return look(settings)
-
-
 def _real(setup: NodeSetup) -> Nodes:
     """One, or several where they were asked for."""
     settings, root = setup.settings, setup.data.root
@@ -97,10 +92,9 @@ def _real(setup: NodeSetup) -> Nodes:
         )
     if not several:
         return RealNode(setup)
-    runtime: RuntimeChoice = "cri" if settings.runtime == "auto" else settings.runtime
     from sampan.cmd.cluster.node.real_nodes import RealNodes
 
-    return RealNodes(setup, names, runtime)
+    return RealNodes(setup, names)
 
 
 def _simulated(setup: NodeSetup, rng: random.Random) -> SimulatedNodes:
@@ -155,59 +149,3 @@ def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:
         progress.warn(
             f"--manifests {settings.node.manifests} is not there: no static pods until it is"
         )
-
-
-def may_be_rootless(settings: UpSettings) -> bool:
-    """Real containers are wanted, we are not root, and there is what it takes without."""
-    if sys.platform != "linux" or os.geteuid() == 0 or settings.clock == "virtual":
-        return False
-    if settings.runtime not in ("auto", "native") or settings.cri_socket:
-        return False
-    if settings.network == "none" or settings.cni == "reference" or settings.processes:
-        return False
-    from sampan.cmd.rootless import rootless
-
-    return not rootless.what_is_missing() and not _missing_programs(settings)
-
-
-def _missing_for_native(settings: UpSettings) -> list[str]:
-    if sys.platform != "linux":
-        return ["Linux"]
-    lacking = missing_rights() if os.geteuid() == 0 else _missing_without_root()
-    return [*lacking, *_missing_programs(settings)]
-
-
-def _missing_without_root() -> list[str]:
-    from sampan.cmd.rootless import rootless
-
-    return rootless.what_is_missing() or ["root"]
-
-
-def _missing_programs(settings: UpSettings) -> list[str]:
-    from sampan.cmd.cluster.node import native
-    from sampan.kubelet.containerd.config import search_path
-
-    os.environ["PATH"] = search_path(os.environ)
-    return native.what_is_missing(
-        interfaces=_has_interfaces(settings), tried=settings.runtime == "auto"
-    )
-
-
-def missing_parts(settings: UpSettings) -> list[str]:
-    if sys.platform != "linux":
-        return ["Linux"]
-    if not is_new_enough(platform.release()):
-        return [f"a kernel of {OLDEST_KERNEL} or newer (this is {platform.release()})"]
-    from sampan.kubelet.containerd.config import search_path, what_is_missing
-
-    # nft, ip and mount live in directories that the PATH of `su` leaves out.
-    os.environ["PATH"] = search_path(os.environ)
-    able = _has_interfaces(settings)
-    return [*missing_rights(), *what_is_missing(os.environ, interfaces=able)]
-
-
-def _has_interfaces(settings: UpSettings) -> bool:
-    """Can pods' interfaces be made, or are they left to the user's plugins?"""
-    from sampan.network import cni
-
-    return settings.network == "none" or cni.makes_interfaces(reference=settings.cni == "reference")

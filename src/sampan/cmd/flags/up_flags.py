@@ -55,9 +55,9 @@ def _add_runtime(add: common.Add) -> None:
         "--runtime",
         choices=("auto", "cri", "native", "simulated", "none"),
         default="auto",
-        help="auto: a private containerd where it is installed, else simulated nodes; "
-        "cri: a real one or nothing; native: crun and conmon instead of containerd (new: see "
-        "docs/compatibility.md); none: control plane only",
+        help="auto: a private containerd (cri) where it is installed, else crun and conmon "
+        "(native), else simulated nodes; a cluster that was started before stays on what it has; "
+        "cri and native: this one or nothing; none: control plane only",
     )
     add("--nodes", metavar="N", type=values.count, default=1,
         help="how many: simulated ones, or real ones (the machine itself, and others in network "

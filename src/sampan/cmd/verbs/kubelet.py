@@ -24,7 +24,7 @@ from sampan.client.no_api_client import NoApiClient
 from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.background import own_log
-from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
+from sampan.cmd.cluster import machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.certificates import signing
 from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
@@ -34,6 +34,7 @@ from sampan.cmd.cluster.node.cluster_configuration import (
 )
 from sampan.cmd.cluster.node.network import bare_node, claimed_pod_cidrs
 from sampan.cmd.cluster.node.real_node import RealNode
+from sampan.cmd.cluster.node.runtime_choice import chosen_runtime, what_a_node_misses
 from sampan.cmd.cluster.nodes import NodeIdentity
 from sampan.cmd.cluster.process import loop_factory, process_metrics, run_until_signal
 from sampan.cmd.cluster.progress import Progress
@@ -114,8 +115,9 @@ class NodeProcess:
     def __init__(
         self, settings: NodeProcessSettings, data: DataDir, progress: Progress, clock: Clock
     ) -> None:
-        self._settings, self._data = settings, data
-        self._progress, self._clock = progress, clock
+        runtime = chosen_runtime(settings.up, data)
+        self._settings = replace(settings, up=replace(settings.up, runtime=runtime))
+        self._data, self._progress, self._clock = data, progress, clock
         self._identity = NodeIdentity(
             name=settings.up.node_name or machine.node_name(os.uname().nodename),
             addresses=machine.own_addresses(settings.up.node_ips),
@@ -252,7 +254,7 @@ class NodeProcess:
         if self._settings.up.node.scenario:
             raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
         up = self._settings.up
-        missing = [] if up.cri_socket else choose_nodes.what_a_node_misses(up)
+        missing = [] if up.cri_socket else what_a_node_misses(up)
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
         return RealNode(

@@ -120,6 +120,12 @@ def what_is_missing(environment: Mapping[str, str], *, interfaces: bool) -> list
             missing.append(f"{program} (apt package containerd)")
     if shutil.which("runc", path=path) is None:
         missing.append("runc (apt package runc)")
+    return [*missing, *missing_for_network(path, interfaces=interfaces)]
+
+
+def missing_for_network(path: str, *, interfaces: bool) -> list[str]:
+    """Likewise, whatever runs the containers."""
+    missing = []
     if shutil.which("nft", path=path) is None:
         missing.append("nft (apt package nftables)")
     if not interfaces:

@@ -7,6 +7,7 @@ Invariant: a file that a person wrote is neither changed nor removed: ours carry
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sampan.kubelet.containerd.config import ContainerdError
 
@@ -36,8 +37,11 @@ def write_mirrors(folder: Path, mirrors: Mapping[str, Sequence[str]]) -> None:
 
 
 def hosts_toml(registry: str, urls: Sequence[str]) -> str:
-    """The mirrors in their order; the registry itself comes last."""
-    lines = [f"server = {json.dumps(_SERVERS.get(registry, f'https://{registry}'))}"]
+    """The mirrors in their order; the registry itself comes last, by the URL that names it, if one
+    does: a registry without TLS is not asked by it."""
+    own = (url for url in urls if urlsplit(url).netloc == registry)
+    server = next(own, _SERVERS.get(registry, f"https://{registry}"))
+    lines = [f"server = {json.dumps(server)}"]
     for url in urls:
         lines += ["", f"[host.{json.dumps(url)}]", '  capabilities = ["pull", "resolve"]']
     return MARK + "\n".join(lines) + "\n"

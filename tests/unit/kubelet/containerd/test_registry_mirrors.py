@@ -14,6 +14,8 @@ def test_the_file_is_what_containerd_reads():
     assert list(found["host"]) == ["http://a:5000", "https://b"]
     assert found["host"]["https://b"]["capabilities"] == ["pull", "resolve"]
     assert tomllib.loads(hosts_toml("x:5", []))["server"] == "https://x:5"
+    named = ["http://a:5000", "http://x:5"]
+    assert tomllib.loads(hosts_toml("x:5", named))["server"] == "http://x:5"
 
 
 def test_mirrors_go_with_their_flags(tmp_path):

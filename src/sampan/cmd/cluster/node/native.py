@@ -36,6 +36,7 @@ def home(data_dir: Path) -> Path:
 def what_is_missing(*, interfaces: bool, tried: bool) -> list[str]:
     """`interfaces`: can pods be given some? `tried`: programs that do not work are missing, too;
     where nothing else could be done, `started_runtime` says so."""
+    from sampan.kubelet.containerd.config import missing_for_network
     from sampan.runtime.programs import ProgramsMissing, find_programs, look_for_programs
 
     missing, search_path = [], os.environ.get("PATH", os.defpath)
@@ -46,7 +47,7 @@ def what_is_missing(*, interfaces: bool, tried: bool) -> list[str]:
             look_for_programs(search_path)
     except ProgramsMissing as error:
         missing.append(str(error))
-    return missing if interfaces else [*missing, "nft"]
+    return [*missing, *missing_for_network(search_path, interfaces=interfaces)]
 
 
 def sandbox_network(

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node import native
+from sampan.cmd.cluster.node.runtime_choice import runtime_before
 from sampan.core.clock import SystemClock
 from sampan.kubelet.contracts.runtime import Image
 from sampan.kubelet.images.archive import ArchiveError
@@ -16,7 +18,7 @@ from sampan.runtime.images.save import save_archive
 
 
 def is_native(data_dir: Path) -> bool:
-    return native.home(data_dir).is_dir()
+    return runtime_before(DataDir(data_dir)) == "native"
 
 
 class NativeImages:

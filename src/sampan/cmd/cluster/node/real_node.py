@@ -115,6 +115,7 @@ class RealNode:
                 step.detail = await self._start_native()
             else:
                 step.detail = await self._start_cri()
+            self._data.remember(runtime=self._settings.runtime)
             if self.pods.network is not None and self.pods.serves_names:
                 assert self._runtime.containers is not None, "connected"
                 self._runtime.containers.call_with_addresses(self.pods.network.admit)

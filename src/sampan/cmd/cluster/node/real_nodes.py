@@ -39,7 +39,6 @@ from sampan.cmd.cluster.nodes import (
 from sampan.cmd.cluster.processes import handover
 from sampan.cmd.cluster.processes.part_process import PartProcess, living, same_command
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.settings import RuntimeChoice
 from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
@@ -56,11 +55,10 @@ Done = tuple[str, str]  # a node, and how it is now
 class RealNodes:
     mount_volumes = True
 
-    def __init__(self, setup: NodeSetup, names: Sequence[str], runtime: RuntimeChoice) -> None:
-        """`runtime`: what `auto` came to."""
+    def __init__(self, setup: NodeSetup, names: Sequence[str]) -> None:
         if setup.again is None:
             raise CannotStart("several real nodes are for `sampan up`, in one process")
-        self._setup, self._again, self._runtime = setup, setup.again, runtime
+        self._setup, self._again, self._runtime = setup, setup.again, setup.settings.runtime
         self._root = setup.data.root
         self.name, *self._wanted = names
         self._tasks = Tasks("nodes")

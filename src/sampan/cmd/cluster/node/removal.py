@@ -49,14 +49,16 @@ def clear_node(directory: Path) -> None:
 
 def clear(data: DataDir) -> None:
     """Containers first, then the network that they need to go."""
-    if (data.root / "containerd").exists():
+    containerd, native_home = data.root / "containerd", data.root / "native"
+    socket_path = data.record().get("cri_socket", "")
+    if not containerd.exists() and not native_home.exists() and Path(socket_path).is_socket():
+        asyncio.run(_remove_pods(data, socket_path))
+    if containerd.exists():
         asyncio.run(_reset_node(data))
-    elif (data.root / "native").exists():
+    if native_home.exists():  # a cluster may have been on one, then on the other
         from sampan.cmd.cluster.node import native
 
         asyncio.run(native.reset(data.root, SystemClock()))
-    elif (socket_path := data.record().get("cri_socket")) and Path(socket_path).is_socket():
-        asyncio.run(_remove_pods(data, socket_path))
     if sys.platform == "linux":
         from sampan.kubelet.cgroups.pod_cgroups import remove_root
         from sampan.kubelet.runtime.pod_logs import CONTAINER_LOGS, remove_all

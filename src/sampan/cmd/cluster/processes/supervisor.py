@@ -14,6 +14,7 @@ from dataclasses import replace
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.control_loops import check_controllers
 from sampan.cmd.cluster.data_dir import DataDir, write_private
+from sampan.cmd.cluster.node.runtime_choice import chosen_runtime
 from sampan.cmd.cluster.nodes import NodeSetup, NoNodes, own_identity
 from sampan.cmd.cluster.processes import handover
 from sampan.cmd.cluster.processes.identities import (
@@ -109,7 +110,7 @@ class ProcessCluster:
             return "simulated"
         if isinstance(nodes, NoNodes):
             return "none"
-        return "cri" if settings.runtime == "auto" else settings.runtime
+        return chosen_runtime(settings, self._data)
 
     def _note(self) -> None:
         """For `sampan status`."""
