@@ -66,7 +66,7 @@ LAYERS = {
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "
-        "policies evaluation devices json_form type_checking"
+        "policies evaluation devices json_form type_checking amount_expressions amounts"
     ),
     "apiserver": (
         "authn.user http.request outside audit authn.settings admission.settings authz.settings "
@@ -608,7 +608,7 @@ IMPORTS_INSIDE = {
     "apiserver": (81, "plugins, printers and documents are loaded when they are asked for"),
     "kubelet": (16, "containerd, CSI, gRPC probes, cAdvisor's figures: for nodes that have them"),
     "testing": (14, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
-    "api": (15, "CEL, patterns, time zones and tables of versions, where they are asked for"),
+    "api": (17, "CEL, patterns, time zones and tables of versions, where they are asked for"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),
     "scheduler": (11, "CEL, where a claim selects devices by it"),
     "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),

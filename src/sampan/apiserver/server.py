@@ -159,7 +159,7 @@ class ApiServer:
             ssl_context=tls.client_context(verify=False), allows=settings.proxied_address
         )
         scope = self._scope(schema, may)
-        measured = MetricsApi(registry.find_all, self._to_nodes, clock)
+        measured = MetricsApi(registry.find_all, self._to_nodes, clock, settings.scripts_of)
         self._aggregation = Aggregation(scope, metrics)
         handled = {**handlers(signer), **measured.handlers()}
         self._chain = Chain(scope, handled, self._aggregation)

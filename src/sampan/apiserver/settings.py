@@ -4,11 +4,11 @@ Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
 """
 
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, annotations_of
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.authn.settings import (
@@ -83,6 +83,8 @@ class ApiServerSettings:
     kubelet_tls: Callable[[], ssl.SSLContext] | None = None
     # Where the kubelets of simulated nodes are found, whose addresses are made up.
     kubelet_place: Callable[[Origin], Awaitable[Origin]] | None = None
+    # The annotations of an object, and what a scenario of simulated pods adds to them.
+    scripts_of: Callable[[Obj], Mapping[str, str]] = annotations_of
     # Requests under way over HTTP at which more of them get 429; reads and writes apart.
     max_requests_in_flight: int = 400
     max_mutating_requests_in_flight: int = 200

@@ -4,9 +4,10 @@ Job: read a Pod: its containers, how it stands, what it refers to. Pure.
 Invariant: nothing here changes a pod.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from sampan.api.objects import Obj, annotations_of, spec_of
+from sampan.api.objects import Obj, annotations_of, controller_of, spec_of
 from sampan.api.rules import conditions
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -65,6 +66,23 @@ def priority(pod: Obj) -> int:
 
 def phase(pod: Obj) -> str:
     return str((pod.get("status") or _NO_OBJ).get("phase") or "")
+
+
+def runs(pod: Obj) -> bool:
+    return phase(pod) == "Running"
+
+
+def running_by_controller(pods: Iterable[Obj]) -> Counter[str]:
+    """How many run of each controller, by its uid, and are not about to end."""
+    alive = (pod for pod in pods if runs(pod) and "deletionTimestamp" not in pod["metadata"])
+    owners = map(controller_of, alive)
+    return Counter(str(owner["uid"]) for owner in owners if owner is not None)
+
+
+def replicas_of(pod: Obj, running: Counter[str]) -> int:
+    """How many run of its controller; without one it is alone."""
+    owner = controller_of(pod)
+    return 1 if owner is None else max(1, running[str(owner["uid"])])
 
 
 def is_terminal(pod: Obj) -> bool:

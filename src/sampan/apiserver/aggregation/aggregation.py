@@ -27,7 +27,7 @@ class Aggregation:
     def __init__(self, scope: RequestScope, metrics: Metrics) -> None:
         self._registry = scope.registry
         self.servers = AggregatedServers(scope.registry, scope.settings, scope.rng)
-        self.proxy = AggregatedProxy(self.servers)
+        self.proxy = AggregatedProxy(self.servers, scope)
         self._checks = Checks(scope, self.servers, metrics)
         self._documents = self._checks.documents
 
@@ -51,8 +51,11 @@ class Aggregation:
 
     def resources(self, group: str, version: str) -> list[Resource] | None:
         """Of another server; None where it is ours. Raises ServiceUnavailable."""
-        if (group, version) not in self.servers.by_version:
+        server = self.servers.by_version.get((group, version))
+        if server is None:
             return None
+        if server.is_scripted:
+            return []
         found = self._documents.versions.get((group, version))
         if found is None:
             raise ServiceUnavailable(f"stale GroupVersion discovery: {group}/{version}")
@@ -73,7 +76,8 @@ class Aggregation:
     def elsewhere(self) -> Mapping[GroupVersion, Sequence[Obj] | None]:
         """What other servers serve; None: one that cannot be asked."""
         return {
-            version: self._documents.versions.get(version) for version in self.servers.by_version
+            version: () if server.is_scripted else self._documents.versions.get(version)
+            for version, server in self.servers.by_version.items()
         }
 
     @property
@@ -89,7 +93,8 @@ class Aggregation:
         start = "/openapi/v3/apis/"
         if not self.servers.by_version or not path.startswith(start):
             return None
-        return self.servers.at(path.removeprefix("/openapi/v3"))
+        found = self.servers.at(path.removeprefix("/openapi/v3"))
+        return None if found is None or found.is_scripted else found
 
     def priorities(self) -> Mapping[GroupVersion, tuple[int, int]]:
         found = {}

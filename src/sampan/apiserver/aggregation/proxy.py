@@ -10,11 +10,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import orjson
+
 from sampan.api.errors import Unserved
 from sampan.apiserver.aggregation.identity_headers import identity_headers, public_headers
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.outside.webhook_client import CallFailed
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.digits import is_digits
 from sampan.core.http.client import ClientStream, HttpClient
 from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout
@@ -30,18 +33,21 @@ log = get_logger(__name__)
 HEAD_SECONDS = 60.0  # for an answer to begin, and a small one to end, but for a watch's
 WHOLE_BYTES = 256 * 1024  # of an answer that is handed on in one piece
 _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
+_JSON = (("content-type", "application/json"),)
 _REDIRECTED = b"the backend attempted to redirect this request, which is not permitted"
 _NOT_BACK = frozenset({"access-control-allow-origin", "date"})  # the latter is told once
 
 
 class AggregatedProxy:
-    def __init__(self, servers: AggregatedServers) -> None:
-        self._servers = servers
+    def __init__(self, servers: AggregatedServers, scope: RequestScope) -> None:
+        self._servers, self._scope = servers, scope
 
     async def reply(
         self, server: AggregatedServer, request: Request, user: User, *, is_watch: bool = False
     ) -> Reply:
-        """Raises Unserved."""
+        """Raises Unserved; of scripted metrics ApiError."""
+        if server.is_scripted:
+            return self._scripted(request)
         if not server.is_available:
             raise Unserved("service unavailable")
         if server.http is None:
@@ -69,6 +75,13 @@ class AggregatedProxy:
         except HttpError as error:
             told = str(error) if isinstance(error, AddressNotAllowed) else failure_words(error)
             raise Unserved(f"error trying to reach service: {told}") from error
+
+    def _scripted(self, request: Request) -> Response:
+        from sampan.apiserver.aggregation.scripted_metrics import ScriptedMetrics  # few have any
+
+        scope = self._scope
+        scripted = ScriptedMetrics(scope.registry, scope.settings.scripts_of, scope.clock)
+        return Response(200, _JSON, orjson.dumps(scripted.answer(request)))
 
 
 def _forwarded(request: Request) -> Headers:

@@ -17,11 +17,12 @@ from binascii import Error as NotBase64
 from collections.abc import Callable
 
 from sampan.api.calls import Item
-from sampan.api.objects import Obj, name_of, spec_of
+from sampan.api.objects import Obj, labels_of, name_of, spec_of
 from sampan.api.resources import API_SERVICES, ENDPOINT_SLICES, SERVICES
 from sampan.api.rules.conditions import is_true
 from sampan.apiserver.aggregation.availability import port_of
 from sampan.apiserver.outside.service_reference import endpoints_of
+from sampan.apiserver.registry.api_services import MANAGED, SCRIPTED_VERSIONS
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.listener import follow
@@ -48,6 +49,7 @@ class AggregatedServer:
     is_available: bool
     http: HttpClient | None  # None: `trouble` says why there is none
     trouble: str = ""
+    is_scripted: bool = False  # this server itself answers, from annotations
 
     @property
     def port(self) -> int:
@@ -130,6 +132,10 @@ class AggregatedServers:
             self.by_version[_version(now.obj)] = self._server(now.obj)
         else:
             self._drop_client(name)
+            if now is not None and _is_scripted(now.obj):
+                self.by_version[_version(now.obj)] = AggregatedServer(
+                    name, *_version(now.obj), {}, True, None, is_scripted=True
+                )
         if before is None or now is None or spec_of(before.obj) != spec_of(now.obj):
             for listener in self._listeners:
                 listener(name)
@@ -222,6 +228,11 @@ def _checks(bundle: bytes) -> PeerCheck:
     from sampan.core.certificates.chain import checked_by
 
     return checked_by(bundle)
+
+
+def _is_scripted(api_service: Obj) -> bool:
+    """Somebody has said that this server has the metrics of others."""
+    return _version(api_service) in SCRIPTED_VERSIONS and MANAGED not in labels_of(api_service)
 
 
 def _version(api_service: Obj) -> GroupVersion:

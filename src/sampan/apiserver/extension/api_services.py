@@ -11,6 +11,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.resources import API_SERVICES, MEASURED, Resource
 from sampan.api.served import served_resources
+from sampan.apiserver.registry.api_services import MANAGED
 from sampan.apiserver.registry.generic import PLAIN, Stale
 from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.write.ensure import ensure
@@ -20,7 +21,6 @@ from sampan.core.tasks import Tasks
 
 log = get_logger(__name__)
 
-MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 RETRY_SECONDS = 1.0
 # (priority of the group, priority of the version), as v1.35 has them; custom groups come last.
 _PRIORITIES = {

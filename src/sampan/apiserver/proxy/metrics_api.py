@@ -6,16 +6,19 @@ Invariant: no node is asked while nobody asks us; a node that does not answer is
 Owner: the API server; its samples are bounded by the nodes there are.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 import orjson
 
 from sampan.api.calls import Answer, Call, Item, ListAnswer
+from sampan.api.cel.amounts import SCRIPTED, BadAmount, Moment, amount, moment_of
 from sampan.api.errors import ApiError, ServiceUnavailable, not_found
 from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of, time_text
-from sampan.api.quantity import QuantityError, parse
+from sampan.api.quantity import Quantity
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS, Resource
 from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_rules
@@ -36,10 +39,11 @@ if TYPE_CHECKING:
 ASK_SECONDS = 5.0
 PAUSE_SECONDS = 0.5  # between two samples where there is none from before
 YOUNGEST_SECONDS, OLDEST_SECONDS = 0.4, 90.0
-SIMULATED = "simulated.sampan.dev/usage-"
+SIMULATED = f"{SCRIPTED}usage-"
 _LINE = lazy_pattern(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$")
 _LABEL = lazy_pattern(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
+Notes = Callable[[Obj], Mapping[str, str]]
 Find = Callable[[Resource], Iterable[Obj]]
 Key = tuple[str, str, str]  # namespace, pod, container; all empty: the node
 
@@ -88,8 +92,11 @@ def rates(before: Sample, after: Sample) -> Rates:
 
 
 class MetricsApi:
-    def __init__(self, find: Find, http: HttpClient | None, clock: Clock) -> None:
-        self._find, self._http, self._clock = find, http, clock
+    def __init__(
+        self, find: Find, http: HttpClient | None, clock: Clock, notes: Notes = annotations_of
+    ) -> None:
+        """`notes`: the annotations of a pod, and what a scenario adds to them."""
+        self._find, self._http, self._clock, self._notes = find, http, clock, notes
         self._samples: dict[str, Sample] = {}  # by node, of the last request
 
     def handlers(self) -> "dict[tuple[str, str, str], Handler]":
@@ -149,7 +156,7 @@ class MetricsApi:
 
     async def _rates(self, node: Obj) -> Rates | None:
         if _is_simulated(node):
-            return simulated_rates(node, self._find(PODS))
+            return simulated_rates(node, self._find(PODS), self._notes, self._clock.now())
         name = name_of(node)
         before = self._samples.get(name, Sample())
         age = self._clock.monotonic() - before.at
@@ -193,33 +200,37 @@ def pod_metrics(pod: Obj, rate: Rates, now: float) -> Obj | None:
     return {**head, "containers": containers}
 
 
-def simulated_rates(node: Obj, pods: Iterable[Obj]) -> Rates:
-    """Of a node that only pretends: what the pods' annotations say, else what they ask for."""
-    found = Rates(30.0, {("", "", ""): 0.0}, {("", "", ""): 0})
+def simulated_rates(node: Obj, pods: Iterable[Obj], notes_of: Notes, now: float) -> Rates:
+    """Of a node that only pretends: what the pods' scripts say, else what they ask for."""
+    found, pods = Rates(30.0, {("", "", ""): 0.0}, {("", "", ""): 0}), list(pods)
+    running: Counter[str] | None = None  # counted where a script is a function of it
     for pod in pods:
-        if pod_rules.node_name(pod) != name_of(node) or pod_rules.phase(pod) != "Running":
+        if pod_rules.node_name(pod) != name_of(node) or not pod_rules.runs(pod):
             continue
+        notes = notes_of(pod)
+        if running is None and any(text.startswith("=") for text in notes.values()):
+            running = pod_rules.running_by_controller(pods)
+        moment = moment_of(pod, pod_rules.replicas_of(pod, running or Counter()), now)
         for container in pod_rules.containers(pod):
             key = (namespace_of(pod), name_of(pod), container["name"])
             asked = pod_resources.container_requests({"containers": [container]})
-            notes = annotations_of(pod)
-            said = {
-                what: notes.get(f"{SIMULATED}{what}.{key[2]}", notes.get(f"{SIMULATED}{what}"))
-                for what in ("cpu", "memory")
-            }
-            cores = _amount(said["cpu"], asked["cpu"].milli() / 1000 if "cpu" in asked else 0.0)
-            size = _amount(said["memory"], asked["memory"].value() if "memory" in asked else 0)
+            used = []
+            for what in ("cpu", "memory"):
+                said = notes.get(f"{SIMULATED}{what}.{key[2]}", notes.get(f"{SIMULATED}{what}"))
+                used.append(_used(said, moment, asked.get(what)))
+            cores, size = used
             found.cpu_cores[key], found.memory_bytes[key] = cores, int(size)
             found.cpu_cores["", "", ""] += cores
             found.memory_bytes["", "", ""] += int(size)
     return found
 
 
-def _amount(written: str | None, otherwise: float) -> float:
-    try:
-        return parse(written).milli() / 1000 if written else otherwise
-    except QuantityError:
-        return otherwise
+def _used(said: str | None, moment: Moment, asked: Quantity | None) -> float:
+    """What is wrong, or less than nothing, says nothing."""
+    with suppress(BadAmount):
+        if said and (found := amount(said, moment).milli()) >= 0:
+            return found / 1000
+    return asked.milli() / 1000 if asked is not None else 0.0
 
 
 def _is_simulated(node: Obj) -> bool:

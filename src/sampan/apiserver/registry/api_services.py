@@ -8,6 +8,15 @@ from collections.abc import Callable
 from sampan.api.objects import Obj, spec_of
 from sampan.apiserver.registry.strategy import Strategy
 
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"  # the label of those that are ours
+# What a Local APIService of somebody's own has served: scripted metrics.
+SCRIPTED_VERSIONS = frozenset(
+    {
+        ("custom.metrics.k8s.io", "v1beta2"),
+        ("custom.metrics.k8s.io", "v1beta1"),
+        ("external.metrics.k8s.io", "v1beta1"),
+    }
+)
 LOCAL = {
     "type": "Available",
     "status": "True",

@@ -4,10 +4,11 @@
 Job: file → shapes of nodes, rules for pods, or one sentence with everything that is wrong with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of
 from sampan.cmd.errors import CannotStart, reason_of
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.simulated.scenario import Scenario
 
 T = TypeVar("T")
+Scripts = Callable[[Obj], Mapping[str, str]]
 NODES_FLAG = "--nodes-file"
 NODES_HELP = (
     "simulated nodes of several types: capacity, zones, labels, taints, devices, failures "
@@ -38,6 +40,23 @@ def scenario_in(path: str) -> "Scenario":
     if not path:
         return with_ends_of_jobs(NOTHING)
     return with_ends_of_jobs(read_document(path, FLAG, scenario_of))
+
+
+def scripts_in(path: str) -> Scripts:
+    """The annotations of an object, and where it is a pod what a scenario adds to them. Raises
+    CannotStart."""
+    if not path:
+        return annotations_of
+    scenario = scenario_in(path)
+
+    def scripts_of(obj: Obj) -> Mapping[str, str]:
+        notes = annotations_of(obj)
+        if obj.get("kind") != "Pod":
+            return notes
+        uid = str(obj["metadata"].get("uid") or "")
+        return scenario.annotations(namespace_of(obj), name_of(obj), labels_of(obj), notes, uid)
+
+    return scripts_of
 
 
 def nodes_in(path: str) -> "tuple[NodeShape, ...]":

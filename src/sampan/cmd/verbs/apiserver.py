@@ -8,7 +8,7 @@ Invariant: several of them on one etcd are one API: each is in the endpoints of 
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from sampan.apiserver.authn.settings import ProxyClientSettings
@@ -28,13 +28,11 @@ from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import ApiServerProcessSettings, ServerFiles
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.fast_dataclass import replace
-from sampan.core.http.origin import Origin
 from sampan.core.tasks import Tasks
 from sampan.core.telemetry.traces import Traces
 from sampan.core.tls import client_context, server_context
 
-PlaceOf = Callable[[Origin], Awaitable[Origin]]
+Adjust = Callable[[ApiServerSettings], ApiServerSettings]
 
 
 def run(settings: ApiServerProcessSettings) -> int:
@@ -56,11 +54,11 @@ class ApiServerProcess:
         settings: ApiServerProcessSettings,
         progress: Progress,
         clock: Clock,
-        place_of: PlaceOf | None = None,
+        adjust: Adjust = lambda settings: settings,
     ) -> None:
-        """`place_of`: where a kubelet is found, if not at its node's address."""
+        """`adjust`: for nodes of this process, which are found elsewhere than others."""
         self._settings, self._progress, self._clock = settings, progress, clock
-        self._place_of = place_of
+        self._adjust = adjust
         self._metrics = process_metrics(Traces(clock))
         self._tasks = Tasks("apiserver")
         self._api = ServedApi(clock, self._metrics)
@@ -87,8 +85,7 @@ class ApiServerProcess:
             self.port = listening.getsockname()[1]
             to_nodes = _tls_to_nodes(files)
             chosen = server_settings_of(settings, files, (address, self.port), to_nodes)
-            chosen = replace(chosen, kubelet_place=self._place_of)
-            self.server = await self._api.serve(store, chosen, [listening], tls)
+            self.server = await self._api.serve(store, self._adjust(chosen), [listening], tls)
             step.detail = url_of(address, self.port)
         self._keep_loaded(tls, files.certificate, files.key)
         self._keep_loaded(to_nodes, files.kubelet_certificate, files.kubelet_key)

@@ -19,6 +19,9 @@ only:
     liveness-probe *     `ok`, `fail` or `error`; `fail,fail,ok` counts looks, the last one stays;
     readiness-probe *    (ok; an exec probe without a script of its own asks exec-exit-code)
     startup-probe *
+    usage-cpu *          how much it uses, for metrics.k8s.io: a quantity, or `= EXPRESSION` over
+    usage-memory *       now, age and replicas (what it requests)
+    metric.NAME          what custom.metrics.k8s.io says of the pod, in the same words
     fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
                          create_container, start_container, stop_container, update_container,
                          remove_sandbox)
@@ -27,6 +30,7 @@ only:
 
 from collections.abc import Mapping
 
+from sampan.api.cel import amounts
 from sampan.core.digits import is_digits
 from sampan.kubelet.contracts.runtime import Role
 
@@ -38,6 +42,8 @@ _NUMBERS = (
 _MAY_BE_NEVER = ("exit-after-seconds", "stop-seconds")
 _TEXTS = ("log", "exec-output")
 _PROBES = ("liveness-probe", "readiness-probe", "startup-probe")
+_AMOUNTS = ("usage-cpu", "usage-memory")  # the API server's part reads them
+_METRIC = "metric"
 _WHOLE_POD = ("sandbox-seconds", "fail")
 _STEPS = (
     "run_sandbox", "create_container", "start_container", "stop_container", "update_container",
@@ -105,7 +111,7 @@ class Script:
 def problem_of(name: str, text: str) -> str:
     """What is wrong with one annotation (its name without the prefix); empty: nothing."""
     word, _, container = name.partition(".")
-    if word not in (*_NUMBERS, *_TEXTS, *_PROBES, "exit-code", "fail"):
+    if word not in (*_NUMBERS, *_TEXTS, *_PROBES, *_AMOUNTS, _METRIC, "exit-code", "fail"):
         return f"{name}: unknown"
     if container and word in _WHOLE_POD:
         return f"{name}: {word} is of the whole pod"
@@ -117,6 +123,10 @@ def _value_problem(word: str, text: str) -> str:
     listed = [part.strip() for part in text.split(",")]
     if word in _NUMBERS and not (word in _MAY_BE_NEVER and text == "never"):
         return "" if _is_number(text) else f"{text!r} is no number"
+    if word in _AMOUNTS:
+        return amounts.problem_of(text)
+    if word == _METRIC:
+        return amounts.problem_of_series(text)
     if word == "exit-code" and not all(is_digits(item) for item in listed):
         return f"{text!r} is no list of exit codes"
     if word in _PROBES and not {*listed} <= {"ok", "fail", "error"}:

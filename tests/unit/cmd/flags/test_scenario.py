@@ -3,7 +3,7 @@
 import pytest
 
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.flags.scenario import scenario_in, scripts_in
 
 GOOD = """
 apiVersion: simulated.sampan.dev/v1
@@ -42,3 +42,17 @@ def test_a_bad_file_is_one_sentence(tmp_path, text, why):
         scenario_in(str(tmp_path / "s.yaml"))
     with pytest.raises(CannotStart, match="no such file"):
         scenario_in(str(tmp_path / "absent.yaml"))
+
+
+def test_scripts_are_what_a_pod_says_and_what_a_scenario_adds(tmp_path):
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        "apiVersion: simulated.sampan.dev/v1\nkind: Scenario\n"
+        "rules: [{selector: {matchLabels: {app: web}}, script: {usage-cpu: 240m}}]\n"
+    )
+    meta = {"name": "p", "namespace": "d", "uid": "u", "labels": {"app": "web"}}
+    pod = {"kind": "Pod", "metadata": {**meta, "annotations": {"a": "b"}}}
+    added = {"simulated.sampan.dev/usage-cpu": "240m"}
+    assert scripts_in(str(file))(pod) == {**added, "a": "b"}
+    assert scripts_in(str(file))({**pod, "kind": "Service"}) == {"a": "b"}
+    assert scripts_in("")(pod) == {"a": "b"}

@@ -83,6 +83,15 @@ def test_two_rules_of_one_share_take_different_pods():
         ({}, "rules[0].script: what such a pod does is missing"),
         ({"script": {"exit-code": 1}, "labels": {}}, "rules[0].labels: unknown field"),
         ({"script": {"exit-cod": 1}}, "rules[0].script: exit-cod: unknown"),
+        ({"script": {"usage-cpu": "lots"}}, "rules[0].script: usage-cpu: 'lots' is no quantity"),
+        (
+            {"script": {"usage-cpu.c": "= x"}},
+            "rules[0].script: usage-cpu.c: 'x': undeclared reference to 'x' (in container '')",
+        ),
+        (
+            {"script": {"metric.rps": "1; {a=b} x"}},
+            "rules[0].script: metric.rps: 'x' is no quantity",
+        ),
         ({"script": {"start-seconds": "x"}}, "rules[0].script: start-seconds: 'x' is no number"),
         ({"script": {"exit-code": 1}, "share": 7}, "rules[0].share: 7 is not between 0 and 1"),
         (
@@ -105,6 +114,7 @@ def test_a_file_of_another_kind_is_refused():
 
 def test_the_example_of_the_documentation_is_one():
     text = (Path(__file__).parents[4] / "docs" / "simulated.md").read_text()
+    text = text.partition("## By scenario")[2]
     found = scenario_of(yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0]))
     web = script_of(found, "shop", "web-1", {"app": "web"}, uid="7")
     assert web["start-seconds"] == "0.5"

@@ -26,6 +26,7 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.releases import KEPT
 from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.scenario import scripts_in
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import SystemClock
@@ -156,6 +157,7 @@ class ClusterApi:
             ca_bundle_pem=self._pki.ca.read_text(),
             mount_service_account_tokens=self._around.mount_volumes,
             kubelet_place=self._around.place_of,
+            scripts_of=scripts_in(self._settings.node.scenario),
             kubelet_tls=self._tls_to_nodes,
             proxy_client=ProxyClientSettings(
                 str(self._pki.certificate(pki.FRONT_PROXY_CLIENT)),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sampan.apiserver.authn.user import component
 from sampan.apiserver.server import ApiServer
+from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
@@ -22,6 +23,7 @@ from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
+from sampan.cmd.flags.scenario import scripts_in
 from sampan.cmd.settings import ApiServerProcessSettings, Beside, NodeChoices, UpSettings
 from sampan.cmd.verbs.apiserver import ApiServerProcess
 from sampan.controllers.catalog import ControllerSettings, chosen_controllers
@@ -49,7 +51,7 @@ class EnvtestPlane:
         self._nodes: Nodes = NoNodes(IDENTITY)
         if beside.nodes:
             settings = self._with_nodes(settings, progress)
-        self._process = ApiServerProcess(settings, progress, clock, self._nodes.place_of)
+        self._process = ApiServerProcess(settings, progress, clock, self._for_nodes)
         self._tasks = Tasks("testserver")
 
     async def start(self) -> None:
@@ -100,6 +102,10 @@ class EnvtestPlane:
             kubelet_ca=str(self._keys.ca),
         )
         return replace(settings, files=files)
+
+    def _for_nodes(self, settings: ApiServerSettings) -> ApiServerSettings:
+        scripts_of = scripts_in(self._beside.scenario)
+        return replace(settings, kubelet_place=self._nodes.place_of, scripts_of=scripts_of)
 
     def _client_of(self, user: str) -> Client:
         server = self._process.server
