@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -48,6 +49,8 @@ spec:
         simulated.sampan.dev/log: hello from web
         simulated.sampan.dev/exec-output: "played\\n"
         simulated.sampan.dev/exec-exit-code: "3"
+        simulated.sampan.dev/http.8080: "418 short and stout"
+        simulated.sampan.dev/tcp.2000: "220 hello"
     spec: {containers: [{name: c, image: nginx}]}
 """
 ODD_NODES = """
@@ -83,6 +86,7 @@ def test_a_cluster_has_controllers_a_scheduler_and_nodes():
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (3, "played\n")
+        forward_to_ports(c.kubeconfig, first)
         assert "bind (node-" in c.trace(first)
         c.assert_event("Scheduled", f"pod/{first}", containing="Successfully assigned")
         c.delete("deploy/web")
@@ -90,6 +94,32 @@ def test_a_cluster_has_controllers_a_scheduler_and_nodes():
         c.assert_count("pods", 0)
         with pytest.raises(NotFound):
             c.get("deploy/web")
+
+
+def forward_to_ports(kubeconfig, pod):
+    """Two that are scripted, and one that nobody listens on."""
+    command = [*SAMPAN, "--kubeconfig", kubeconfig, "port-forward", pod, ":8080", ":2000", ":9"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
+        try:
+            told = (forwarding.stdout.readline() for _ in range(6))  # each for IPv4 and IPv6
+            listening = [line for line in told if "127.0.0.1" in line]
+            ports = {line.split()[-1]: line.split()[2].rpartition(":")[2] for line in listening}
+            for _ in range(2):  # each connection has its own answer
+                request = b"POST /brew HTTP/1.1\r\nHost: p\r\nContent-Length: 3\r\n\r\ntea"
+                answer = exchanged(ports["8080"], request)
+                assert answer.startswith(b"HTTP/1.1 418 ")
+                assert answer.endswith(b"\r\n\r\nshort and stout")
+            assert exchanged(ports["2000"], b"") == b"220 hello"
+            assert exchanged(ports["9"], b"") == b""
+        finally:
+            forwarding.terminate()
+
+
+def exchanged(port, said):
+    """All that is answered until the other side hangs up."""
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as connection:
+        connection.sendall(said)
+        return b"".join(iter(lambda: connection.recv(4096), b""))
 
 
 def test_clusters_hear_nothing_of_each_other_and_leave_nothing():

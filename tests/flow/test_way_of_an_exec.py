@@ -20,8 +20,9 @@ ELSEWHERE = {
     "kubelet/native/streams/remote_command.py": "the container is simulated",
 }
 FOLDERS = ("apiserver/proxy/", "kubelet/server/", "kubelet/streams/", "kubelet/simulated/streams")
-# It reads the options of a log, which logs and streams have in one table of paths.
-BESIDE = ("kubelet/server/logs.py",)
+# It reads the options of a log, which logs and streams have in one table of paths; exec and
+# port-forward of simulated pods are in one module.
+BESIDE = ("kubelet/server/logs.py", "kubelet/streams/port_forward.py")
 
 
 def execute(folder: Path) -> list[tuple[int, bytes]]:

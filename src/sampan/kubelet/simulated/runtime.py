@@ -294,7 +294,14 @@ class SimulatedRuntime:
     def local_streams(self) -> LocalStreams | None:
         from sampan.kubelet.simulated.streams import SimulatedStreams  # with the first question
 
-        return SimulatedStreams(self.exec_sync)
+        return SimulatedStreams(self.exec_sync, self._script_of)
+
+    def _script_of(self, sandbox_id: str) -> Script:
+        """Raises RuntimeFailure."""
+        sandbox = self.table.sandboxes.get(sandbox_id)
+        if sandbox is None:
+            raise RuntimeFailure(f"no sandbox {sandbox_id}")
+        return Script(sandbox.status.annotations)
 
     async def exec_url(self, container_id: str, streams: StreamOptions) -> str:
         raise RuntimeFailure("it has no streaming server")

@@ -22,6 +22,8 @@ only:
     usage-cpu *          how much it uses, for metrics.k8s.io: a quantity, or `= EXPRESSION` over
     usage-memory *       now, age and replicas (what it requests)
     metric.NAME          what custom.metrics.k8s.io says of the pod, in the same words
+    http.PORT            what a client of that port is answered by HTTP: `BODY`, or `503 BODY`
+    tcp.PORT             or what it is told as soon as it is connected
     fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
                          create_container, start_container, stop_container, update_container,
                          remove_sandbox)
@@ -44,7 +46,9 @@ _TEXTS = ("log", "exec-output")
 _PROBES = ("liveness-probe", "readiness-probe", "startup-probe")
 _AMOUNTS = ("usage-cpu", "usage-memory")  # the API server's part reads them
 _METRIC = "metric"
+_PORTS = ("http", "tcp")
 _WHOLE_POD = ("sandbox-seconds", "fail")
+_WORDS = frozenset((*_NUMBERS, *_TEXTS, *_PROBES, *_AMOUNTS, *_PORTS, _METRIC, "exit-code", "fail"))
 _STEPS = (
     "run_sandbox", "create_container", "start_container", "stop_container", "update_container",
     "remove_sandbox",
@@ -111,11 +115,18 @@ class Script:
 def problem_of(name: str, text: str) -> str:
     """What is wrong with one annotation (its name without the prefix); empty: nothing."""
     word, _, container = name.partition(".")
-    if word not in (*_NUMBERS, *_TEXTS, *_PROBES, *_AMOUNTS, _METRIC, "exit-code", "fail"):
+    if word not in _WORDS:
         return f"{name}: unknown"
+    if word in _PORTS and not (is_digits(container) and 0 < int(container) < 65536):
+        return f"{name}: {container!r} is no port"
     if container and word in _WHOLE_POD:
         return f"{name}: {word} is of the whole pod"
-    found = _value_problem(word, text)
+    if word in _AMOUNTS:
+        found = amounts.problem_of(text)
+    elif word == _METRIC:
+        found = amounts.problem_of_series(text)
+    else:
+        found = _value_problem(word, text)
     return f"{name}: {found}" if found else ""
 
 
@@ -123,10 +134,6 @@ def _value_problem(word: str, text: str) -> str:
     listed = [part.strip() for part in text.split(",")]
     if word in _NUMBERS and not (word in _MAY_BE_NEVER and text == "never"):
         return "" if _is_number(text) else f"{text!r} is no number"
-    if word in _AMOUNTS:
-        return amounts.problem_of(text)
-    if word == _METRIC:
-        return amounts.problem_of_series(text)
     if word == "exit-code" and not all(is_digits(item) for item in listed):
         return f"{text!r} is no list of exit codes"
     if word in _PROBES and not {*listed} <= {"ok", "fail", "error"}:

@@ -1,16 +1,21 @@
-"""exec in simulated containers: what a command does is scripted, its client is real.
+"""exec and port-forward of simulated pods: what they answer is scripted, the client is real.
 
-Job: run the scripted command, then write what it said and how it ended to the client's channels.
+Job: run the scripted command, then write what it said and how it ended to the client's channels;
+    connect a client with what a script says of a port.
 Invariant: what the client writes is read and means nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import orjson
 
 from sampan.core.http.messages import Reply, Request
 from sampan.kubelet.contracts.local_streams import StreamOptions, exit_status
 from sampan.kubelet.contracts.runtime import ExecResult, RuntimeFailure
+from sampan.kubelet.simulated.script import Script
+from sampan.kubelet.simulated.scripted_ports import connect
+from sampan.kubelet.streams import port_forward
 from sampan.kubelet.streams.channels import STDERR, STDOUT, Channels, upgrade
 
 PLAY_SECONDS = 60.0  # more than any script takes
@@ -19,9 +24,9 @@ Run = Callable[[str, Sequence[str], float], Awaitable[ExecResult]]
 
 
 class SimulatedStreams:
-    def __init__(self, run: Run) -> None:
-        """`run`: the runtime's exec_sync."""
-        self._run = run
+    def __init__(self, run: Run, script_of: Callable[[str], Script]) -> None:
+        """`run`: the runtime's exec_sync; `script_of`: of a sandbox, raises RuntimeFailure."""
+        self._run, self._script_of = run, script_of
 
     async def exec(self, container_id: str, options: StreamOptions, request: Request) -> Reply:
         result = await self._run(container_id, options.command, PLAY_SECONDS)
@@ -42,4 +47,4 @@ class SimulatedStreams:
         raise RuntimeFailure("a simulated container cannot be attached to")
 
     async def port_forward(self, sandbox_id: str, request: Request) -> Reply:
-        raise RuntimeFailure("a simulated pod has no ports")
+        return port_forward.upgrade(request, partial(connect, self._script_of(sandbox_id)))

@@ -83,6 +83,7 @@ def test_two_rules_of_one_share_take_different_pods():
         ({}, "rules[0].script: what such a pod does is missing"),
         ({"script": {"exit-code": 1}, "labels": {}}, "rules[0].labels: unknown field"),
         ({"script": {"exit-cod": 1}}, "rules[0].script: exit-cod: unknown"),
+        ({"script": {"http.80a": "hello"}}, "rules[0].script: http.80a: '80a' is no port"),
         ({"script": {"usage-cpu": "lots"}}, "rules[0].script: usage-cpu: 'lots' is no quantity"),
         (
             {"script": {"usage-cpu.c": "= x"}},

@@ -4,14 +4,15 @@ Job: a container or sandbox and the client's request → the answer that takes t
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from sampan.core.http.messages import Reply, Request
 from sampan.kubelet.contracts.local_streams import StreamOptions
-from sampan.kubelet.native.streams import port_forward
+from sampan.kubelet.native.streams.pod_ports import connect_inside
 from sampan.kubelet.native.streams.remote_command import AttachSession, ExecSession
-from sampan.kubelet.streams import channels
+from sampan.kubelet.streams import channels, port_forward
 from sampan.kubelet.streams.channels import Channels
 from sampan.runtime.spawn import Launch
 
@@ -58,4 +59,5 @@ class NativeStreams:
         return channels.upgrade(request, options, session.run)
 
     async def port_forward(self, sandbox_id: str, request: Request) -> Reply:
-        return port_forward.upgrade(request, self._containers.network_namespace(sandbox_id))
+        namespace = self._containers.network_namespace(sandbox_id)
+        return port_forward.upgrade(request, partial(connect_inside, namespace))

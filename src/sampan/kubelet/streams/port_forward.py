@@ -1,16 +1,14 @@
-"""port-forward: a client's streams and ports inside a pod's network, connected.
+"""port-forward: a client's streams and the ports of a pod, connected.
 
-Job: pairs of SPDY streams (data and error, by their request id) ↔ connections made in the pod's
-    network namespace.
+Job: pairs of SPDY streams (data and error, by their request id) ↔ connections that the runtime
+    makes.
 Invariant: a port that nobody listens on is said on the error stream; other streams go on.
 """
 
 import asyncio
 import contextlib
-import ctypes
-import os
 import socket
-import threading
+from collections.abc import Awaitable, Callable
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import spdy
@@ -19,14 +17,13 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.streams.channels import SPDY, chosen_protocol
 
 PROTOCOL = "portforward.k8s.io"
-_CLONE_NEWNET = 0x40000000
 _CHUNK_BYTES = 64 * 1024
-_CONNECT_SECONDS = 30.0
 _WAITING_BYTES = 4 << 20  # of one stream that its reader does not take
 
+Connect = Callable[[int], Awaitable[socket.socket]]  # to a port of the pod; raises OSError
 
-def upgrade(request: Request, namespace: str) -> Reply:
-    """`namespace`: the path of the pod's network namespace; empty: the node's own."""
+
+def upgrade(request: Request, connect: Connect) -> Reply:
     if request.headers.get("upgrade", "").upper() != SPDY:
         return Response(400, (("content-type", "text/plain"),), b"Upgrade request required\n")
     if chosen_protocol(request, (PROTOCOL,)) is None:
@@ -34,7 +31,7 @@ def upgrade(request: Request, namespace: str) -> Reply:
         return Response(403, (("content-type", "text/plain"),), text)
 
     async def take_over(connection: Connection) -> None:
-        await _PortForward(connection, namespace).run()
+        await _PortForward(connection, connect).run()
 
     headers = (
         ("connection", "Upgrade"), ("upgrade", SPDY), ("x-stream-protocol-version", PROTOCOL),
@@ -50,8 +47,8 @@ class _Pair:
 
 
 class _PortForward:
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection, self._namespace = connection, namespace
+    def __init__(self, connection: Connection, connect: Connect) -> None:
+        self._connection, self._connect = connection, connect
         self._session = spdy.Session(client=False)
         self._pairs: dict[str, _Pair] = {}
         self._incoming: dict[int, asyncio.Queue[bytes]] = {}  # by data stream; b"" ends it
@@ -121,20 +118,6 @@ class _PortForward:
             target.close()
             await self._end(pair, b"")
 
-    async def _connect(self, port: int) -> socket.socket:
-        loop = asyncio.get_running_loop()
-        last: OSError = ConnectionRefusedError(f"port {port}")
-        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
-            made = await asyncio.to_thread(socket_inside, self._namespace, family)
-            try:
-                async with asyncio.timeout(_CONNECT_SECONDS):
-                    await loop.sock_connect(made, (address, port))
-                return made
-            except (OSError, TimeoutError) as error:
-                made.close()
-                last = error if isinstance(error, OSError) else last
-        raise last
-
     async def _copy_out(self, pair: _Pair, target: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
@@ -157,37 +140,3 @@ class _PortForward:
     async def _write(self, data: bytes) -> None:
         async with self._turn:
             await self._connection.write(data)
-
-
-def socket_inside(namespace: str, family: int) -> socket.socket:
-    """A socket belongs to the network namespace that its thread was in when it was made."""
-    if not namespace:
-        return _plain_socket(family)
-    made: list[socket.socket] = []
-    failures: list[OSError] = []
-
-    def make() -> None:
-        opened = os.open(namespace, os.O_RDONLY)
-        try:
-            if ctypes.CDLL(None, use_errno=True).setns(opened, _CLONE_NEWNET) != 0:
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number))
-            made.append(_plain_socket(family))
-        except OSError as error:
-            failures.append(error)
-        finally:
-            os.close(opened)
-
-    # Never one of a pool: it stays in the pod's namespace until it ends.
-    thread = threading.Thread(target=make, name="pod-socket")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return made[0]
-
-
-def _plain_socket(family: int) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setblocking(False)
-    return made
