@@ -1,15 +1,18 @@
 """A node without containerd: crun, conmon, and images of sampan's own. [R]"""
 
+import http.client
 import json
 import os
 import platform
 import signal
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
 
 from sampan.kubelet.native.mapped_mounts import is_possible as maps_users
+from tests.support.parts.certificates import Authority
 from tests.support.parts.images import busybox_archive
 from tests.support.parts.native_runtime import why_not
 from tests.support.parts.processes import eventually
@@ -115,7 +118,8 @@ def node(workspace, archive, registry):
     # One at an address of the node itself is asked only where it is named.
     hosts = ("registry.test", registry.address)
     mirrors = [f"--registry-mirror={host}=http://{registry.address}" for host in hosts]
-    process = SampanProcess(workspace / "native", "--runtime", "native", *mirrors)
+    ingress = ("--ingress", "--ingress-ports", "0,0")
+    process = SampanProcess(workspace / "native", "--runtime", "native", *mirrors, *ingress)
     process.up()
     process.run("image", "import", str(archive))
     yield process
@@ -128,6 +132,41 @@ def node(workspace, archive, registry):
 def status(kubectl, pod):
     found = json.loads(kubectl("get", "pod", pod, "-o", "json"))["status"]
     return found["phase"], found.get("containerStatuses", [{}])[0]
+
+
+def test_an_ingress_leads_to_a_pod(node, tmp_path):
+    kubectl = node.kubectl
+    kubectl("run", "hello", "--image=localhost/sampan/hello:1")
+    kubectl("wait", "--for=condition=Ready", "pod/hello", "--timeout=60s")
+    kubectl("expose", "pod", "hello", "--name=hello", "--port=80", "--target-port=8080")
+    authority = Authority(tmp_path)
+    pair = authority.issue("shop", names=["shop.localhost"])
+    kubectl("create", "secret", "tls", "shop", f"--cert={pair.cert_path}", f"--key={pair.key_path}")
+    kubectl("create", "ingress", "shop", "--rule=shop.localhost/*=hello:80,tls=shop")
+    kubectl(
+        "wait", "--for=jsonpath={.status.loadBalancer.ingress}", "ingress/shop", "--timeout=50s"
+    )
+    [served] = kubectl.get("ingress", "shop")["status"]["loadBalancer"]["ingress"]
+    plain, encrypted = (port["port"] for port in served["ports"])
+    trusting = ssl.create_default_context(cafile=authority.ca_path)
+
+    def answered(link):
+        link.request("GET", "/", headers={"Host": "shop.localhost"})
+        answer = link.getresponse()
+        text = answer.read()
+        link.close()
+        return answer.status, text
+
+    def greeted():
+        return answered(http.client.HTTPConnection("127.0.0.1", plain, timeout=60))
+
+    eventually(lambda: greeted() == (200, b"hello from sampan\n"))
+    inner = socket.create_connection(("127.0.0.1", encrypted), timeout=60)
+    with trusting.wrap_socket(inner, server_hostname="shop.localhost") as secure:
+        link = http.client.HTTPConnection("shop.localhost", encrypted)
+        link.sock = secure
+        assert answered(link) == (200, b"hello from sampan\n")
+    kubectl("delete", "ingress/shop", "service/hello", "pod/hello", "secret/shop", "--now")
 
 
 def test_pods_live_as_on_containerd(node):

@@ -1,6 +1,7 @@
 """`sampan up --processes`: every part a process of its own, one cluster. [F21]"""
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -55,12 +56,37 @@ def kill_part(process, part):
 def simulated(tmp_path_factory):
     """In a directory whose sockets have paths that are too long for an address."""
     root = tmp_path_factory.mktemp("a-directory-with-a-name-that-is-rather-long" * 2)
-    process = SampanProcess(root, "--processes", "--runtime", "simulated", "--nodes", "3")
+    ingress = ("--ingress", "--ingress-ports", "0,0")
+    process = SampanProcess(root, "--processes", "--runtime", "simulated", "--nodes", "3", *ingress)
     try:
         yield process.up(seconds=60.0)
         process.stop()
     finally:
         process.reset()
+
+
+def test_an_ingress_is_served_by_the_part_of_the_controllers(simulated):
+    kubectl = simulated.kubectl
+    kubectl("create", "service", "clusterip", "shop", "--tcp=80:80")
+    kubectl("create", "ingress", "shop", "--rule=shop.localhost/*=shop:80")
+    kubectl(
+        "wait", "--for=jsonpath={.status.loadBalancer.ingress}", "ingress/shop", "--timeout=50s"
+    )
+    [served] = kubectl.get("ingress", "shop")["status"]["loadBalancer"]["ingress"]
+    assert served["hostname"] == "localhost"
+
+    def answered(host):
+        link = http.client.HTTPConnection("127.0.0.1", served["ports"][0]["port"], timeout=60)
+        link.request("GET", "/", headers={"Host": host})
+        answer = link.getresponse()
+        text = answer.read().decode()
+        link.close()
+        return answer.status, text
+
+    eventually(lambda: answered("shop.localhost")[0] == 503)
+    assert "has no ready endpoint" in answered("shop.localhost")[1]
+    assert answered("other.localhost")[0] == 404
+    kubectl("delete", "ingress/shop", "service/shop")
 
 
 def test_the_usual_story(simulated):

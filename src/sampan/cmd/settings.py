@@ -75,6 +75,14 @@ class PluginChoices:
 
 
 @dataclass(frozen=True, slots=True)
+class IngressChoices:
+    """Where Ingresses are served; 0: any free port."""
+
+    http_port: int
+    https_port: int
+
+
+@dataclass(frozen=True, slots=True)
 class UpSettings:
     data_dir: str = ""  # main.py says which one is meant
     kubeconfig: str = ""  # also write it here; it is always in the data dir
@@ -112,6 +120,7 @@ class UpSettings:
     processes: bool = False  # each part is a process of its own
     release: ReleaseChoices = ReleaseChoices()
     manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
+    ingress: IngressChoices | None = None  # None: Ingresses are somebody else's
 
 
 @dataclass(frozen=True, slots=True)

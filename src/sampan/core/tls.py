@@ -6,6 +6,7 @@ Invariant: a client certificate that the server let in was signed by `client_ca_
 
 import os
 import ssl
+from collections.abc import Callable
 
 Path = str | os.PathLike[str]
 ALPN = ["http/1.1"]
@@ -31,6 +32,28 @@ def server_context(
         context.verify_mode = ssl.CERT_REQUIRED if require_client_cert else ssl.CERT_OPTIONAL
     elif require_client_cert:
         raise ValueError("client certificates are required, but there is no CA to check them with")
+    return context
+
+
+def server_context_of(cert: bytes, key: bytes) -> ssl.SSLContext:
+    """Of PEM text, as Secrets carry it; asks for no client certificate. Raises OSError or
+    ValueError where they are no pair."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _harden(context)
+    _load_pair(context, cert, key)
+    return context
+
+
+def named_server_context(context_for: Callable[[str], ssl.SSLContext]) -> ssl.SSLContext:
+    """For a listener with several certificates: which one is shown, `context_for` says when the
+    client has named a server ("" where it names none)."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _harden(context)  # what the other context adds is its certificate alone
+
+    def choose(connection: ssl.SSLObject, name: str | None, _context: object) -> None:
+        connection.context = context_for(name or "")
+
+    context.sni_callback = choose
     return context
 
 
@@ -92,7 +115,12 @@ def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(cert + b"\n" + key)
             file.flush()
-            context.load_cert_chain(path)
+            # Without one it would ask whoever sits at the terminal.
+            context.load_cert_chain(path, password=_no_password)
     finally:
         if not path.startswith("/proc/"):
             os.unlink(path)
+
+
+def _no_password() -> bytes:
+    raise ValueError("the key has a password")

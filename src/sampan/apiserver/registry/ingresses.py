@@ -11,7 +11,7 @@ from sampan.apiserver.registry.strategy import Strategy
 _OLD_CLASS = "kubernetes.io/ingress.class"  # controllers that go by it may have no class
 NO_CLASS = (
     "spec.ingressClassName: not set, and no IngressClass is the default: nobody serves this "
-    "Ingress, as sampan has no ingress controller of its own"
+    "Ingress (`sampan up --ingress` would, or a controller of yours)"
 )
 
 

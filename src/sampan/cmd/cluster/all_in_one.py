@@ -26,7 +26,7 @@ from sampan.cmd.cluster.choose_nodes import asked_ranges, choose_nodes
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.control_loops import ControlLoops, check_controllers
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.node_accounts import NETWORK_USER
+from sampan.cmd.cluster.node_accounts import INGRESS_USER, NETWORK_USER
 from sampan.cmd.cluster.nodes import (
     Again,
     ClientMaker,
@@ -48,6 +48,7 @@ from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Traces
 
 if TYPE_CHECKING:
+    from sampan.cmd.cluster.control_plane.ingress_part import IngressPart
     from sampan.cmd.rootless.outside import Outside
     from sampan.scheduler.loop import Scheduler
     from sampan.scheduler.settings import Configuration
@@ -84,6 +85,7 @@ class AllInOne:
         self.waits: Waits = "for all"
         self._outside: Outside | None = None
         self._again: Again | None = None
+        self._ingress: IngressPart | None = None
 
     def start_others_by(self, again: Again) -> None:
         """Processes of this cluster: of nodes that are not this machine itself."""
@@ -106,19 +108,30 @@ class AllInOne:
 
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
+        bind = self._outside.bound_socket if self._outside is not None else bound_socket
+        if settings.ingress is not None:
+            from sampan.cmd.cluster.control_plane.ingress_part import IngressPart
+
+            self._ingress = IngressPart(settings, self._data, bind)
         setup = NodeSetup(settings, self._data, identity, self._progress, self._clock, self._again)
         nodes = self.nodes = choose_nodes(setup, self._rng)
         gateways = await nodes.gateways()
         identity = nodes.identity
-        bind = self._outside.bound_socket if self._outside is not None else bound_socket
         around = NodesAround(identity, gateways, nodes.mount_volumes, nodes.place_of, bind)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([nodes.prepare(), self._start_api(around)])
+        if self._ingress is not None:
+            await self._start_ingress(self._ingress, identity)
         if self.waits == "for the API":
             return
         if self.waits == "for all" or not await self._was_up_before():
             self._start_duties()
         await self._start_nodes()
+
+    async def _start_ingress(self, ingress: "IngressPart", identity: NodeIdentity) -> None:
+        assert self._server is not None
+        client = self._client_maker(self._server)(INGRESS_USER)
+        await ingress.start(client, identity.address, self._progress, self._clock)
 
     async def start_rest(self) -> None:
         """What `start` did not wait for, loaded while clients are answered already."""
@@ -170,6 +183,8 @@ class AllInOne:
         self._api.wind_down()
         if self._surroundings is not None:
             self._surroundings.let_go()
+        if self._ingress is not None:
+            await self._ingress.stop()
         if self.nodes is not None:
             await self.nodes.stop()
         await self._tasks.stop()

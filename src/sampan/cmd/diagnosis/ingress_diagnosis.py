@@ -37,7 +37,7 @@ def _class_lines(title: str, ingress: Obj, classes: Sequence[Obj]) -> list[str]:
         return [f"{title} is for whoever goes by the annotation {_OLD_CLASS}: {old}."]
     else:
         lines = [f"{title} has no class: no controller takes it for its own."]
-    lines.append("Nobody serves it: sampan has no ingress controller of its own, install one.")
+    lines.append("Nobody serves it: start with `sampan up --ingress`, or install a controller.")
     return lines + _known_classes(classes)
 
 

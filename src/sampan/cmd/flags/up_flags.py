@@ -15,7 +15,7 @@ from sampan.cmd.flags import (
     tracing,
     values,
 )
-from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, RuntimeChoice, UpSettings
+from sampan.cmd.settings import DEFAULT_PORT, IngressChoices, NodeChoices, RuntimeChoice, UpSettings
 
 
 def add_verb(verbs: common.Verbs) -> None:
@@ -28,7 +28,8 @@ def add_verb(verbs: common.Verbs) -> None:
     add("--detach", action="store_true", help="go to the background when ready")
     add("--with", dest="manifests_to_apply", metavar="FILE", action="append", default=[],
         help="apply these objects (a file, or a directory) and wait until they are ready; `csi`: "
-        "with a CSI driver beside the node; may be given again")  # fmt: skip
+        "with a CSI driver beside the node; `ingress`: as --ingress; "
+        "may be given again")  # fmt: skip
     add("--config", metavar="FILE", default="",
         help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
@@ -100,6 +101,11 @@ def _add_control_plane(up: argparse.ArgumentParser) -> None:
     )
     add("--service-lb", type=values.truth, default=True, metavar="BOOL",
         help="false: addresses of LoadBalancers are left to others (default: true)")  # fmt: skip
+    add("--ingress", action="store_true",
+        help="serve Ingresses: IngressClass sampan, the default one")  # fmt: skip
+    add("--ingress-ports", metavar="HTTP,HTTPS", type=values.two_ports, default=None,
+        help="of the machine, at --bind-address; 0 takes any free one (default: 80,443; 8080,8443 "
+        "without root)")  # fmt: skip
     add("--tracing", type=values.truth, default=True, metavar="BOOL",
         help="false: nothing is remembered for `sampan trace` (default: true)")  # fmt: skip
     add(tracing.FLAG, metavar="FILE", default="", help=tracing.HELP)
@@ -138,7 +144,10 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         security=api_server_flags.choices(given),
         clock=given.clock,
         processes=_processes_of(given),
-        manifests_to_apply=tuple(given.manifests_to_apply),
+        manifests_to_apply=tuple(
+            word for word in given.manifests_to_apply if not _is_ingress(word)
+        ),
+        ingress=_ingress_of(given),
         release=release_flags.choices(given),
     )
 
@@ -168,6 +177,20 @@ def _runtime_of(given: argparse.Namespace) -> RuntimeChoice:
 
 def _controllers_of(given: argparse.Namespace) -> tuple[str, ...]:
     return (*given.controllers, *(() if given.service_lb else ("-service-lb-controller",)))
+
+
+def _is_ingress(word: str) -> bool:
+    """What is after --with, unless there is a file of that name."""
+    return word == "ingress" and not os.path.exists(word)
+
+
+def _ingress_of(given: argparse.Namespace) -> IngressChoices | None:
+    if not given.ingress and not any(map(_is_ingress, given.manifests_to_apply)):
+        if given.ingress_ports is not None:
+            raise CannotStart("--ingress-ports is for --ingress")
+        return None
+    standard = (80, 443) if os.geteuid() == 0 else (8080, 8443)
+    return IngressChoices(*(given.ingress_ports or standard))
 
 
 def _port_of(given: argparse.Namespace) -> int:

@@ -31,6 +31,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+def two_ports(text: str) -> tuple[int, int]:
+    first, comma, second = text.partition(",")
+    if not comma:
+        raise argparse.ArgumentTypeError(f"{text!r} is not PORT,PORT")
+    return port(first), port(second)
+
+
 def count(text: str) -> int:
     if not is_digits(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes (1 or more)")

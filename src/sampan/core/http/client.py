@@ -14,7 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from sampan.core import tls
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout, Stale
+from sampan.core.http.errors import (
+    AddressNotAllowed,
+    DialTimeout,
+    HttpError,
+    HttpTimeout,
+    Stale,
+    Unreachable,
+)
 from sampan.core.http.link import HEAD_BYTES, Link
 from sampan.core.http.messages import Headers
 from sampan.core.http.origin import Origin, Url, split_url
@@ -49,7 +56,7 @@ class ClientStream:
     """An answer that is still arriving. Iterate it to its end or `aclose` it."""
 
     def __init__(self, client: "HttpClient", link: Link) -> None:
-        self.status, self.headers = link.status, link.headers
+        self.status, self.headers, self.cookies = link.status, link.headers, link.cookies
         self._client = client
         self._link: Link | None = link  # None once it went back: it may be another's by now
 
@@ -232,9 +239,9 @@ class HttpClient:
         except AddressNotAllowed:
             raise
         except TimeoutError as error:
-            raise HttpTimeout(f"dial {origin.host}:{origin.port}: no connection in time") from error
+            raise DialTimeout(f"dial {origin.host}:{origin.port}: no connection in time") from error
         except OSError as error:
-            raise HttpError(f"dial {origin.host}:{origin.port}: {error}") from error
+            raise Unreachable(f"dial {origin.host}:{origin.port}: {error}") from error
         self._links.add(link)
         return link
 

@@ -12,8 +12,16 @@ class AddressNotAllowed(HttpError):
     """This client may not connect there."""
 
 
+class Unreachable(HttpError):
+    """There is no connection: nothing was asked."""
+
+
 class HttpTimeout(HttpError, TimeoutError):
     """There is no answer yet, and there was no more time."""
+
+
+class DialTimeout(Unreachable, HttpTimeout):
+    """There is no connection yet, and there was no more time."""
 
 
 class Stale(HttpError):

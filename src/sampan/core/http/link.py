@@ -37,6 +37,7 @@ class Link(asyncio.Protocol):
         self._parser = _response_parser(self)
         self.status = 0
         self.headers: dict[str, str] = {}
+        self.cookies: list[str] = []  # which do not bear being joined (RFC 9110, 5.3)
         self.upgraded = False
         self._leftover = b""
         self._head_bytes = 0
@@ -171,6 +172,8 @@ class Link(asyncio.Protocol):
         if self.status >= 200:
             return  # trailers
         key, text = name_of_header(name), value.decode(errors="replace")
+        if key == "set-cookie":
+            self.cookies.append(text)
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
     def on_headers_complete(self) -> None:
@@ -180,7 +183,7 @@ class Link(asyncio.Protocol):
             self._fail(HttpError("an answer that nobody asked for"))
             return
         if status < 200 and status != 101:
-            self.headers = {}  # 100 Continue and the like: the answer is still to come
+            self.headers, self.cookies = {}, []  # 100 Continue and the like: more is to come
             return
         self.status = status
         self._keep_alive = self._parser.should_keep_alive()

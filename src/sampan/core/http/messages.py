@@ -91,6 +91,7 @@ class Stream:
     status: int
     headers: Headers
     chunks: AsyncIterator[bytes]
+    length: int | None = None  # of all chunks, where it is known: the answer says so
 
 
 @dataclass(slots=True)

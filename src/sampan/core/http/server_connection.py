@@ -424,19 +424,22 @@ class ServerConnection(asyncio.Protocol):
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
-        chunked = item.chunks_allowed
-        keep_alive = item.keep_alive and chunked and not self._shared.stopping
+        length = reply.length
+        chunked = item.chunks_allowed and length is None
+        framed = chunked or length is not None
+        keep_alive = item.keep_alive and framed and not self._shared.stopping
         bodyless = item.request.method == "HEAD" or has_no_body(reply.status)
         self._streaming = True
         try:
             framing = self._shared.date_line(self._loop.time()) + _persistence(item, keep_alive)
-            if chunked and not has_no_body(reply.status):
-                framing += CHUNKED
+            framing += _stream_framing(reply, chunked)
             head = render_head(reply.status, reply.headers, framing)
             self._answering = None
             self._transport.write(head)
             if not bodyless and not self._shared.stopping:
-                await self._write_chunks(reply, chunked)
+                sent = await self._write_chunks(reply, chunked)
+                if length is not None and sent != length:
+                    raise ConnectionResetError("the answer is not as long as it said")
         except asyncio.CancelledError:
             if not self._ending_stream or self._transport.is_closing():
                 raise
@@ -455,11 +458,13 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(LAST_CHUNK)
         return keep_alive and not self._shared.stopping
 
-    async def _write_chunks(self, reply: Stream, chunked: bool) -> None:
+    async def _write_chunks(self, reply: Stream, chunked: bool) -> int:
+        """How many bytes there were."""
         transport, write = self._transport, self._transport.write
-        written = 0
+        written = total = 0
         async for chunk in reply.chunks:
             written += len(chunk)
+            total += len(chunk)
             if written > STREAMED_BYTES:
                 await asyncio.sleep(0)  # chunks that are all there would never make us wait
                 written = 0
@@ -470,6 +475,7 @@ class ServerConnection(asyncio.Protocol):
                 write(render_chunk(chunk) if chunked else chunk)
             if self._writable is not None:
                 await asyncio.shield(self._writable)
+        return total
 
     def _end_stream(self) -> None:
         if not self._ending_stream and self._task is not None:
@@ -584,6 +590,14 @@ def _steps(body: bytes) -> Iterator[memoryview]:
 def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from map(render_chunk, pieces)
     yield LAST_CHUNK
+
+
+def _stream_framing(reply: Stream, chunked: bool) -> str:
+    if has_no_body(reply.status):
+        return ""
+    if reply.length is not None:
+        return f"content-length: {reply.length}\r\n"
+    return CHUNKED if chunked else ""
 
 
 def _persistence(item: Arrived, keep_alive: bool) -> str:

@@ -34,7 +34,7 @@ def test_an_ingress_that_is_served_has_its_controller_and_address():
 def test_without_a_class_nobody_serves_it_and_the_one_that_there_is_is_named():
     text = lines(ingress(), [ingress_class("nginx")])
     assert "has no class" in text
-    assert "sampan has no ingress controller of its own" in text
+    assert "start with `sampan up --ingress`" in text
     assert "There is the IngressClass nginx: set spec.ingressClassName." in text
     assert "is-default-class: true" in text
     assert "There is the IngressClass" not in lines(ingress())

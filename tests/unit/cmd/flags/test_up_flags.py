@@ -6,7 +6,7 @@ from sampan.cmd import main
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.parser import parser_of_verbs
 from sampan.cmd.flags.up_flags import up_settings
-from sampan.cmd.settings import UpSettings
+from sampan.cmd.settings import IngressChoices, UpSettings
 
 
 def settings_of(*flags):
@@ -62,3 +62,29 @@ def test_a_virtual_clock_is_for_what_has_no_time_of_its_own():
     for flags in (["--runtime", "cri"], ["--cri-socket", "/x"], ["--store", "sqlite:////x"]):
         with pytest.raises(CannotStart, match="--clock virtual"):
             settings_of("--clock", "virtual", *flags)
+
+
+@pytest.mark.parametrize("words", [["--ingress"], ["--with", "ingress"]])
+def test_ingresses_are_served_where_they_are_asked_for(words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    found = settings_of(*words, "--ingress-ports", "0,8443")
+    assert found.ingress == IngressChoices(0, 8443)
+    assert found.manifests_to_apply == ()
+    assert settings_of().ingress is None
+    assert settings_of(*words).ingress in (
+        IngressChoices(80, 443),
+        IngressChoices(8080, 8443),
+    )
+
+
+def test_a_directory_called_ingress_is_a_directory(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ingress").mkdir()
+    found = settings_of("--with", "ingress")
+    assert found.ingress is None
+    assert found.manifests_to_apply == ("ingress",)
+
+
+def test_ports_without_an_ingress_mean_nothing():
+    with pytest.raises(CannotStart, match="--ingress-ports is for --ingress"):
+        settings_of("--ingress-ports", "80,443")

@@ -154,6 +154,19 @@ def test_a_stream_gives_chunks_as_they_come(run):
     run(story())
 
 
+def test_cookies_of_an_answer_are_not_joined():
+    async def handler(request: Request) -> Response:
+        return Response(200, (("set-cookie", "a=1, 2"), ("set-cookie", "b=3")))
+
+    async def story():
+        async with serving(handler) as (client, url, _):
+            stream = await client.stream("GET", url)
+            await stream.aclose()
+            assert stream.cookies == ["a=1, 2", "b=3"]
+
+    asyncio.run(story())
+
+
 def test_a_stream_that_is_closed_early_ends_the_connection():
     async def story():
         gone = asyncio.Event()

@@ -392,6 +392,33 @@ def test_a_stream_is_chunked_and_the_connection_goes_on_after_it(run):
     run(story())
 
 
+@pytest.mark.parametrize(("length", "is_kept"), [(6, True), (7, False), (5, False)])
+def test_a_stream_of_a_known_length_says_it_and_is_that_long(length, is_kept):
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    async def handler(request: Request) -> Stream:
+        return Stream(200, PLAIN, chunks(), length=length)
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            head = await client.head()
+            assert f"content-length: {length}\r\n".encode() in head
+            assert b"transfer-encoding" not in head
+            if is_kept:
+                assert await client.reader.readexactly(length) == b"onetwo"
+                client.send(GET)
+                await client.head()
+            else:
+                with suppress(ConnectionResetError):
+                    assert await client.reader.read() in (b"", b"onetwo")
+
+    asyncio.run(story())
+
+
 def test_a_stream_to_http_1_0_is_plain_bytes_until_the_end():
     async def chunks() -> AsyncIterator[bytes]:
         yield b"one"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sampan.apiserver.authn.user import NODE_PREFIX
 from sampan.cmd.cluster.control_plane.control_loops import CONTROLLERS_USER, SCHEDULER_USER
-from sampan.cmd.cluster.node_accounts import NETWORK_USER
+from sampan.cmd.cluster.node_accounts import INGRESS_USER, NETWORK_USER
 from sampan.cmd.cluster.nodes import DNS_USER, LOCAL_PROVISIONER_USER
 
 API_SERVER, SCHEDULER, CONTROLLERS, NODES = "apiserver", "scheduler", "controllers", "nodes"
@@ -29,7 +29,8 @@ def may_be(part: str, user: str) -> bool:
         case "scheduler":
             return user == SCHEDULER_USER
         case "controllers":
-            return user == CONTROLLERS_USER or user.startswith(_CONTROLLER_ACCOUNTS)
+            own = user in (CONTROLLERS_USER, INGRESS_USER)
+            return own or user.startswith(_CONTROLLER_ACCOUNTS)
         case "nodes":
             return user in _OF_NODES or (
                 user.startswith(NODE_PREFIX) and len(user) > len(NODE_PREFIX)

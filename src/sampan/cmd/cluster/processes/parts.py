@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.client.delegated_access import DelegatedAccess
@@ -23,6 +24,7 @@ from sampan.cmd.cluster.control_plane.control_loops import (
     ControlLoops,
 )
 from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.node_accounts import INGRESS_USER
 from sampan.cmd.cluster.nodes import Nodes, NodeSetup, Together, own_identity
 from sampan.cmd.cluster.process import Parts, process_metrics
 from sampan.cmd.cluster.processes import identities
@@ -50,6 +52,9 @@ from sampan.core.http.server import bound_socket
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.telemetry.traces import NO_TRACES, Outbox, Traces
 from sampan.core.tls import server_context
+
+if TYPE_CHECKING:
+    from sampan.cmd.cluster.control_plane.ingress_part import IngressPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +220,7 @@ class SchedulerPart:
 class ControllersPart:
     def __init__(self, given: PartContext, link: Link) -> None:
         self._given, self._link = given, link
+        self._ingress: IngressPart | None = None
 
     async def start(self) -> None:
         from sampan.apiserver.authn.tokens import TokenSigner
@@ -228,8 +234,20 @@ class ControllersPart:
             await self._link.start(CONTROLLERS_USER)
             self._link.supervise("kube-controller-manager", work)
             step.detail = await self._link.serve(CONTROLLERS_USER, CONTROLLERS_PORT)
+        if given.settings.ingress is not None:
+            await self._start_ingress(given)
+
+    async def _start_ingress(self, given: PartContext) -> None:
+        from sampan.cmd.cluster.control_plane.ingress_part import IngressPart
+
+        ingress = self._ingress = IngressPart(given.settings, given.data, bound_socket)
+        client = self._link.api.client_of(INGRESS_USER)
+        address = own_identity(given.settings).address
+        await ingress.start(client, address, given.progress, given.clock)
 
     async def stop(self) -> None:
+        if self._ingress is not None:
+            await self._ingress.stop()
         await self._link.close()
 
     def hurry(self) -> None:
