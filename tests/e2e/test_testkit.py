@@ -171,6 +171,24 @@ def restarts(pod) -> int:
     return sum(item["restartCount"] for item in pod["status"].get("containerStatuses", ()))
 
 
+def test_an_ingress_has_an_address_where_there_is_a_controller():
+    manifest = """
+    apiVersion: networking.k8s.io/v1
+    kind: Ingress
+    metadata: {name: shop}
+    spec: {ingressClassName: sampan, defaultBackend: {service: {name: shop, port: {number: 80}}}}
+    """
+    with cluster(nodes=0, ingress=True) as c:
+        c.apply(textwrap.dedent(manifest))
+        found = c.wait_for("ingress/shop", addresses, timeout=60.0)
+        assert addresses(found) == [{"hostname": "localhost"}]
+
+
+def addresses(ingress) -> list[dict[str, str]]:
+    balancer = ingress["status"].get("loadBalancer") or {}
+    return balancer.get("ingress") or []
+
+
 def test_virtual_time_moves_when_it_is_told_to():
     with cluster(nodes=2, clock="virtual") as c:
         began = c.clock.now()

@@ -6,6 +6,7 @@ Invariant: what is wrong with an Ingress is told once, until it is something els
 Owner: one per cluster.
 """
 
+import random
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -47,11 +48,13 @@ log = get_logger(__name__)
 
 
 class IngressController:
-    def __init__(self, client: Client, addresses: Sequence[Obj], clock: Clock) -> None:
+    def __init__(
+        self, client: Client, addresses: Sequence[Obj], clock: Clock, rng: random.Random
+    ) -> None:
         """`addresses`: where Ingresses are served, as their status says it."""
         self._client, self._addresses, self._clock = client, list(addresses), clock
-        self._recorder = EventRecorder(client, COMPONENT, clock=clock)
-        informers = self._informers = Informers(client, clock=clock)
+        self._recorder = EventRecorder(client, COMPONENT, clock=clock, rng=rng)
+        informers = self._informers = Informers(client, clock=clock, rng=rng)
         self._ingresses = informers.of(
             INGRESSES, indices={"services": _service_keys, "secrets": _secret_keys}
         )

@@ -42,7 +42,7 @@ class Ingress:
         ports = [settings.http.getsockname()[1], settings.https.getsockname()[1]]
         told = [{"port": port, "protocol": "TCP"} for port in ports]
         addresses = [{**address, "ports": told} for address in settings.addresses]
-        self._controller = IngressController(client, addresses, clock)
+        self._controller = IngressController(client, addresses, clock, rng)
         # As nginx: whose certificate a backend has, is not checked.
         self._http = HttpClient(
             ssl_context=tls.client_context(verify=False), connect_seconds=CONNECT_SECONDS,

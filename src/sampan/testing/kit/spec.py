@@ -33,6 +33,7 @@ class Spec:
     version: str = ""  # of Kubernetes: 1.36; empty: the default
     feature_gates: str = ""  # A=true,B=false
     runtime_config: str = ""  # group/version=true
+    ingress: bool = False  # IngressClass sampan, as `sampan up --ingress`
     snapshot: str = ""  # a file: the cluster begins with its objects, and with nodes of their names
 
     @property
@@ -50,7 +51,7 @@ class Spec:
 
 FIELDS = (
     "nodes", "controllers", "scheduler", "store", "clock", "scheduler_config", "nodes_file",
-    "snapshot", "real", "runtime", "version", "feature_gates", "runtime_config",
+    "snapshot", "real", "runtime", "version", "feature_gates", "runtime_config", "ingress",
 )  # fmt: skip
 FILES = ("snapshot", "scheduler_config", "nodes_file")
 _PAIRS = ("feature_gates", "runtime_config")
@@ -87,8 +88,9 @@ def _check_types(spec: Spec) -> None:
         raise CannotStart(f"nodes={spec.nodes!r}: a number from 0 to {MOST_NODES}")
     if not isinstance(spec.controllers, str):
         raise CannotStart(f"controllers={spec.controllers!r}: a text such as '*,-job'")
-    if type(spec.scheduler) is not bool:
-        raise CannotStart(f"scheduler={spec.scheduler!r}: True or False")
+    for name in ("scheduler", "ingress"):
+        if type(getattr(spec, name)) is not bool:
+            raise CannotStart(f"{name}={getattr(spec, name)!r}: True or False")
 
 
 def _pairs(name: str, given: object) -> str:

@@ -17,6 +17,7 @@ def test_without_choices_it_is_one_node_in_memory():
         ({"clock": "slow"}, "real, virtual"),
         ({"controllers": ["*"]}, "a text"),
         ({"scheduler": 1}, "True or False"),
+        ({"ingress": "yes"}, "True or False"),
         ({"store": "sqlite", "clock": "virtual"}, "thread"),
         ({"real": 1}, "True or False"),
         ({"real": True, "clock": "virtual"}, "real time"),

@@ -11,6 +11,7 @@ import random
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -25,6 +26,7 @@ from sampan.client.inprocess import Backend, InProcessClient
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.addresses import server_names
 from sampan.cmd.cluster.certificates.ensure import ensure
+from sampan.cmd.cluster.node_accounts import INGRESS_USER
 from sampan.cmd.cluster.nodes import NodeIdentity, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
@@ -61,6 +63,9 @@ from sampan.testing.kit.process.held_cluster import Failure
 from sampan.testing.kit.process.severed import SeveredBackend
 from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import CannotStart, Spec
+
+if TYPE_CHECKING:
+    from sampan.network.ingress.controller import IngressController
 
 IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
 # Every process of the kit works in the directory of its cluster: what was set before a fork then
@@ -111,6 +116,7 @@ class Plane:
         self._tasks = Tasks("test cluster")
         self._http: Server | None = None
         self._leases: LeasesOnDemand | None = None  # where time is virtual
+        self._ingress: IngressController | None = None
         self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
         self.rng = random.Random()
         self._objects = _objects_in(spec.snapshot)
@@ -152,8 +158,18 @@ class Plane:
         if self._spec.scheduler:
             self._start_scheduler()
         self._tasks.supervise("controllers", self._control)
+        if self._spec.ingress:
+            await self._start_ingress()
         if self._has_nodes:
             await self.nodes.start(self.client_of, self._metrics, self._node_tls)
+
+    async def _start_ingress(self) -> None:
+        """What the API is told of it: simulated pods have no ports that it could lead to."""
+        from sampan.network.ingress.controller import IngressController
+
+        client, told = self.client_of(INGRESS_USER), [{"hostname": "localhost"}]
+        self._ingress = IngressController(client, told, self.clock, self.rng)
+        await self._ingress.start()
 
     async def _restore(self) -> None:
         try:
@@ -173,6 +189,8 @@ class Plane:
         return await self._http.start("127.0.0.1", 0)
 
     async def stop(self) -> None:
+        if self._ingress is not None:
+            await self._ingress.stop()
         if self._has_nodes:
             await self.nodes.stop()
         await self._tasks.stop()

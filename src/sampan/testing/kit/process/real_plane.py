@@ -16,7 +16,7 @@ from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.real_node import RealNode
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.settings import UpSettings
+from sampan.cmd.settings import IngressChoices, UpSettings
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.http.messages import Handler, Limits
 from sampan.core.virtual_time.outside import Outside
@@ -114,4 +114,5 @@ def _settings(spec: Spec, data: DataDir) -> UpSettings:
         controllers=spec.controller_names,
         scheduler=spec.scheduler,
         scheduler_config=spec.scheduler_config,
+        ingress=IngressChoices(0, 0) if spec.ingress else None,
     )
