@@ -424,9 +424,8 @@ class ServerConnection(asyncio.Protocol):
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
-        length = reply.length
-        chunked = item.chunks_allowed and length is None
-        framed = chunked or length is not None
+        chunked = item.chunks_allowed and reply.length is None
+        framed = chunked or reply.length is not None
         keep_alive = item.keep_alive and framed and not self._shared.stopping
         bodyless = item.request.method == "HEAD" or has_no_body(reply.status)
         self._streaming = True
@@ -437,9 +436,7 @@ class ServerConnection(asyncio.Protocol):
             self._answering = None
             self._transport.write(head)
             if not bodyless and not self._shared.stopping:
-                sent = await self._write_chunks(reply, chunked)
-                if length is not None and sent != length:
-                    raise ConnectionResetError("the answer is not as long as it said")
+                await self._write_chunks(reply, chunked)
         except asyncio.CancelledError:
             if not self._ending_stream or self._transport.is_closing():
                 raise
@@ -458,8 +455,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(LAST_CHUNK)
         return keep_alive and not self._shared.stopping
 
-    async def _write_chunks(self, reply: Stream, chunked: bool) -> int:
-        """How many bytes there were."""
+    async def _write_chunks(self, reply: Stream, chunked: bool) -> None:
         transport, write = self._transport, self._transport.write
         written = total = 0
         async for chunk in reply.chunks:
@@ -475,7 +471,8 @@ class ServerConnection(asyncio.Protocol):
                 write(render_chunk(chunk) if chunked else chunk)
             if self._writable is not None:
                 await asyncio.shield(self._writable)
-        return total
+        if reply.length is not None and total != reply.length:
+            raise ConnectionResetError("the answer is not as long as it said")
 
     def _end_stream(self) -> None:
         if not self._ending_stream and self._task is not None:
