@@ -29,6 +29,13 @@ def _address(number: int) -> str:
     return f"10.{number // 65_536 % 256}.{number // 256 % 256}.{number % 256}"
 
 
+def _of_ports(more: Obj) -> Make:
+    return lambda n: {
+        "metadata": {"name": "x"},
+        "spec": {"selector": LABELS, "ports": each(n, _port), **more},
+    }
+
+
 def heavy_network() -> Iterator[tuple[str, str, int, Make]]:
     core, named = "/api/v1/namespaces/{namespace}", {"metadata": {"name": "x"}}
     for name, more in (
@@ -41,7 +48,7 @@ def heavy_network() -> Iterator[tuple[str, str, int, Make]]:
             f"Service of ports{name}",
             f"{core}/services",
             5_000,
-            lambda n, m=more: {**named, "spec": {"selector": LABELS, "ports": each(n, _port), **m}},
+            _of_ports(more),
         )
     yield (
         "Service of labels",

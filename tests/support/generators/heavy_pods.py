@@ -230,6 +230,53 @@ def _of_containers() -> Iterator[tuple[str, int, Make]]:
     )
 
 
+def _of_neighbours(kind: str) -> Iterator[tuple[str, int, Make]]:
+    yield (
+        f"{kind} terms",
+        8_000,
+        lambda n: pod(**affinity(kind, required=each(n, near))),
+    )
+    yield (
+        f"{kind} preferred",
+        8_000,
+        lambda n: pod(
+            **affinity(kind, preferred=each(n, lambda k: {"weight": 1, "podAffinityTerm": near(k)}))
+        ),
+    )
+    yield (
+        f"{kind} expressions",
+        15_000,
+        lambda n: pod(
+            **affinity(
+                kind,
+                required=[
+                    {
+                        "topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": {"matchExpressions": expressions(n)},
+                    }
+                ],
+            )
+        ),
+    )
+    yield (
+        f"{kind} namespaces",
+        90_000,
+        lambda n: pod(**affinity(kind, required=[near(0, namespaces=values(n))])),
+    )
+    yield (
+        f"{kind} namespace selectors",
+        8_000,
+        lambda n: pod(
+            **affinity(
+                kind,
+                required=each(
+                    n, lambda k: near(k, namespaceSelector={"matchLabels": {f"k{k}": "v"}})
+                ),
+            )
+        ),
+    )
+
+
 def _of_placement() -> Iterator[tuple[str, int, Make]]:
     yield (
         "tolerations",
@@ -337,52 +384,7 @@ def _of_placement() -> Iterator[tuple[str, int, Make]]:
         ),
     )
     for kind in ("podAffinity", "podAntiAffinity"):
-        yield (
-            f"{kind} terms",
-            8_000,
-            lambda n, kind=kind: pod(**affinity(kind, required=each(n, near))),
-        )
-        yield (
-            f"{kind} preferred",
-            8_000,
-            lambda n, kind=kind: pod(
-                **affinity(
-                    kind, preferred=each(n, lambda k: {"weight": 1, "podAffinityTerm": near(k)})
-                )
-            ),
-        )
-        yield (
-            f"{kind} expressions",
-            15_000,
-            lambda n, kind=kind: pod(
-                **affinity(
-                    kind,
-                    required=[
-                        {
-                            "topologyKey": "kubernetes.io/hostname",
-                            "labelSelector": {"matchExpressions": expressions(n)},
-                        }
-                    ],
-                )
-            ),
-        )
-        yield (
-            f"{kind} namespaces",
-            90_000,
-            lambda n, kind=kind: pod(**affinity(kind, required=[near(0, namespaces=values(n))])),
-        )
-        yield (
-            f"{kind} namespace selectors",
-            8_000,
-            lambda n, kind=kind: pod(
-                **affinity(
-                    kind,
-                    required=each(
-                        n, lambda k: near(k, namespaceSelector={"matchLabels": {f"k{k}": "v"}})
-                    ),
-                )
-            ),
-        )
+        yield from _of_neighbours(kind)
     yield (
         "spread constraints",
         5_000,

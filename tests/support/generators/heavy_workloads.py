@@ -3,7 +3,7 @@
 Job: `heavy_workloads`: by name, where one is created, how many items it may have, what makes it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sampan.api.objects import Obj
@@ -65,6 +65,32 @@ _TEMPLATES: dict[str, tuple[int, Make]] = {
 }
 
 
+def _selecting_by(kind: str, more: Obj, how: Callable[[int], list[Obj]]) -> Make:
+    return lambda n: _selecting(n, kind, {"matchExpressions": how(n)}, **more)
+
+
+def _of_template(more: Obj, spec: Make) -> Make:
+    return lambda n: {
+        "metadata": {"name": "x"},
+        "spec": {
+            "selector": {"matchLabels": LABELS},
+            **more,
+            "template": {"metadata": {"labels": LABELS}, "spec": pod_spec(**spec(n))},
+        },
+    }
+
+
+def _job_of(spec: Make) -> Make:
+    return lambda n: {
+        "metadata": {"name": "x"},
+        "spec": {
+            "completions": 2,
+            "parallelism": 2,
+            "template": {"spec": pod_spec(restartPolicy="Never", **spec(n))},
+        },
+    }
+
+
 def heavy_workloads() -> Iterator[tuple[str, str, int, Make]]:
     for kind, plural in _WORKLOADS.items():
         path = f"/apis/apps/v1/namespaces/{{namespace}}/{plural}"
@@ -73,27 +99,20 @@ def heavy_workloads() -> Iterator[tuple[str, str, int, Make]]:
             f"{kind} of expressions",
             path,
             15_000,
-            lambda n, k=kind, m=more: _selecting(n, k, {"matchExpressions": expressions(n)}, **m),
+            _selecting_by(kind, more, expressions),
         )
         yield (
             f"{kind} of values",
             path,
             100_000,
-            lambda n, k=kind, m=more: _selecting(n, k, {"matchExpressions": one_of(n)}, **m),
+            _selecting_by(kind, more, one_of),
         )
         for name, (most, spec) in _TEMPLATES.items():
             yield (
                 f"{kind} of {name}",
                 path,
                 most,
-                lambda n, m=more, s=spec: {
-                    "metadata": {"name": "x"},
-                    "spec": {
-                        "selector": {"matchLabels": LABELS},
-                        **m,
-                        "template": {"metadata": {"labels": LABELS}, "spec": pod_spec(**s(n))},
-                    },
-                },
+                _of_template(more, spec),
             )
     yield (
         "StatefulSet of claims",
@@ -113,12 +132,5 @@ def heavy_workloads() -> Iterator[tuple[str, str, int, Make]]:
             f"Job of {name}",
             "/apis/batch/v1/namespaces/{namespace}/jobs",
             most,
-            lambda n, s=spec: {
-                "metadata": {"name": "x"},
-                "spec": {
-                    "completions": 2,
-                    "parallelism": 2,
-                    "template": {"spec": pod_spec(restartPolicy="Never", **s(n))},
-                },
-            },
+            _job_of(spec),
         )
