@@ -131,21 +131,14 @@ def _with_alias(session: Session, preference: Obj, words: list[str]) -> list[str
     if command is None:
         text = f"[{' '.join(meant.split())}]"
         raise CliError(f'command "{meant}" not found to set alias "{name}": {text}')
-    known = _flags(command)
-    original = meant
-    for option, value in _options(alias):
-        flag = known.get(option.replace("_", "-"))
-        if flag is None:
-            raise CliError(f"invalid alias flag {option} in alias {session.program}")
-        if _is_given(flag, words):
-            continue
-        _preset(
-            session,
-            known,
-            (flag.name, value),
-            f"could not apply value {value} to flag {option} in alias {session.program} err",
-        )
-        original += f" --{option}={value}"
+    original = meant + _preset_all(
+        session,
+        command,
+        _options(alias),
+        words,
+        unknown=("invalid alias flag", f"in alias {session.program}"),
+        wrong=("could not apply value", f"in alias {session.program}"),
+    )
     words[at + 1 : at + 1] = alias.get("prependArgs") or []
     words += alias.get("appendArgs") or []
     session.alias = replace(command, name=name, use=f"{name} [options]", aliases=())
@@ -176,41 +169,44 @@ def _override(session: Session, preference: Obj, words: list[str]) -> None:
             continue
         if is_alias:
             raise CliError(f"alias {path[-1]} can not be overridden")
-        _override_flags(session, command, default, words)
+        session.original_command = " ".join(words) + _preset_all(
+            session,
+            command,
+            _options(default),
+            words,
+            unknown=("invalid flag", f"for command {meant}"),
+            wrong=("could not apply override value", f"in command {meant}"),
+        )
 
 
-def _override_flags(session: Session, command: Command, default: Obj, words: list[str]) -> None:
-    meant = default.get("command") or ""
-    known = _flags(command)
-    original = " ".join(words)
-    for option, value in _options(default):
+def _preset_all(
+    session: Session,
+    command: Command,
+    options: list[tuple[str, str]],
+    words: Sequence[str],
+    *,
+    unknown: tuple[str, str],
+    wrong: tuple[str, str],
+) -> str:
+    """Tells the session the values of flags that nobody gives; how they would be typed. `unknown`
+    and `wrong` are what stands before and behind the flag that cannot be set."""
+    known = {flag.name: flag for flag in flags_of(command) if flag.name not in _OF_LOGS}
+    typed = ""
+    for option, value in options:
         flag = known.get(option.replace("_", "-"))
         if flag is None:
-            raise CliError(f"invalid flag {option} for command {meant}")
+            raise CliError(f"{unknown[0]} {option} {unknown[1]}")
         if _is_given(flag, words):
             continue
-        _preset(
-            session,
-            known,
-            (flag.name, value),
-            f"could not apply override value {value} to flag {option} in command {meant} err",
-        )
-        original += f" --{option}={value}"
-    session.original_command = original
-
-
-def _flags(command: Command) -> dict[str, Flag]:
-    return {flag.name: flag for flag in flags_of(command) if flag.name not in _OF_LOGS}
-
-
-def _preset(
-    session: Session, known: dict[str, Flag], preset: tuple[str, str], complaint: str
-) -> None:
-    try:
-        flags.parse(list(known.values()), (), presets=[preset])
-    except FlagError as error:
-        raise CliError(f"{complaint}: {error}") from error
-    session.presets.append(preset)
+        preset = (flag.name, value)
+        try:
+            flags.parse(list(known.values()), (), presets=[preset])
+        except FlagError as error:
+            what = f"{wrong[0]} {value} to flag {option} {wrong[1]} err"
+            raise CliError(f"{what}: {error}") from error
+        session.presets.append(preset)
+        typed += f" --{option}={value}"
+    return typed
 
 
 def _is_given(flag: Flag, words: Sequence[str]) -> bool:

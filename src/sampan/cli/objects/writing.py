@@ -6,6 +6,8 @@ Job: from an object and flags to one request and its answer.
 from typing import Any
 
 from sampan.api.objects import Obj
+from sampan.cli.common_flags import change_cause
+from sampan.cli.flags import Values
 from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.session import Session
 
@@ -58,6 +60,20 @@ def annotate(obj: Obj, annotations: dict[str, str]) -> Obj:
     meta = dict(obj.get("metadata") or {})
     meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
     return {**obj, "metadata": meta}
+
+
+def noted(session: Session, values: Values, obj: Obj) -> Obj:
+    """With what --save-config and --record say; what it was applied as is kept up to date."""
+    if values["save-config"] or is_noted(obj):
+        obj = with_last_applied(obj)
+    return recorded(session, values, obj)
+
+
+def recorded(session: Session, values: Values, obj: Obj) -> Obj:
+    """With what --record says."""
+    if not values["record"]:
+        return obj
+    return annotate(obj, {CHANGE_CAUSE: change_cause(session, values)})
 
 
 def is_noted(obj: Obj) -> bool:

@@ -47,7 +47,7 @@ def run(session: Session, values: Values) -> None:
             failures.append(found)
             continue
         count += 1
-        obj = _annotate(session, values, found.obj)
+        obj = writing.noted(session, values, found.obj)
         try:
             if strategy != "client":
                 obj = writing.create(session, found.resource, found.namespace, obj, query)
@@ -60,16 +60,6 @@ def run(session: Session, values: Values) -> None:
     raise_all(failures)
     if not count:
         raise CliError("no objects passed to create")
-
-
-def _annotate(session: Session, values: Values, obj: Obj) -> Obj:
-    """The object with what --save-config and --record say on it."""
-    if values["save-config"] or writing.is_noted(obj):
-        obj = writing.with_last_applied(obj)
-    if values["record"]:
-        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        obj = writing.annotate(obj, cause)
-    return obj
 
 
 def _show(

@@ -64,9 +64,7 @@ def _service(session: Session, values: Values, service: Obj, strategy: str) -> O
     """With overrides and notes; sent, unless it is only to be shown."""
     if values["overrides"]:
         service = overridden(service, values.text("overrides"), values.text("override-type"))
-    if values["record"]:
-        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        service = writing.annotate(service, cause)
+    service = writing.recorded(session, values, service)
     if strategy == "client":
         if session.namespace_is_given:
             service["metadata"]["namespace"] = session.namespace

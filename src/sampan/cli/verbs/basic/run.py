@@ -55,9 +55,7 @@ def run(session: Session, values: Values) -> int | None:
     if session.namespace_is_given:
         meta = pod.get("metadata") or {}
         pod = {**pod, "metadata": {"namespace": session.namespace, **meta}}
-    if values["record"]:
-        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        pod = writing.annotate(pod, cause)
+    pod = writing.recorded(session, values, pod)
     pod = _send(session, values, pod, strategy)
     if service is not None:
         if session.namespace_is_given:

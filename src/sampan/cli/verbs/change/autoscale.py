@@ -65,9 +65,7 @@ def check_scalable(session: Session, resource: ApiResource) -> None:
 
 
 def _autoscale(session: Session, values: Values, obj: Obj, strategy: DryRun) -> None:
-    if values["record"]:
-        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        obj = writing.annotate(obj, cause)
+    obj = writing.recorded(session, values, obj)
     done = "created"
     if strategy != "client":
         if values["save-config"]:

@@ -63,10 +63,7 @@ def _noted(session: Session, values: Values, obj: Obj) -> Obj:
     """With what --save-config and --record say."""
     if values["save-config"]:
         obj = writing.with_last_applied(obj)
-    if values["record"]:
-        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        obj = writing.annotate(obj, cause)
-    return obj
+    return writing.recorded(session, values, obj)
 
 
 def _patch(

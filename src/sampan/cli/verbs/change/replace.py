@@ -64,15 +64,6 @@ def _check(values: Values, strategy: DryRun, grace: int) -> None:
     raw_requests.check_path(values.text("raw"))
 
 
-def _noted(session: Session, values: Values, obj: Obj) -> Obj:
-    if values["save-config"] or writing.is_noted(obj):
-        obj = writing.with_last_applied(obj)
-    if values["record"]:
-        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        obj = writing.annotate(obj, cause)
-    return obj
-
-
 def _replace_all(
     session: Session,
     values: Values,
@@ -85,7 +76,7 @@ def _replace_all(
         if isinstance(found, Exception):
             failures.append(found)
             continue
-        obj = _noted(session, values, found.obj)
+        obj = writing.noted(session, values, found.obj)
         try:
             if outcome.strategy != "client":
                 obj = _put(session, values, found, obj, query)
@@ -156,7 +147,7 @@ def _create(
     infos = [one for one in found if isinstance(one, Info)]
     for info in infos:
         try:
-            obj = _noted(session, values, info.obj)
+            obj = writing.noted(session, values, info.obj)
             obj = writing.create(session, info.resource, info.namespace, obj, query)
         except ApiError as error:
             failures.append(blamed(session, error, info.namespace))

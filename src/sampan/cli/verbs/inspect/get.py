@@ -66,6 +66,7 @@ def _check(session: Session, values: Values) -> None:
                 "request"
             )
         return
+    session.check_context()
     _check_nothing(session, values)
     if values["show-labels"] and output not in ("", "wide"):
         raise CliError(f"--show-labels option cannot be used with {output} printer")
