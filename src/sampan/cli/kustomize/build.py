@@ -21,6 +21,7 @@ from sampan.cli.kustomize.name_references import mend_references
 from sampan.cli.kustomize.resource import Resource
 from sampan.cli.kustomize.shapes import CONFIGURATION, OBJECT, PLUGIN, check_shape
 from sampan.cli.kustomize.sort_order import ordered
+from sampan.cli.kustomize.variables import Variables
 from sampan.cli.objects import documents
 
 KNOWN = {
@@ -28,11 +29,11 @@ KNOWN = {
     "nameSuffix", "namespace", "commonLabels", "labels", "commonAnnotations", "configMapGenerator",
     "secretGenerator", "generatorOptions", "generators", "images", "replicas", "patches",
     "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers", "configurations",
-    "sortOptions",
+    "sortOptions", "vars",
 }  # fmt: skip
 # What kustomize does besides.
 NOT_DONE = {
-    "vars", "crds", "openapi", "helmCharts", "helmGlobals", "helmChartInflationGenerator",
+    "crds", "openapi", "helmCharts", "helmGlobals", "helmChartInflationGenerator",
     "validators", "buildMetadata", "imageTags",
 }  # fmt: skip
 COMPONENT = "Component"
@@ -55,7 +56,8 @@ def build(folder: str, warn: Warn) -> list[Obj]:
             f"lstat {folder}: no such file or directory"
         )
     target = Target(Path(folder), (os.path.realpath(folder),), warn)
-    resources = target.accumulated(Accumulated()).resources
+    found = target.accumulated(Accumulated())
+    resources = found.resources
     for resource in resources:
         if resource.needs_hash:
             resource.remember()
@@ -63,6 +65,7 @@ def build(folder: str, warn: Warn) -> list[Obj]:
             text = suffix({**resource.obj, "metadata": {"name": ""}})
             resource.obj["metadata"]["name"] += f"-{text}"
     mend_references(resources, target.specs.name_references)
+    found.variables.resolve(resources, target.specs.of("varReference"))
     kept = [each for each in resources if annotations_of(each.obj).get(LOCAL, "false") == "false"]
     return [each.obj for each in ordered(kept, target.config.get("sortOptions"))]
 
@@ -72,7 +75,7 @@ class Accumulated:
 
     def __init__(self) -> None:
         self.resources: list[Resource] = []
-        self.specs = FieldSpecs()
+        self.specs, self.variables = FieldSpecs(), Variables()
 
     def append(self, resource: Resource) -> None:
         if any(resource.id.is_same(each.id) for each in self.resources):
@@ -116,6 +119,7 @@ class Target:
         for document in self._plugin_documents("transformers"):
             plugins.check(document)
             self._transform(found, document["kind"], document)
+        found.variables.add(self._list("vars"), found.resources)
         return found
 
     def _list(self, field: str) -> list[Any]:
@@ -176,6 +180,7 @@ class Target:
         found.specs.add_all(part.specs)
         for resource in part.resources:
             found.append(resource)
+        found.variables.add_all(part.variables)
 
     def _component(self, found: Accumulated, name: str) -> None:
         place = Path(os.path.normpath(self._folder / name))

@@ -29,7 +29,7 @@ _ENV = ("containers/env/valueFrom/{0}KeyRef/name", "initContainers/env/valueFrom
 _IN_RULES = (("rules/resourceNames", "Role"), ("rules/resourceNames", "ClusterRole"))
 _NGINX = "metadata/annotations/nginx.ingress.kubernetes.io\\/"
 SECTIONS = ("namePrefix", "nameSuffix", "namespace", "commonLabels", "templateLabels", "labels",
-            "commonAnnotations", "images", "replicas")  # fmt: skip
+            "commonAnnotations", "images", "replicas", "varReference")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -99,9 +99,33 @@ def defaults() -> FieldSpecs:
                 FieldSpec("spec/replicas", Gvk(kind=kind), create=True)
                 for kind in ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
             ],
+            "varReference": list(_variables()),
         },
         list(_name_references()),
     )  # fmt: skip
+
+
+def _variables() -> Iterator[FieldSpec]:
+    """Where $(NAME) is looked for."""
+    for kind in ("CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "StatefulSet"):
+        pod, gvk = _PODS[kind], Gvk(kind=kind)
+        for containers in ("containers", "initContainers"):
+            for path in ("args", "command", "env/value", "volumeMounts/mountPath"):
+                yield FieldSpec(f"{pod}/{containers}/{path}", gvk)
+    # As upstream has it, where it looks wrong, too.
+    nfs = {
+        "CronJob": "spec/jobTemplate/spec/template/volumes",
+        "StatefulSet": "spec/volumeClaimTemplates/spec", "PersistentVolume": "spec",
+        "Pod": "spec/volumes",
+        **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet"), "spec/template/spec/volumes"),
+    }  # fmt: skip
+    yield from (FieldSpec(f"{path}/nfs/server", Gvk(kind=kind)) for kind, path in nfs.items())
+    yield FieldSpec("spec/template/metadata/annotations", Gvk(kind="Deployment"))
+    for path in ("spec/rules/host", "spec/tls/hosts", "spec/tls/secretName"):
+        yield FieldSpec(path, Gvk(kind="Ingress"))
+    for path in ("spec/ports/port", "spec/ports/targetPort"):
+        yield FieldSpec(path, Gvk(kind="Service"))
+    yield from (FieldSpec("metadata/labels"), FieldSpec("metadata/annotations"))
 
 
 def _namespaces() -> Iterator[FieldSpec]:

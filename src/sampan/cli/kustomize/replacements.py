@@ -57,6 +57,23 @@ def _value(resources: Sequence[Resource], source: Obj) -> Any:
     return parts[index]
 
 
+def value_at(obj: Obj, path: str) -> Any:
+    """What a path of `vars` leads to (`spec.ports[0].port`); None where there is nothing."""
+    parts: list[str] = []
+    for part in split_path(path):
+        name, *places = part.removesuffix("]").replace("][", "[").split("[")
+        if not all(map(is_digits, places)):
+            return None
+        parts += [name, *places]
+    at: Any = obj
+    for part in parts:
+        if isinstance(at, list):
+            at = at[int(part)] if is_digits(part) and int(part) < len(at) else None
+        else:
+            at = at.get(part) if isinstance(at, dict) else None
+    return at
+
+
 def _is_target(resource: Resource, target: Obj) -> bool:
     select, rejects = target["select"], target.get("reject") or []
     if not _fits_words(resource, select):

@@ -43,6 +43,8 @@ KUSTOMIZATION: Mapping[str, Shape] = {
     "configMapGenerator": [_GENERATOR], "secretGenerator": [_GENERATOR], "images": [_IMAGE],
     "replicas": [_REPLICA], "patches": [_PATCH], "patchesJson6902": [_PATCH],
     "replacements": [REPLACEMENT],
+    "vars": [{"name": TEXT, "objref": {**_GVK, "apiVersion": TEXT, "name": TEXT, "namespace": TEXT},
+              "fieldref": {"fieldPath": TEXT, "fieldpath": TEXT}}],
     "sortOptions": {"order": TEXT,
                     "legacySortOptions": {"orderFirst": TEXTS, "orderLast": TEXTS}},
 }  # fmt: skip
@@ -51,7 +53,7 @@ CONFIGURATION: Mapping[str, Shape] = {
     "nameReference": [{**_GVK, "fieldSpecs": [_SPEC]}],
     **{section: [_SPEC] for section in (
         "namePrefix", "nameSuffix", "namespace", "commonLabels", "templateLabels", "labels",
-        "commonAnnotations", "images", "replicas")},
+        "commonAnnotations", "images", "replicas", "varReference")},
 }  # fmt: skip
 PLUGIN: Mapping[str, Shape] = {
     **_GENERATOR, **_PATCH, "apiVersion": TEXT, "kind": TEXT, "fieldSpecs": [_SPEC],
