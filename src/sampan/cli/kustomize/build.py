@@ -16,6 +16,7 @@ from sampan.cli.errors import CliError
 from sampan.cli.kustomize import plugins
 from sampan.cli.kustomize.field_specs import FieldSpecs, defaults
 from sampan.cli.kustomize.generators import absorb, generated, kinds
+from sampan.cli.kustomize.helm_charts import Helm, inflated
 from sampan.cli.kustomize.loading import load, place_of, text_of
 from sampan.cli.kustomize.name_references import mend_references
 from sampan.cli.kustomize.resource import Resource
@@ -29,12 +30,11 @@ KNOWN = {
     "nameSuffix", "namespace", "commonLabels", "labels", "commonAnnotations", "configMapGenerator",
     "secretGenerator", "generatorOptions", "generators", "images", "replicas", "patches",
     "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers", "configurations",
-    "sortOptions", "vars",
+    "sortOptions", "vars", "helmCharts", "helmGlobals",
 }  # fmt: skip
 # What kustomize does besides.
 NOT_DONE = {
-    "crds", "openapi", "helmCharts", "helmGlobals", "helmChartInflationGenerator",
-    "validators", "buildMetadata", "imageTags",
+    "crds", "openapi", "helmChartInflationGenerator", "validators", "buildMetadata", "imageTags",
 }  # fmt: skip
 COMPONENT = "Component"
 LOCAL = "config.kubernetes.io/local-config"
@@ -42,20 +42,21 @@ LOCAL = "config.kubernetes.io/local-config"
 
 _DEPRECATED = {
     "bases": "resources", "commonLabels": "labels", "patchesJson6902": "patches",
-    "patchesStrategicMerge": "patches",
+    "patchesStrategicMerge": "patches", "vars": "replacements",
 }  # fmt: skip
 _FIX = "Run 'kustomize edit fix' to update your Kustomization automatically."
 Warn = Callable[[str], None]
 
 
-def build(folder: str, warn: Warn) -> list[Obj]:
-    """`warn` is told of what is deprecated. Raises CliError."""
+def build(folder: str, warn: Warn, helm: Helm | None = None) -> list[Obj]:
+    """`warn` is told of what is deprecated; `helm`: who may be asked for charts. Raises
+    CliError."""
     if not os.path.isdir(folder):
         raise CliError(
             f"must build at directory: not a valid directory: evalsymlink failure on '{folder}' : "
             f"lstat {folder}: no such file or directory"
         )
-    target = Target(Path(folder), (os.path.realpath(folder),), warn)
+    target = Target(Path(folder), (os.path.realpath(folder),), warn, helm)
     found = target.accumulated(Accumulated())
     resources = found.resources
     for resource in resources:
@@ -84,13 +85,14 @@ class Accumulated:
 
 
 class Target:
-    def __init__(self, folder: Path, above: tuple[str, ...], warn: Warn) -> None:
+    def __init__(self, folder: Path, above: tuple[str, ...], warn: Warn, helm: Helm | None) -> None:
         """`above`: the folders that led here, which must not come again. Raises CliError."""
-        self._folder, self._above, self._warn = folder, above, warn
+        self._folder, self._above, self._warn, self._helm = folder, above, warn, helm
         self.config, path = load(folder)
         for field, instead in _DEPRECATED.items():
             if self.config.get(field) is not None:
-                warn(f"# Warning: '{field}' is deprecated. Please use '{instead}' instead. {_FIX}")
+                fix = f"[EXPERIMENTAL] {_FIX}" if field == "vars" else _FIX
+                warn(f"# Warning: '{field}' is deprecated. Please use '{instead}' instead. {fix}")
         if unknown := sorted(set(self.config) - KNOWN - NOT_DONE):
             raise CliError(f'invalid Kustomization: json: unknown field "{unknown[0]}"')
         if left := sorted(set(self.config) & NOT_DONE):
@@ -110,6 +112,10 @@ class Target:
         for field, kind in kinds():
             for entry in self._list(field):
                 absorb(found.resources, generated(kind, entry, options, self._folder))
+        for chart in self._list("helmCharts"):
+            settings = config.get("helmGlobals") or {}
+            for obj in inflated(chart, settings, self._folder, self._helm):
+                absorb(found.resources, Resource(obj))
         for document in self._plugin_documents("generators"):
             absorb(found.resources, plugins.generate(document, self._folder))
         for name in self._list("components"):
@@ -168,7 +174,7 @@ class Target:
     def _take_folder(self, found: Accumulated, place: Path) -> None:
         above = self._entered(place)
         try:
-            below = Target(place, above, self._warn)
+            below = Target(place, above, self._warn, self._helm)
         except CliError as error:
             raise CliError(f"couldn't make target for path '{place.resolve()}': {error}") from error
         if below.config.get("kind") == COMPONENT:
@@ -186,7 +192,7 @@ class Target:
         place = Path(os.path.normpath(self._folder / name))
         if not place.is_dir():
             raise CliError(f"accumulating components: '{name}' is no directory in {self._folder}")
-        below = Target(place, self._entered(place), self._warn)
+        below = Target(place, self._entered(place), self._warn, self._helm)
         kind = below.config.get("kind") or "Kustomization"
         if kind != COMPONENT:
             raise CliError(
@@ -215,7 +221,8 @@ class Target:
                 continue
             place = place_of(self._folder, text)
             if place.is_dir():
-                below = Target(place, self._entered(place), self._warn).accumulated(Accumulated())
+                target = Target(place, self._entered(place), self._warn, self._helm)
+                below = target.accumulated(Accumulated())
                 found += [each.obj for each in below.resources]
             else:
                 found += _documents(place.read_text(), text)

@@ -33,6 +33,12 @@ REPLACEMENT = {
 }  # fmt: skip
 _IMAGE = {"name": TEXT, "newName": TEXT, "newTag": TEXT, "digest": TEXT, "tagSuffix": TEXT}
 _REPLICA = {"name": TEXT, "count": NUMBER}
+_CHART = {
+    "additionalValuesFiles": TEXTS, "apiVersions": TEXTS, "valuesInline": {"*": ANY},
+    **dict.fromkeys(("name", "version", "repo", "releaseName", "namespace", "valuesFile",
+                     "valuesMerge", "kubeVersion", "nameTemplate"), TEXT),
+    **dict.fromkeys(("includeCRDs", "skipHooks", "skipTests", "debug", "devel"), TRUTH),
+}  # fmt: skip
 KUSTOMIZATION: Mapping[str, Shape] = {
     "apiVersion": TEXT, "kind": TEXT, "namespace": TEXT, "namePrefix": TEXT, "nameSuffix": TEXT,
     "resources": TEXTS, "bases": TEXTS, "components": TEXTS, "configurations": TEXTS,
@@ -45,6 +51,7 @@ KUSTOMIZATION: Mapping[str, Shape] = {
     "replacements": [REPLACEMENT],
     "vars": [{"name": TEXT, "objref": {**_GVK, "apiVersion": TEXT, "name": TEXT, "namespace": TEXT},
               "fieldref": {"fieldPath": TEXT, "fieldpath": TEXT}}],
+    "helmGlobals": {"chartHome": TEXT, "configHome": TEXT}, "helmCharts": [_CHART],
     "sortOptions": {"order": TEXT,
                     "legacySortOptions": {"orderFirst": TEXTS, "orderLast": TEXTS}},
 }  # fmt: skip

@@ -49,7 +49,7 @@ def test_mistakes_are_told_in_the_words_of_kustomize(tmp_path, name):
         assert f"error: {str(told.value).replace(str(tmp_path), 'TOP')}\n" == said
 
 
-@pytest.mark.parametrize("field", ["crds", "openapi", "helmCharts", "validators", "buildMetadata"])
+@pytest.mark.parametrize("field", ["crds", "openapi", "validators", "buildMetadata"])
 def test_what_is_not_done_is_refused_by_name(tmp_path, field):
     folder = write(tmp_path, {"kustomization.yaml": f"{field}: []\n"})
     with pytest.raises(CliError, match=re.escape(f"field(s) not supported: {field}")):

@@ -8,6 +8,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.kustomize.build import build
+from sampan.cli.kustomize.helm_charts import Helm
 from sampan.cli.printers.yaml_text import to_yaml
 from sampan.cli.session import Session
 
@@ -26,7 +27,14 @@ def run(session: Session, values: Values) -> None:
             f"--load-restrictor {restrictor} is not supported: no file outside of the folder is read"
         )
     folder = values.arguments[0] if values.arguments else "."
-    text = "---\n".join(to_yaml(obj) for obj in build(folder, session.complain))
+    helm = Helm(
+        values["helm-command"],
+        tuple(values["helm-api-versions"]),
+        values["helm-kube-version"],
+        values["helm-debug"],
+    )
+    built = build(folder, session.complain, helm if values["enable-helm"] else None)
+    text = "---\n".join(to_yaml(obj) for obj in built)
     if values["output"]:
         with open(values["output"], "w") as file:
             file.write(text)
@@ -44,12 +52,12 @@ KUSTOMIZE = Command(
     (
         switch("as-current-user", _CONTAINERS),
         switch("enable-alpha-plugins", "Plugins that are not kustomize's own are refused by name."),
-        switch("enable-helm", "Helm charts are refused by name."),
+        switch("enable-helm", "Make objects of helm charts, by helm."),
         Flag("env", "array", [], _CONTAINERS, short="e"),
-        Flag("helm-api-versions", "slice", [], "For helm charts, which are refused by name."),
-        Flag("helm-command", default="helm", usage="For helm charts, which are refused by name."),
-        switch("helm-debug", "For helm charts, which are refused by name."),
-        Flag("helm-kube-version", usage="For helm charts, which are refused by name."),
+        Flag("helm-api-versions", "array", [], "API versions that charts are told of."),
+        Flag("helm-command", default="helm", usage="Which helm is started."),
+        switch("helm-debug", "With helm's own words where it fails."),
+        Flag("helm-kube-version", usage="The version of Kubernetes that charts are told of."),
         Flag(
             "load-restrictor",
             default="LoadRestrictionsRootOnly",
