@@ -75,8 +75,8 @@ LAYERS = {
         "aggregation printers openapi http chain subresources proxy edge server"
     ),
     "apiserver/admission": (
-        "settings admission_metrics chain plugin_initializer matching builtin pod_security quota webhooks policies "
-        "loaders plugins"
+        "settings admission_metrics chain plugin_initializer matching builtin pod_security quota "
+        "webhooks policies loaders plugins"
     ),
     "kubelet": (
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
