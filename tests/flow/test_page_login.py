@@ -6,6 +6,7 @@ import base64
 import pytest
 
 from sampan.apiserver.authn.page_sessions import CODE_SECONDS, MOST_CODES, SESSION_SECONDS
+from sampan.apiserver.authn.user import MASTERS
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.http.messages import Upgrade
 from tests.support import virtual_time
@@ -188,3 +189,23 @@ def test_without_the_page_there_is_nothing_of_it():
         assert (await api.send("POST", CODE, {})).status == 404
 
     with_server(work, page=False)
+
+
+def test_a_large_body_is_read_where_a_part_is_asked_to_do_something():
+    """Many events of a pod: the page sends them all for a diagnosis."""
+    path = "/sampan/v1/asked"
+
+    async def work(api):
+        async def action(asked):
+            return asked
+
+        api.server.add_action(path, action)
+
+        def asked(where, user, group):
+            return api.server.wants_body(request("POST", where, {}, user, group, {}))
+
+        assert await asked(path, "admin", MASTERS)
+        assert not await asked(path, "bob", "dev")
+        assert not await asked("/sampan/v1/other", "admin", MASTERS)
+
+    with_server(work)

@@ -34,6 +34,13 @@ class DocumentsEdge:
         """A file of the page, which nobody has to be somebody for; None: the path is another's."""
         return None if self._page is None else self._page.reply(request)
 
+    async def wants_body(self, request: Request, user: User) -> bool:
+        """Of what other parts are asked to do. Raises ApiError."""
+        if request.path not in self._documents.actions:
+            return False
+        await self._chain.authorize_path(user, request.method.lower(), request.path)
+        return True
+
     async def reply(self, request: Request, verb: str, user: User) -> Reply:
         """Raises ApiError."""
         traced = await self._trace_paths.reply(request, verb, user)

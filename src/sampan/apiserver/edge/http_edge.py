@@ -230,7 +230,7 @@ class HttpEdge:
                 user = await self._impersonate(request, user)
             info = self._request_info(request, self._aggregation.servers.at(request.path))
             if info.resource is None:
-                return False
+                return await self._documents.wants_body(request, user)
             await self._chain.authorize(user, _bare_call(info))
         except (ApiError, NotRouted, UnicodeDecodeError):
             return False  # and the answer will say why
