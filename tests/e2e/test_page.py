@@ -416,6 +416,7 @@ def agree(page):
 
 
 def test_workloads_are_restarted_and_objects_edited(page, kubectl, fleet):
+    kubectl("rollout", "status", "deployment/fleet", "-n", "glass", "--timeout=60s")
     visit(page, "#/object/apps/v1/deployments/glass/fleet", "fleet")
     choose(page, "Restart")
     assert "sampan rollout restart deployments.apps/fleet -n glass" in page.text("dialog")
@@ -459,6 +460,7 @@ def write_into_edited(page, before, after):
 
 
 def test_nodes_are_cordoned_and_ports_forwarded(page, kubectl, pod):
+    kubectl("wait", "--for=condition=Ready", "pod/seen", "-n", "glass", "--timeout=60s")
     name = kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
     closed = ("get", "node", name, "-o", "jsonpath={.spec.unschedulable}")
     visit(page, f"#/object/-/v1/nodes/-/{name}", name)
