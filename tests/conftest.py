@@ -34,7 +34,7 @@ _USERS = (
 )  # fmt: skip
 _TESTS = (
     "SAMPAN_TEST_", "SAMPAN_SEED", "SAMPAN_MINUTES", "SAMPAN_PODS", "SAMPAN_REQUESTS",
-    "SAMPAN_KILLS", "SAMPAN_ROLLOUTS", "SAMPAN_PICTURES", "SAMPAN_RECORD",
+    "SAMPAN_OBJECTS", "SAMPAN_KILLS", "SAMPAN_ROLLOUTS", "SAMPAN_PICTURES", "SAMPAN_RECORD",
 )  # fmt: skip
 for _name in list(os.environ):
     if _name.upper().startswith(_USERS) and not _name.startswith(_TESTS):
