@@ -156,6 +156,9 @@ class WebSocket:
         return None
 
     async def send(self, payload: bytes, opcode: int = BINARY) -> None:
+        """Raises ConnectionError, also where a close was sent, after which no message may come."""
+        if self._close_sent and opcode in (TEXT, BINARY):
+            raise WebSocketError("closed already")
         await self._connection.write(render_frame(opcode, payload))
 
     async def close(self, code: int = NORMAL, why: str = "") -> None:

@@ -171,6 +171,19 @@ def test_a_close_is_said_once():
     asyncio.run(story())
 
 
+def test_after_a_close_no_message_is_sent_but_a_ping_answered():
+    async def story():
+        wire = Wire(from_client(CLOSE, b""), from_client(PING, b"there?"))
+        socket = WebSocket(wire)
+        assert await socket.receive() is None
+        with pytest.raises(ConnectionError):
+            await socket.send(b"late", TEXT)
+        assert await socket.receive() is None
+        assert [frame.opcode for frame in wire.frames()] == [CLOSE, PONG]
+
+    asyncio.run(story())
+
+
 def test_a_tunnel_carries_bytes_and_no_empty_reads():
     async def story():
         wire = Wire(from_client(BINARY, b""), from_client(BINARY, b"in"))
