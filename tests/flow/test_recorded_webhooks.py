@@ -37,8 +37,6 @@ KEPT = {
     **dict.fromkeys(("code-307-mutating", "code-307-validating"), REDIRECT),
     **dict.fromkeys(("code-308-mutating", "code-308-validating"), REDIRECT),
     **dict.fromkeys(("uid-number-mutating", "uid-number-validating"), "uid is a text like others"),
-    "patch-bytes-list-mutating": "bytes as a list of numbers, which nobody's encoder writes",
-    "patch-list-mutating": "the same",
     "ops-13-mutating": OTHER_KIND,
     "ops-15-mutating": OTHER_KIND,
     **dict.fromkeys(("denied-18-mutating", "denied-18-validating"), "no version of a Status"),
