@@ -28,7 +28,7 @@ export async function view(place, scope, [namespace, name]) {
     decision: h("section", {"aria-labelledby": "decision-title"}),
     events: h("div"),
     logs: h("section", {"aria-labelledby": "logs-title"}),
-    terminal: h("section", {"aria-labelledby": "terminal-title"}),
+    terminal: h("section", {"aria-label": "Terminal"}),
   };
   show(
     place,

@@ -23,8 +23,10 @@ from sampan.core.clock import SystemClock
 PACKAGE = f"{Path(sampan.__file__).parent}/"
 QUIET_SECONDS, STORY_SECONDS = 0.3, 30
 # No step of anything: what every step is made of.
-EVERYWHERE = ("core/", "api/objects.py", "api/resources.py", "api/quantity.py", "api/calls.py",
-              "api/rules/", "api/protobuf/message_table.py", "api/errors.py", "api/features.py")  # fmt: skip
+EVERYWHERE = (
+    "core/", "api/objects.py", "api/resources.py", "api/quantity.py", "api/calls.py", "api/rules/",
+    "api/protobuf/message_table.py", "api/errors.py", "api/features.py",
+)  # fmt: skip
 # What looks after the loop, always.
 BACKGROUND = {"core/telemetry/loop_watch.py"}
 

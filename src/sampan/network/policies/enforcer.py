@@ -3,13 +3,16 @@
 Job: hear of changes, ask the plans, hand the difference to the kernel.
 Invariant: a pod's address leads to its policies' chain before the chain's sets are asked for it:
     what is new is first there, then led to; what is old goes last.
+Invariant: what takes long (rules that are new, thousands of them for a pod) is done beside the
+    loop, of what was known when it began; what changes meanwhile is for the next time.
 Owner: one per node; the only writer of the chains and sets of policies.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from sampan.api.objects import Obj, key_of, labels_of, name_of
+from sampan.api.objects import Obj, key_of, labels_of, name_of, revision_of
 from sampan.api.resources import NAMESPACES, PODS, by_kind
 from sampan.api.rules.pods import is_terminal
 from sampan.client.informer import Informers
@@ -17,6 +20,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.tasks import finish
 from sampan.network.nftables import nft
 from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
@@ -38,6 +42,7 @@ NAME_SERVER = "name server"  # a view like a pod's; no pod's key
 RETRY_SECONDS = 1.0
 ADMIT_SECONDS = 5.0
 MOST_CHANGES = 5000
+MOST_ON_THE_LOOP = 5000  # pods by what rules say
 log = get_logger(__name__)
 
 
@@ -60,11 +65,14 @@ class PolicyEnforcer:
         self._pods = informers.of(PODS)
         self._namespaces = informers.of(NAMESPACES)
         self._compiled: dict[str, CompiledPolicy] = {}
+        self._unread: dict[str, Obj] = {}  # policies that came since
+        self._weight = 0  # of all policies
         self._labels: dict[str, Labels] = {}
         self._given: dict[str, tuple[str, ...]] = {}  # addresses of pods that start here
         self._superseded: set[str] = set()  # whose addresses others have by now
         self._awaited: dict[str, asyncio.Event] = {}  # pods that start before we heard of them
         self._dirty: set[str] = set()
+        self._applying: set[str] = set()  # no longer dirty, and not yet applied
         self._all_dirty = True
         self._rules: list[_KernelRules] = []  # one of each family; none: to be opened
         self._written = settings.written  # for the first time
@@ -108,7 +116,7 @@ class PolicyEnforcer:
                 if self._pods.cache.get(key) is None:
                     await self._arrival(key)
                 self._wake.set()
-                while key in self._dirty or not self.ready.is_set():
+                while key in self._dirty | self._applying or not self.ready.is_set():
                     self._applied.clear()
                     await self._applied.wait()
         except TimeoutError:
@@ -132,11 +140,11 @@ class PolicyEnforcer:
         key = key_of(new or old or {})
         if new is None:
             self._compiled.pop(key, None)
+            self._unread.pop(key, None)
+        elif old is not None and old.get("spec") == new.get("spec"):
+            return
         else:
-            policy = compile_policy(new)
-            if self._compiled.get(key) == policy:
-                return
-            self._compiled[key] = policy
+            self._unread[key] = new
         self._all_dirty = True
         self._wake.set()
 
@@ -147,7 +155,7 @@ class PolicyEnforcer:
             self._labels.pop(name, None)
         elif self._labels.get(name) != labels:
             self._labels[name] = labels
-            self._all_dirty = self._all_dirty or bool(self._compiled)
+            self._all_dirty = self._all_dirty or bool(self._compiled or self._unread)
             self._wake.set()
 
     def _pod_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -173,7 +181,7 @@ class PolicyEnforcer:
                 written, self._written = self._written, None
                 self._rules = await asyncio.to_thread(_opened_rules, self._settings, written)
                 self._all_dirty = True
-            self._sync()
+            await self._sync()
         except (OSError, NftError) as error:
             log.warning("policies cannot be applied, trying again", error=error)
             self._close()
@@ -189,20 +197,43 @@ class PolicyEnforcer:
             rules.close()
         self._rules = []
 
-    def _sync(self) -> None:
+    async def _sync(self) -> None:
         self._wake.clear()
-        if self._all_dirty:
+        await self._read_policies()
+        policies = sorted(self._compiled.values(), key=lambda policy: policy.key)
+        anew = self._all_dirty
+        if anew:
+            self._weight = sum(policy.weight for policy in policies)
             self._dirty.add(NAME_SERVER)
             self._dirty.update(key_of(pod) for pod in self._pods.cache.all())
             for rules in self._rules:
                 self._dirty.update(rules.desired.owners())
-        dirty = set(self._dirty)
-        policies = sorted(self._compiled.values(), key=lambda policy: policy.key)
+        dirty, self._dirty, self._all_dirty = self._dirty, set(), False
         views = {key: self._view(key) for key in dirty}
-        for rules in self._rules:
-            rules.apply(policies, views, self._labels)
-        self._dirty, self._all_dirty = self._dirty - dirty, False
+        work = partial(_apply, list(self._rules), policies, views, dict(self._labels))
+        takes_long = (anew and policies) or len(dirty) * self._weight > MOST_ON_THE_LOOP
+        self._applying = dirty
+        try:
+            if takes_long:
+                await finish(asyncio.to_thread(work))
+            else:
+                work()
+        except (OSError, NftError):
+            self._dirty |= dirty
+            raise
+        finally:
+            self._applying = set()
         self.in_force = frozenset(policy.id for policy in policies)
+
+    async def _read_policies(self) -> None:
+        unread, self._unread = self._unread, {}
+        if not unread:
+            return
+        work = partial(_compiled, unread)
+        for key, policy in (await finish(asyncio.to_thread(work))).items():
+            now = self._policies.cache.get(key)
+            if now is not None and revision_of(now) == revision_of(unread[key]):
+                self._compiled[key] = policy  # else it is gone, or unread again
 
     def _view(self, key: str) -> PodView | None:
         if key == NAME_SERVER:
@@ -211,6 +242,21 @@ class PolicyEnforcer:
         if pod is None or key in self._superseded:
             return None
         return pod_view(pod, self._settings.node_name, self._given.get(key, ()))
+
+
+def _compiled(policies: Mapping[str, Obj]) -> dict[str, CompiledPolicy]:
+    return {key: compile_policy(policy) for key, policy in policies.items()}
+
+
+def _apply(
+    families: "Sequence[_KernelRules]",
+    policies: Sequence[CompiledPolicy],
+    views: Mapping[str, PodView | None],
+    namespaces: Mapping[str, Labels],
+) -> None:
+    """Raises OSError, NftError."""
+    for rules in families:
+        rules.apply(policies, views, namespaces)
 
 
 def _opened_rules(settings: EnforcerSettings, written: WrittenRules | None) -> "list[_KernelRules]":

@@ -14,8 +14,8 @@ from sampan.network.services import ruleset
 from sampan.network.services.endpoints import (
     Endpoint,
     NodeView,
+    SlicesByPort,
     cluster_endpoints,
-    endpoints_of_port,
     local_endpoints,
 )
 
@@ -46,8 +46,9 @@ def elements_of_service(
     elements: Elements = {}
     if not is_proxied(service):
         return elements
+    by_port = SlicesByPort(slices, family)
     for port in service["spec"].get("ports") or ():
-        _Port(service, port, slices, family, node).add_to(elements)
+        _Port(service, port, by_port, family, node).add_to(elements)
     return elements
 
 
@@ -57,9 +58,11 @@ def served_by_udp(
     """What packets are sent to → every endpoint that serves there, chosen or not. Nothing of a port
     where nobody does."""
     found: dict[Values, frozenset[Values]] = {}
-    for port in service["spec"].get("ports") or () if is_proxied(service) else ():
-        if port.get("protocol") == "UDP":
-            found |= _Port(service, port, slices, family, node).served()
+    ports = service["spec"].get("ports") or () if is_proxied(service) else ()
+    of_udp = [port for port in ports if port.get("protocol") == "UDP"]
+    by_port = SlicesByPort(slices if of_udp else (), family)
+    for port in of_udp:
+        found |= _Port(service, port, by_port, family, node).served()
     return found
 
 
@@ -67,13 +70,13 @@ class _Port:
     """One port of a Service, while its elements are made."""
 
     def __init__(
-        self, service: Obj, port: Obj, slices: Sequence[Obj], family: str, node: NodeView
+        self, service: Obj, port: Obj, slices: SlicesByPort, family: str, node: NodeView
     ) -> None:
         self._spec, self._port, self._family = service["spec"], port, family
         self._node = node
         self._status = service.get("status") or {}
         self._protocol: str = port.get("protocol") or "TCP"
-        found = endpoints_of_port(slices, port.get("name") or "", self._protocol, family, node)
+        found = slices.endpoints(port.get("name") or "", self._protocol, node)
         self._serving = [endpoint for endpoint in found if endpoint.serving]
         self._local = local_endpoints(found)
         self._cluster = cluster_endpoints(found, node)

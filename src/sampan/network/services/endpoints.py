@@ -39,16 +39,21 @@ class Endpoint:
     nodes: tuple[str, ...] = ()
 
 
-def endpoints_of_port(
-    slices: Iterable[Obj], port_name: str, protocol: str, family: str, node: NodeView
-) -> list[Endpoint]:
-    """Sorted, each address and port once."""
-    found: dict[tuple[str, int], Endpoint] = {}
-    for piece in slices:
-        if piece.get("addressType") != ADDRESS_TYPES[family]:
-            continue
-        number = _port_number(piece, port_name, protocol)
-        if number:
+class SlicesByPort:
+    """The EndpointSlices of a Service, of one family of addresses, by what their ports are called:
+    a Service may have thousands of ports."""
+
+    def __init__(self, slices: Iterable[Obj], family: str) -> None:
+        self._found: dict[tuple[str, str], list[tuple[Obj, int]]] = {}
+        for piece in slices:
+            if piece.get("addressType") == ADDRESS_TYPES[family]:
+                for port, number in _numbers(piece).items():
+                    self._found.setdefault(port, []).append((piece, number))
+
+    def endpoints(self, port_name: str, protocol: str, node: NodeView) -> list[Endpoint]:
+        """Sorted, each address and port once."""
+        found: dict[tuple[str, int], Endpoint] = {}
+        for piece, number in self._found.get((port_name, protocol), ()):
             for entry in piece.get("endpoints") or ():
                 endpoint = _endpoint(entry, number, node)
                 if endpoint is not None:
@@ -57,14 +62,16 @@ def endpoints_of_port(
                     # Two slices may name it while a pod moves from one to the other.
                     if before is None or (endpoint.ready and not before.ready):
                         found[key] = endpoint
-    return [found[key] for key in sorted(found)]
+        return [found[key] for key in sorted(found)]
 
 
-def _port_number(piece: Obj, name: str, protocol: str) -> int:
+def _numbers(piece: Obj) -> dict[tuple[str, str], int]:
+    """Of ports that are called the same, the first one's; none of a port without a number."""
+    found: dict[tuple[str, str], int] = {}
     for port in piece.get("ports") or ():
-        if (port.get("name") or "") == name and (port.get("protocol") or "TCP") == protocol:
-            return int(port.get("port") or 0)
-    return 0
+        key = (port.get("name") or "", port.get("protocol") or "TCP")
+        found.setdefault(key, int(port.get("port") or 0))
+    return {key: number for key, number in found.items() if number}
 
 
 def _endpoint(entry: Obj, port: int, node: NodeView) -> Endpoint | None:

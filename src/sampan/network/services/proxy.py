@@ -3,6 +3,7 @@
 Job: hear of changes, ask the plans, hand the difference to the table.
 Invariant: changes that come together are applied together, in one transaction.
 Invariant: an earlier proxy's rules stay in force until every Service is known again.
+Invariant: what is much to work out is worked out beside the loop, of what was known before.
 Invariant: rules that somebody else deletes or changes are written again at once; who does it again
     and again waits.
 Owner: one per node; the only writer of its table.
@@ -11,6 +12,7 @@ Owner: one per node; the only writer of its table.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from ipaddress import ip_network
 
 from sampan.api.objects import Obj, key_of, labels_of
@@ -21,6 +23,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.tasks import finish
 from sampan.network.nftables import conntrack
 from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
@@ -47,6 +50,7 @@ from sampan.network.services.table import ServiceTable
 
 ZONE = "topology.kubernetes.io/zone"
 RETRY_SECONDS = 1.0
+MOST_ON_THE_LOOP = 2000  # ports by their endpoints
 LISTENERS_SECONDS = 5.0  # between two looks at what listens on the node
 LISTENERS = "listeners of the node"  # whose elements they are; no Service is called so
 # Whoever changes our rules again and again may have us write them for a quarter of the time.
@@ -194,7 +198,7 @@ class ServiceProxy:
             ranges = self._service_cidrs()
             self._listeners_changed()
             for family in self._families:
-                self._sync_family(family, dirty)
+                await self._sync_family(family, dirty)
                 family.table.refuse_rest(ranges)
             await self._keep_health_checks(dirty)
         except (OSError, NftError) as error:
@@ -244,32 +248,15 @@ class ServiceProxy:
         known = self._settings.place.service_cidrs
         return (*known, *sorted(added.difference(known)))
 
-    def _sync_family(self, family: _Family, dirty: Iterable[str]) -> None:
-        changes: list[Change] = []
-        udp: list[StaleEndpoints] = []
-        affinity: list[StaleEndpoints] = []
+    async def _sync_family(self, family: _Family, dirty: Iterable[str]) -> None:
         node = NodeView(self._settings.node_name, self._zone, self._pod_ranges)
-        changes += family.desired.put(LISTENERS, self._listeners.elements(family.name))
-        for key in sorted(dirty, key=self._age):
-            before = family.desired.elements_of(key)
-            changes += family.desired.put(key, self._elements(key, family.name, node))
-            after = family.desired.elements_of(key)
-            udp += self._stale_udp(family, key, node)
-            affinity += stale_affinity(before, after)
-        if not family.synced:
-            changes += family.desired.adopted()
-            family.synced = True
-        family.table.apply(net_changes(changes))
-        _forget(family, udp, affinity)
-
-    def _stale_udp(self, family: _Family, key: str, node: NodeView) -> list[StaleEndpoints]:
-        service, before = self._services.cache.get(key), family.udp.pop(key, {})
-        if service is None:
-            return []
-        after = served_by_udp(service, self._slices_of(key, service), family.name, node)
-        if after:
-            family.udp[key] = after
-        return stale_udp(before, after)
+        known = {key: self._known(key) for key in sorted(dirty, key=self._age)}
+        listening = self._listeners.elements(family.name)
+        work = partial(_apply, family, node, listening, known)
+        if sum(known_service.weight for known_service in known.values()) > MOST_ON_THE_LOOP:
+            await finish(asyncio.to_thread(work))
+        else:
+            work()
 
     def _age(self, key: str) -> tuple[str, str]:
         """The oldest first: of Services that name the same address, it has it after a restart,
@@ -299,17 +286,65 @@ class ServiceProxy:
                     of_family.add(tuple(entry.get("addresses") or ()))
         return max(map(len, ready.values()), default=0)
 
-    def _elements(self, key: str, family: str, node: NodeView) -> Elements:
+    def _known(self, key: str) -> "_Known":
         service = self._services.cache.get(key)
-        if service is None:
-            return {}
-        return elements_of_service(service, self._slices_of(key, service), family, node)
+        return _Known(service, () if service is None else self._slices_of(key, service))
 
     def _slices_of(self, key: str, service: Obj) -> Sequence[Obj]:
         here = self._settings.answered_here.get(key)
         if here is not None and not service["spec"].get("selector"):
             return here
         return self._slices.cache.by("proxied", key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a change found of a Service; None: it is gone."""
+
+    service: Obj | None
+    slices: Sequence[Obj]
+
+    @property
+    def weight(self) -> int:
+        ports = len((self.service or {}).get("spec", {}).get("ports") or ())
+        return ports * (1 + sum(len(piece.get("endpoints") or ()) for piece in self.slices))
+
+    def elements(self, family: str, node: NodeView) -> Elements:
+        if self.service is None:
+            return {}
+        return elements_of_service(self.service, self.slices, family, node)
+
+    def by_udp(self, family: str, node: NodeView) -> Served:
+        if self.service is None:
+            return {}
+        return served_by_udp(self.service, self.slices, family, node)
+
+
+def _apply(
+    family: _Family, node: NodeView, listening: Elements, services: Mapping[str, _Known]
+) -> None:
+    """Raises OSError, NftError."""
+    changes: list[Change] = []
+    udp: list[StaleEndpoints] = []
+    affinity: list[StaleEndpoints] = []
+    changes += family.desired.put(LISTENERS, listening)
+    for key, known in services.items():
+        before = family.desired.elements_of(key)
+        changes += family.desired.put(key, known.elements(family.name, node))
+        udp += _stale_udp(family, key, known.by_udp(family.name, node))
+        affinity += stale_affinity(before, family.desired.elements_of(key))
+    if not family.synced:
+        changes += family.desired.adopted()
+        family.synced = True
+    family.table.apply(net_changes(changes))
+    _forget(family, udp, affinity)
+
+
+def _stale_udp(family: _Family, key: str, after: Served) -> list[StaleEndpoints]:
+    before = family.udp.pop(key, {})
+    if after:
+        family.udp[key] = after
+    return stale_udp(before, after)
 
 
 def _forget(

@@ -10,6 +10,7 @@ from sampan.network.services.elements_of_service import (
     served_by_udp,
 )
 from sampan.network.services.endpoints import NodeView
+from tests.growth.line_counts import Counts, counted
 
 HERE = NodeView("n1", pod_ranges=(ip_network("10.244.0.0/16"), ip_network("fd00:10:244::/56")))
 
@@ -205,3 +206,21 @@ def test_nobody_claims_a_pod_s_address(claimed):
         found = elements(obj, "10.244.1.2")
         assert not [key for _, key in found if claimed in key]
         assert any("10.96.0.5" in key for _, key in found)
+
+
+def test_another_port_costs_a_few_lines():
+    def lines_of(count):
+        ports = [{"name": f"p{n}", "port": n + 1, "protocol": "TCP"} for n in range(count)]
+        entries = [{"addresses": ["10.244.0.2"]}]
+        # As the controller writes them: a hundred ports each.
+        pieces = [
+            {"addressType": "IPv4", "ports": ports[at : at + 100], "endpoints": entries}
+            for at in range(0, count, 100)
+        ]
+        counts: Counts = Counts()
+        with counted(counts):
+            found = elements_of_service(service(ports=ports), pieces, "ip", HERE)
+        assert len(found) >= count
+        return sum(counts.values())
+
+    assert lines_of(400) - lines_of(200) <= 200 * 150

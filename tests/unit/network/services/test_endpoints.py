@@ -3,8 +3,8 @@ import pytest
 from sampan.network.services.endpoints import (
     Endpoint,
     NodeView,
+    SlicesByPort,
     cluster_endpoints,
-    endpoints_of_port,
     local_endpoints,
 )
 
@@ -28,7 +28,7 @@ def named(endpoints):
 
 
 def test_conditions_that_nobody_set_mean_ready():
-    [found] = endpoints_of_port([piece(entry("10.0.0.1"))], "http", "TCP", "ip", HERE)
+    [found] = SlicesByPort([piece(entry("10.0.0.1"))], "ip").endpoints("http", "TCP", HERE)
     assert found == Endpoint("10.0.0.1", 8080)
 
 
@@ -40,14 +40,14 @@ def test_only_the_port_s_own_name_protocol_and_family_count():
         piece(entry("fd00::1"), kind="IPv6"),
         piece(entry("10.0.0.4"), port=None),
     ]
-    assert named(endpoints_of_port(slices, "http", "TCP", "ip", HERE)) == ["10.0.0.1"]
-    assert named(endpoints_of_port(slices, "http", "TCP", "ip6", HERE)) == ["fd00::1"]
+    assert named(SlicesByPort(slices, "ip").endpoints("http", "TCP", HERE)) == ["10.0.0.1"]
+    assert named(SlicesByPort(slices, "ip6").endpoints("http", "TCP", HERE)) == ["fd00::1"]
 
 
 def test_an_endpoint_in_two_slices_is_one_and_ready_if_either_says_so():
     gone = entry("10.0.0.1", conditions={"ready": False})
     slices = [piece(gone), piece(entry("10.0.0.1")), piece(gone)]
-    [found] = endpoints_of_port(slices, "http", "TCP", "ip", HERE)
+    [found] = SlicesByPort(slices, "ip").endpoints("http", "TCP", HERE)
     assert found.ready
 
 
