@@ -23,7 +23,7 @@ export function terminalView(place, scope, namespace, name) {
       if (asked || !pod || pod.status?.phase !== "Running") return;
       asked = true;
       const allowed = await may("create", "pods", {namespace, name, subresource: "exec"});
-      show(place, h("h2", {}, "Terminal"), allowed ? opener(pod) : h("p", {class: "quiet"}, "You may not run commands in this pod."));
+      show(place, h("h2", {id: "terminal-title"}, "Terminal"), allowed ? opener(pod) : h("p", {class: "quiet"}, "You may not run commands in this pod."));
     },
   };
 
