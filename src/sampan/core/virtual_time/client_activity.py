@@ -18,6 +18,7 @@ MOST_SECONDS = 2.0
 LATE_SECONDS = 1.0  # after so long a request is no reaction any more
 LOOK_SECONDS = 0.02  # where nobody knows how long it will be
 REMEMBERED = 20
+KNOWN = 4  # reactions after which its pace is: what it asks as it starts may be quicker
 POLL_SECONDS = 2.5  # between two readings of one thing
 POLLS = 3
 MOST_PATHS = 64
@@ -79,11 +80,10 @@ class ClientActivity:
     @property
     def quiet_seconds(self) -> float:
         """So long it must be silent."""
-        if self._slow:
-            return min(MOST_SECONDS, max(LEAST_SECONDS, 2 * max(self._slow) + LEAST_SECONDS))
-        if not self.has_watched or self._calm >= REMEMBERED:
-            return LEAST_SECONDS
-        return FIRST_SECONDS
+        least = LEAST_SECONDS
+        if self.has_watched and len(self._slow) < KNOWN and self._calm < REMEMBERED:
+            least = FIRST_SECONDS
+        return min(MOST_SECONDS, max(least, 2 * max(self._slow, default=0.0) + LEAST_SECONDS))
 
     def polls(self, now: float) -> bool:
         """It reads something again and again, and is at work whenever it does."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.core.virtual_time.client_activity import (
     FIRST_SECONDS,
+    KNOWN,
     LATE_SECONDS,
     LEAST_SECONDS,
     MOST_SECONDS,
@@ -34,6 +35,14 @@ def wait_of(client: ClientActivity, *, told: float, asks: float | None) -> None:
         client.asked(end := told + asks)
         client.answered(end)
     client.waited(end + client.quiet_seconds - told, quiet=True)
+
+
+def test_what_is_asked_as_it_starts_is_not_its_pace_yet():
+    client = watching()
+    for number in range(KNOWN):
+        assert client.quiet_seconds == FIRST_SECONDS
+        wait_of(client, told=10.0 * number, asks=0.01)
+    assert client.quiet_seconds == pytest.approx(0.02 + LEAST_SECONDS)
 
 
 def test_one_that_was_told_nothing_is_not_waited_for():
