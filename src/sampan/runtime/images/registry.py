@@ -170,7 +170,8 @@ class Puller:
                     await self._clock.sleep(_OTHER_SECONDS)
                     continue
                 try:
-                    await self._fetch(client, part, incoming)
+                    if not content.has(part):  # else another has just finished it
+                        await self._fetch(client, part, incoming)
                 finally:
                     # Also who is cancelled just now leaves nothing behind that has not begun.
                     await finish(asyncio.to_thread(incoming.close))

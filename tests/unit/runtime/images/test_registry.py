@@ -11,7 +11,7 @@ from sampan.core.http.messages import Response, Stream
 from sampan.core.http.server import Server
 from sampan.core.tasks import all_of
 from sampan.runtime.images import manifests, registry
-from sampan.runtime.images.content import ImageError, digest_of
+from sampan.runtime.images.content import ContentStore, ImageError, digest_of
 from sampan.runtime.images.hosts import Host
 from sampan.runtime.images.image_store import ImageStore
 from sampan.runtime.images.registry import Puller, Wanted
@@ -266,29 +266,55 @@ def test_a_manifest_of_another_digest_is_refused(tmp_path):
         pull(tmp_path, lie)
 
 
+async def pulled(store, host):
+    with store.claims.claiming() as claim:
+        puller = Puller(store, "amd64", claim, SystemClock(), lambda count: None)
+        wanted = Wanted("app", host, "team/app", "1")
+        return await puller.pull(wanted, [Host(f"http://{host}/v2")], None)
+
+
 def test_two_pulls_at_once_fetch_a_layer_once(tmp_path):
     """As two clusters do that share their blobs."""
     fake = FakeRegistry()
-
-    async def one(store, url):
-        host = url.removeprefix("http://")
-        with store.claims.claiming() as claim:
-            puller = Puller(store, "amd64", claim, SystemClock(), lambda count: None)
-            return await puller.pull(
-                Wanted("app", host, "team/app", "1"), [Host(f"http://{host}/v2")], None
-            )
 
     async def story():
         server = Server(fake.answer, clock=SystemClock(), name="registry")
         port = await server.start("127.0.0.1", 0)
         stores = [ImageStore(tmp_path / name, tmp_path / "shared") for name in ("a", "b")]
         try:
-            await all_of(one(store, f"http://127.0.0.1:{port}") for store in stores)
+            await all_of(pulled(store, f"127.0.0.1:{port}") for store in stores)
         finally:
             await server.stop(0)
 
     asyncio.run(story())
     assert len([path for path, _ in fake.seen if path.endswith(digest_of(LAYER))]) == 1
+
+
+class JustFinished(ContentStore):
+    """Another cluster has the layer between a look for it and the beginning of a fetch."""
+
+    def begin(self, descriptor, *, wait=False):
+        if not wait and descriptor.digest == digest_of(LAYER):
+            self.write(descriptor, [LAYER])
+        return super().begin(descriptor, wait=wait)
+
+
+def test_a_layer_that_another_has_just_finished_is_not_fetched(tmp_path):
+    fake = FakeRegistry()
+
+    async def story():
+        server = Server(fake.answer, clock=SystemClock(), name="registry")
+        port = await server.start("127.0.0.1", 0)
+        store = ImageStore(tmp_path / "a", tmp_path / "shared")
+        store.content = JustFinished(tmp_path / "shared")
+        try:
+            await pulled(store, f"127.0.0.1:{port}")
+        finally:
+            await server.stop(0)
+
+    asyncio.run(story())
+    assert not [path for path, _ in fake.seen if path.endswith(digest_of(LAYER))]
+    assert list((tmp_path / "shared" / "incoming").iterdir()) == []
 
 
 def test_a_token_is_fetched_with_the_login_and_not_carried_elsewhere(tmp_path):
