@@ -310,10 +310,10 @@ class Containers:
         self._get(container_id)
         place = self._records.place(container_id)
         file = place / "resources.json"
-        cgroup = json.loads((place / "config.json").read_text())["linux"]["cgroupsPath"]
-        offered = offered_controllers(cgroup.rpartition("/")[0])
-        file.write_text(json.dumps(oci_spec.resources(resources, offered)))
-        with translated_failures("the container"):
+        with translated_failures("the container"):  # it may be on its way out
+            cgroup = json.loads((place / "config.json").read_text())["linux"]["cgroupsPath"]
+            offered = offered_controllers(cgroup.rpartition("/")[0])
+            file.write_text(json.dumps(oci_spec.resources(resources, offered)))
             await monitor.call(self._programs, "update", "--resources", str(file), container_id)
 
     async def remove(self, container_id: str) -> None:

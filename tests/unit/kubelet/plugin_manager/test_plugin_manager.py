@@ -79,6 +79,8 @@ def test_plugins_come_and_go_with_their_sockets_also_in_folders(world):
                 async with world.plugin(path):
                     await world.until(lambda count=before: len(world.handler.happened) > count)
                     assert world.handler.happened[-1][0] == "registered"
+                    # It stays until it was told: who leaves before hears nothing.
+                    await world.until(lambda count=before: len(world.told) * 2 > count)
                 await world.until(lambda: world.handler.happened[-1][0] == "deregistered")
             assert world.told == [(True, ""), (True, "")]
 
