@@ -29,11 +29,11 @@ from tests.support.generators.heavy_objects import drawn
 from tests.support.parts.another_client import another_client
 from tests.support.parts.loop_holds import loop_holds
 from tests.support.parts.sampan_process import SampanProcess
+from tests.support.seed import SEED
 
 pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(300)]
 
 OBJECTS = int(os.environ.get("SAMPAN_OBJECTS", "0"))
-SEED = int(os.environ.get("SAMPAN_SEED") or "1")
 FEW = 20
 MOST_SECONDS = 0.05
 # What a hold may be where the machine is shared: five times as long as one may be on a quiet one.

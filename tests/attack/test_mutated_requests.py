@@ -21,12 +21,12 @@ from sampan.core.http.messages import Limits
 from sampan.core.http.server import Server
 from tests.support.generators.api_requests import api_server, client_certificate
 from tests.support.parts.loop_holds import loop_holds
+from tests.support.seed import SEED, drawn
 from tests.support.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 REQUESTS = int(os.environ.get("SAMPAN_REQUESTS", "1500"))
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 AT_ONCE, WAIT_SECONDS = 25, 0.2
 MOST_HOLD_SECONDS, MOST_GROWN_BYTES = 0.1, 24 * 1024 * 1024
 # What everybody may see who has a name: who they are, and what there is (system:basic-user,
@@ -127,7 +127,7 @@ def waits_of_another_client(port: int, over: threading.Event) -> list[float]:
 
 
 def test_nothing_but_refusals_and_nobody_waits():
-    rng = random.Random(SEED)
+    rng = drawn()
     certificate = client_certificate("eve", "nobodies")
     wrong: list[tuple[bytes, bytes]] = []
     seen: Counter[str] = Counter()

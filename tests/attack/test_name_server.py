@@ -21,11 +21,11 @@ from sampan.network.dns.server import MOST_UNDER_WAY_OF_ONE, ClusterDns, DnsSett
 from sampan.network.dns.wire import BadMessage
 from sampan.network.dns.zone import ClusterZone
 from tests.support.parts.loop_holds import loop_holds
+from tests.support.seed import drawn
 from tests.support.worlds.small_api import SmallApi
 
 pytestmark = [pytest.mark.usefixtures("settled_memory"), pytest.mark.slow, pytest.mark.timeout(300)]
 MOST_SECONDS = 0.05
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 QUESTIONS = int(os.environ.get("SAMPAN_REQUESTS", "2000"))
 KUBERNETES = b"\x0akubernetes\x07default\x03svc\x07cluster\x05local\0\0\1\0\1"
 LONG_NAME = b"\1x" * 126 + b"\0"
@@ -109,7 +109,7 @@ def timed(do):
 
 
 def test_mutated_questions_are_answered_or_refused_and_leave_nothing():
-    rng = random.Random(SEED)
+    rng = drawn()
     samples = [header(additional=1) + KUBERNETES + option(8), *QUESTIONS_OF_ONE_DATAGRAM.values()]
 
     async def story():

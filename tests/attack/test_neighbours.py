@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.parts.machines import machines
 from tests.support.parts.sampan_process import environment
+from tests.support.seed import SEED
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
 ]
 FRAMES = int(os.environ.get("SAMPAN_REQUESTS", "2000"))
-SEED = os.environ.get("SAMPAN_SEED", "1")
 
 
 @pytest.mark.parametrize("bridges_ask", ["1", "0"])
@@ -26,7 +26,7 @@ def test_a_pod_is_heard_as_itself_or_not_at_all(tmp_path, family, bridges_ask):
             machine.run("sysctl", "-qw", f"net.bridge.bridge-nf-call-{each}={bridges_ask}")
         done = subprocess.run(
             [*machine.where, sys.executable, "-m", "tests.support.parts.hostile_neighbour",
-             str(tmp_path / "d"), family, SEED, str(FRAMES)],
+             str(tmp_path / "d"), family, str(SEED), str(FRAMES)],
             capture_output=True, text=True, timeout=540, env=environment(), check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -449,7 +449,7 @@ def test_workloads_are_restarted_and_objects_edited(page, kubectl, fleet):
     finally:
         kubectl("delete", "configmap/edited", "-n", "glass")
     # What was replaced, and ways that nobody has noted yet: a restart's pods are new.
-    page.troubles[:] = quiet(page.troubles, "409", "404")
+    page.troubles[:] = quiet(page.troubles, "409")
 
 
 def write_into_edited(page, before, after):

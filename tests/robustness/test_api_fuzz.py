@@ -5,7 +5,6 @@
 
 import asyncio
 import os
-import random
 import time
 import traceback
 from pathlib import Path
@@ -19,10 +18,10 @@ from sampan.core.http.messages import Stream
 from sampan.core.http.server import Server
 from tests.support.generators.api_requests import AS_UPSTREAM, api_server, client_certificate
 from tests.support.generators.odd_requests import OddRequests
+from tests.support.seed import SEED, drawn
 
 pytestmark = pytest.mark.slow
 
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 REQUESTS = int(os.environ.get("SAMPAN_REQUESTS", "3000"))
 SECONDS_EACH = 20.0  # a hang, not a slow answer: the machine may be busy
 # What is not there in this server, and says so.
@@ -77,7 +76,7 @@ def test_no_request_breaks_the_server():
 
     async def run():
         schema = Schema.load()
-        rng = random.Random(SEED)
+        rng = drawn()
         wrong = []
         codes = {}
         async with api_server(schema) as api:
@@ -131,7 +130,7 @@ def test_garbage_on_one_connection_is_not_felt_on_another():
     """[A11] pipelined: a good request, then noise, cut off at any place"""
 
     async def run():
-        rng = random.Random(SEED)
+        rng = drawn()
         async with api_server(Schema.load()) as api:
             server = Server(api.server.handle_http)
             port = await server.start("127.0.0.1", 0)

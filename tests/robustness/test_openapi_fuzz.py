@@ -20,11 +20,11 @@ from sampan.api.schema.published import Schema
 from sampan.core.http.messages import Stream
 from tests.support.generators.api_requests import AS_UPSTREAM, api_server, client_certificate
 from tests.support.generators.openapi_requests import operations, requests
+from tests.support.seed import SEED
 from tests.support.worlds.lent_objects import spoilt_objects
 
 pytestmark = pytest.mark.slow
 
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 REQUESTS = int(os.environ.get("SAMPAN_REQUESTS", "400"))
 WRITES = ("POST", "PUT", "PATCH")
 SECONDS_EACH = 20.0  # a hang, not a slow answer: the machine may be busy

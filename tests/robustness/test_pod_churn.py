@@ -22,8 +22,8 @@ from sampan.kubelet.cgroups.limits import root_of
 from tests.support.generators.odd_pods import odd_pod
 from tests.support.parts.images import busybox_archive
 from tests.support.parts.sampan_process import RUNTIME, SampanProcess
+from tests.support.seed import SEED
 
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 COUNT = int(os.environ.get("SAMPAN_PODS", "150"))
 IMAGE, NAMESPACE, AT_ONCE = "localhost/test/busybox:1", "churn", 8
 

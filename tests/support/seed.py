@@ -6,7 +6,7 @@ Job: one seed for all; SAMPAN_SEED chooses another story.
 import os
 import random
 
-SEED = int(os.environ.get("SAMPAN_SEED", "1"))
+SEED = int(os.environ.get("SAMPAN_SEED") or "1")
 
 
 def drawn() -> random.Random:

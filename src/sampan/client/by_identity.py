@@ -33,7 +33,7 @@ def by_identity(most: int, largest: int = LARGE) -> Callable[[Callable[[K], V]],
             found = find(id(about))
             if found is None:
                 answer = function(about)
-                if largest < OF_ANY_SIZE and is_larger(about, largest):
+                if is_larger(about, largest):
                     return answer
                 found = memo.keep(id(about), (about, answer))
             return found[1]
@@ -56,7 +56,7 @@ def by_identity_and(
             found = find((id(about), further))
             if found is None:
                 answer = function(about, further)
-                if largest < OF_ANY_SIZE and is_larger(about, largest):
+                if is_larger(about, largest):
                     return answer
                 found = memo.keep((id(about), further), (about, answer))
             return found[1]

@@ -18,6 +18,7 @@ from tests.support.generators.heavy_pieces import (
     keys,
     numbered,
     one_of,
+    owners,
     values,
 )
 from tests.support.generators.heavy_pods import heavy_pods
@@ -104,19 +105,13 @@ def _others() -> Iterator[tuple[str, str, int, Make]]:
         "budget of expressions",
         budgets,
         15_000,
-        lambda n: {
-            **named,
-            "spec": {"minAvailable": 1, "selector": {"matchExpressions": expressions(n)}},
-        },
+        lambda n: _budget(expressions(n)),
     )
     yield (
         "budget of values",
         budgets,
         100_000,
-        lambda n: {
-            **named,
-            "spec": {"minAvailable": 1, "selector": {"matchExpressions": one_of(n)}},
-        },
+        lambda n: _budget(one_of(n)),
     )
     yield (
         "quota of resources",
@@ -185,20 +180,7 @@ def _others() -> Iterator[tuple[str, str, int, Make]]:
         "owners of a config",
         f"{core}/configmaps",
         10_000,
-        lambda n: {
-            "metadata": {
-                "name": "x",
-                "ownerReferences": each(
-                    n,
-                    lambda k: {
-                        "apiVersion": "v1",
-                        "kind": "ConfigMap",
-                        "name": f"o{k}",
-                        "uid": str(k),
-                    },
-                ),
-            }
-        },
+        lambda n: {"metadata": {"name": "x", "ownerReferences": owners(n)}},
     )
     yield (
         "Role of rules",
@@ -219,6 +201,11 @@ def _others() -> Iterator[tuple[str, str, int, Make]]:
         50_000,
         lambda n: {"metadata": {"name": "x", "labels": keys(n)}, "spec": {"holderIdentity": "x"}},
     )
+
+
+def _budget(expressions: list[Obj]) -> Obj:
+    spec = {"minAvailable": 1, "selector": {"matchExpressions": expressions}}
+    return {"metadata": {"name": "x"}, "spec": spec}
 
 
 def _shapes() -> Iterator[tuple[str, Shape]]:

@@ -69,3 +69,11 @@ def near(number: int, **more: Any) -> Obj:
 
 def secret_volume(number: int) -> Obj:
     return {"name": f"n{number}", "secret": {"secretName": f"s{number}"}}
+
+
+def owners(count: int) -> list[Obj]:
+    """References, as metadata.ownerReferences has them."""
+    return each(
+        count,
+        lambda k: {"apiVersion": "v1", "kind": "ConfigMap", "name": f"o{k}", "uid": str(k)},
+    )

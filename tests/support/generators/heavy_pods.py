@@ -6,6 +6,7 @@ Job: `heavy_pods`: by name, how many items of which list, map or text a pod may 
 
 from collections.abc import Iterator
 
+from sampan.api.objects import Obj
 from tests.support.generators.heavy_pieces import (
     Make,
     affinity,
@@ -16,6 +17,7 @@ from tests.support.generators.heavy_pieces import (
     near,
     numbered,
     one_of,
+    owners,
     pod,
     secret_volume,
     values,
@@ -230,6 +232,15 @@ def _of_containers() -> Iterator[tuple[str, int, Make]]:
     )
 
 
+def _spread(count: int, when: str) -> Obj:
+    constraint = {
+        "maxSkew": 1, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"a": "b"}},
+    }  # fmt: skip
+    return pod(
+        topologySpreadConstraints=each(count, lambda k: {"topologyKey": f"t{k}", **constraint})
+    )
+
+
 def _of_neighbours(kind: str) -> Iterator[tuple[str, int, Make]]:
     yield (
         f"{kind} terms",
@@ -388,32 +399,12 @@ def _of_placement() -> Iterator[tuple[str, int, Make]]:
     yield (
         "spread constraints",
         5_000,
-        lambda n: pod(
-            topologySpreadConstraints=each(
-                n,
-                lambda k: {
-                    "topologyKey": f"t{k}",
-                    "maxSkew": 1,
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": {"a": "b"}},
-                },
-            )
-        ),
+        lambda n: _spread(n, "ScheduleAnyway"),
     )
     yield (
         "spread constraints that must hold",
         5_000,
-        lambda n: pod(
-            topologySpreadConstraints=each(
-                n,
-                lambda k: {
-                    "topologyKey": f"t{k}",
-                    "maxSkew": 1,
-                    "whenUnsatisfiable": "DoNotSchedule",
-                    "labelSelector": {"matchLabels": {"a": "b"}},
-                },
-            )
-        ),
+        lambda n: _spread(n, "DoNotSchedule"),
     )
     yield (
         "spread expressions",
@@ -472,19 +463,7 @@ def _of_the_rest() -> Iterator[tuple[str, int, Make]]:
     yield (
         "owners",
         10_000,
-        lambda n: pod(
-            {
-                "ownerReferences": each(
-                    n,
-                    lambda k: {
-                        "apiVersion": "v1",
-                        "kind": "ConfigMap",
-                        "name": f"o{k}",
-                        "uid": str(k),
-                    },
-                )
-            }
-        ),
+        lambda n: pod({"ownerReferences": owners(n)}),
     )
     yield (
         "resources",

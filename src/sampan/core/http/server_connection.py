@@ -9,13 +9,13 @@ Owner: a connection is touched by its own task and callbacks only; `Connections`
 import asyncio
 import math
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import cast
 
 from sampan.core.clock import Clock
+from sampan.core.http import framing
 from sampan.core.http.clients import Clients
 from sampan.core.http.messages import (
-    STEP_BYTES,
     Handler,
     Limits,
     Response,
@@ -44,8 +44,6 @@ from sampan.core.tasks import Tasks
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
 # What is parsed at once. Of strangers it is one request after the other, of others a few hundred.
 PARSED_BYTES, STRANGERS_BYTES = 16 * 1024, 256
-JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
-CHUNKED = "transfer-encoding: chunked\r\n"
 STREAMED_BYTES = 128 * 1024  # of one answer, before others have their turn
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 
@@ -401,26 +399,11 @@ class ServerConnection(asyncio.Protocol):
     def _write_response(
         self, item: Arrived, reply: Response, keep_alive: bool
     ) -> Iterable[bytes | memoryview]:
-        """What is left to write of a large answer. It goes in steps: the client decrypts and reads
-        one while we encrypt the next, and only what is under way is held twice."""
-        framing = self._shared.date_line(self._loop.time())
-        bodyless = has_no_body(reply.status)
-        body, pieces = reply.body, reply.pieces
-        if pieces is not None and not item.chunks_allowed:
-            body, pieces = reply.whole(), None
-        if pieces is not None:
-            framing += CHUNKED
-        elif not bodyless:
-            framing += f"content-length: {len(body)}\r\n"
-        head = render_head(reply.status, reply.headers, framing + _persistence(item, keep_alive))
-        if bodyless or item.request.method == "HEAD":
-            self._transport.write(head)
-            return ()
-        if pieces is None and len(body) < JOINED_BYTES:
-            self._transport.write(head + body)
-            return ()
-        self._transport.write(head)
-        return _steps(body) if pieces is None else _chunks(pieces)
+        """What is left to write of a large answer."""
+        date = self._shared.date_line(self._loop.time())
+        first, rest = framing.response(item, reply, date, keep_alive=keep_alive)
+        self._transport.write(first)
+        return rest
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
@@ -430,9 +413,8 @@ class ServerConnection(asyncio.Protocol):
         bodyless = item.request.method == "HEAD" or has_no_body(reply.status)
         self._streaming = True
         try:
-            framing = self._shared.date_line(self._loop.time()) + _persistence(item, keep_alive)
-            framing += _stream_framing(reply, chunked)
-            head = render_head(reply.status, reply.headers, framing)
+            date = self._shared.date_line(self._loop.time())
+            head = framing.stream_head(item, reply, date, chunked=chunked, keep_alive=keep_alive)
             self._answering = None
             self._transport.write(head)
             if not bodyless and not self._shared.stopping:
@@ -577,27 +559,3 @@ class ServerConnection(asyncio.Protocol):
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
-
-
-def _steps(body: bytes) -> Iterator[memoryview]:
-    whole = memoryview(body)
-    return (whole[at : at + STEP_BYTES] for at in range(0, len(body), STEP_BYTES))
-
-
-def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    yield from map(render_chunk, pieces)
-    yield LAST_CHUNK
-
-
-def _stream_framing(reply: Stream, chunked: bool) -> str:
-    if has_no_body(reply.status):
-        return ""
-    if reply.length is not None:
-        return f"content-length: {reply.length}\r\n"
-    return CHUNKED if chunked else ""
-
-
-def _persistence(item: Arrived, keep_alive: bool) -> str:
-    if not keep_alive:
-        return "connection: close\r\n"
-    return "" if item.chunks_allowed else "connection: keep-alive\r\n"
