@@ -225,7 +225,7 @@ def test_what_goes_wrong_is_seen_as_what_it_is(kubectl, trace, spans):
         eventually(lambda: "back-off of main" in spans("crashing"), 60)
         found = spans("crashing")
         assert found["main ran"]["facts"]["exit code"] == "3"
-        assert found["back-off of main"]["facts"]["restart"] == "1"
+        assert int(found["back-off of main"]["facts"]["restart"]) >= 1  # the last of its name
         assert "main ran (exit code 3" in trace("crashing")
 
         eventually(lambda: "filter and score" in spans("homeless"), 60)

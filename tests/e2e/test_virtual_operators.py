@@ -19,6 +19,8 @@ from tests.support.parts.sampan_process import SampanProcess, environment, sampa
 
 pytestmark = pytest.mark.slow
 
+PATIENCE = "2m"  # for operators on a machine that has much else to do
+
 # A kopf operator: its own batching makes it a tenth of a second slow.
 PORTER = """
 import kopf
@@ -87,7 +89,7 @@ def created(obj):
 
 
 def test_a_day_passes_only_as_fast_as_the_operator_follows(porter):
-    with cluster(clock="virtual") as c, c.operator(porter) as operator:
+    with cluster(clock="virtual", patience=PATIENCE) as c, c.operator(porter) as operator:
         c.apply(CRONJOB)
         c.clock.advance("24h")
         jobs = {job["metadata"]["name"]: created(job) for job in c.list("jobs")}
@@ -111,7 +113,7 @@ def test_an_operator_that_is_only_starting_is_waited_for(porter):
         "spec": {"template": {"spec": {"restartPolicy": "Never",
                                        "containers": [{"name": "c", "image": "c"}]}}},
     }  # fmt: skip
-    with cluster(clock="virtual") as c:
+    with cluster(clock="virtual", patience=PATIENCE) as c:
         environ = environment() | {"KUBECONFIG": str(c.kubeconfig)}
         process = subprocess.Popen(porter, env=environ)
         try:
@@ -126,7 +128,10 @@ def test_an_operator_that_is_only_starting_is_waited_for(porter):
 
 @pytest.mark.parametrize("work", [painting, polling])
 def test_what_an_operator_does_happens_in_the_moment_of_its_cause(work):
-    with cluster(clock="virtual") as c, c.operator(work, watches=work is painting):
+    with (
+        cluster(clock="virtual", patience=PATIENCE) as c,
+        c.operator(work, watches=work is painting),
+    ):
         for number in range(3):
             c.apply(boat(f"boat-{number}"))
             c.clock.advance("1h")
@@ -137,7 +142,7 @@ def test_what_an_operator_does_happens_in_the_moment_of_its_cause(work):
 
 
 def test_one_that_is_expected_and_does_not_come_is_named():
-    with cluster(clock="virtual") as c:
+    with cluster(clock="virtual", patience=PATIENCE) as c:
         c.apply(boat("a"))
         c.clock.expect("my-operator", within="1s")
         with pytest.raises(NotAsExpected, match="expected that my-operator watches"):
