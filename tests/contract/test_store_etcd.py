@@ -122,6 +122,26 @@ def test_stores_under_different_prefixes_do_not_see_each_other():
         asyncio.run(story(url))
 
 
+def test_keys_that_are_no_text_end_neither_a_range_nor_a_watch():
+    async def story(url):
+        async with opened(url) as (store,):
+            watch = store.watch("/", 1)
+            for key in (b"/a\xff", b"/b", b"/\xff\xfe", b"/z\x80"):
+                await store._client.call("KV/Put", pb.PutRequest(key=key, value=b"x"))
+            await store.create("/c", b"")
+            assert [change.key for change in await seen(watch, 2)] == ["/b", "/c"]
+            assert [entry.key for entry in (await store.range("/")).entries] == ["/b", "/c"]
+            first = await store.range("/", limit=1)
+            rest = await store.range("/", start="/b\0", limit=1)
+            assert ([entry.key for entry in first.entries], bool(first.remaining)) == (["/b"], True)
+            assert [entry.key for entry in rest.entries] == ["/c"]
+            last = await store.range("/", start="/c\0", limit=1)
+            assert (last.entries, last.remaining) == ([], 0)
+
+    with etcd_url() as url:
+        asyncio.run(story(url))
+
+
 def test_keys_with_a_ttl_go_by_themselves_unless_written_again():
     async def story(url):
         async with opened(url) as (store,):

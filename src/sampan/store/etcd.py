@@ -126,7 +126,7 @@ class EtcdStore:
     async def _range(self, prefix: str, start: str, limit: int, revision: int) -> Page:
         end = prefix_end(self._prefix + prefix)
         entries: list[Entry] = []
-        at, key, total = revision, self._bytes(start) or _ALL, 0
+        at, key, total, read = revision, self._bytes(start) or _ALL, 0, 0
         while True:
             wanted = min(READ_KEYS, limit - len(entries)) if limit else READ_KEYS
             request = pb.RangeRequest(
@@ -135,9 +135,10 @@ class EtcdStore:
             response = await self._call("KV/Range", request)
             at = at or response.header.revision
             total = total or response.count
-            entries.extend(self._entry(kv) for kv in response.kvs)
+            read += len(response.kvs)
+            entries.extend(one for kv in response.kvs if (one := self._entry(kv)))
             if not response.more or len(entries) == limit:
-                return Page(entries, at, total - len(entries))
+                return Page(entries, at, total - read)
             key = response.kvs[-1].key + b"\0"
 
     # Writing.
@@ -400,21 +401,23 @@ class EtcdStore:
     def _bytes(self, key: str) -> bytes:
         return (self._prefix + key).encode()
 
-    def _entry(self, kv: Message) -> Entry:
-        key = kv.key.decode()[len(self._prefix) :]
-        return Entry(key, kv.value, kv.create_revision, kv.mod_revision)
-
-    def _change(self, event: Message) -> Change | None:
-        """None where it is not about a key of ours."""
-        kv = event.kv
+    def _key(self, kv: Message) -> str | None:
+        """None where it is no key of ours: other users of etcd have any bytes."""
         try:
-            key = kv.key.decode()
+            key: str = kv.key.decode()
         except UnicodeDecodeError:
             return None
-        if not key.startswith(self._prefix):
+        return key[len(self._prefix) :] if key.startswith(self._prefix) else None
+
+    def _entry(self, kv: Message) -> Entry | None:
+        key = self._key(kv)
+        return None if key is None else Entry(key, kv.value, kv.create_revision, kv.mod_revision)
+
+    def _change(self, event: Message) -> Change | None:
+        key, is_put = self._key(event.kv), event.type == pb.Event.PUT
+        if key is None:
             return None
-        entry = self._entry(kv) if event.type == pb.Event.PUT else None
-        return Change(kv.mod_revision, key[len(self._prefix) :], entry)
+        return Change(event.kv.mod_revision, key, self._entry(event.kv) if is_put else None)
 
 
 async def open_etcd(address: EtcdAddress, clock: Clock) -> EtcdStore:

@@ -89,7 +89,7 @@ class EndpointReconciler:
         for _ in range(ATTEMPTS):
             await self._registry.cache.fresh()
             records = self._registry.cache.kind(PREFIX).items.values()
-            servers = sorted(address_in(item.obj) for item in records)
+            servers = sorted(one for item in records if (one := address_in(item.obj)))
             changed = self._stale_endpoints(servers) if servers else []
             for resource, obj in changed:
                 await self._overwrite(resource, obj)
@@ -117,9 +117,14 @@ def record(address: Address) -> bytes:
     })  # fmt: skip
 
 
-def address_in(found: Obj) -> Address:
-    subset = found["subsets"][0]
-    return subset["addresses"][0]["ip"], subset["ports"][0]["port"]
+def address_in(found: Obj) -> Address | None:
+    """None: it is not what servers write there."""
+    try:
+        subset = found["subsets"][0]
+        ip, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
+    except (LookupError, TypeError):
+        return None
+    return (ip, port) if type(ip) is str and type(port) is int else None
 
 
 def subsets(servers: list[Address]) -> list[Obj]:

@@ -43,6 +43,7 @@ from sampan.store.contract import (
 
 LARGEST_OBJECT_BYTES = 1536 * 1024  # as etcd's --max-request-bytes
 TOO_LARGE = "etcdserver: request is too large"
+UNREADABLE = "Internal error occurred: what is stored at {} cannot be read: {}"
 
 
 class Stale(Exception):
@@ -129,7 +130,12 @@ class Registry:
 
     def cached(self, resource: Resource, namespace: str, name: str) -> Item:
         """The state that the cache has. Raises NotFound."""
-        item = self.kind(resource).items.get(f"{namespace}/{name}" if namespace else name)
+        kind, key = self.kind(resource), f"{namespace}/{name}" if namespace else name
+        if kind.unreadable and key in kind.unreadable:
+            # Not 404: whoever lives off it would be taken for an orphan.
+            place = resource.storage_prefix + key
+            raise InternalError(UNREADABLE.format(place, kind.unreadable[key]))
+        item = kind.items.get(key)
         if item is None:
             raise not_found(resource.plural, resource.group, name)
         return item

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from sampan.api.calls import Item
-from sampan.apiserver.storage.stored_form import item_from
+from sampan.apiserver.storage.stored_form import NotAnObject, item_from
+from sampan.apiserver.storage.stored_keys import kind_at
 from sampan.apiserver.watch.cache_watcher import Matches
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
@@ -72,19 +73,22 @@ async def stored_page(
     start, most, matches = wanted.start, wanted.most, wanted.matches
     found: list[Item] = []
     while True:
+        left = most - len(found) if most and matches is None else most
         page = await store.range(
-            inside, start=prefix + start if start else "", limit=most, revision=revision
+            inside, start=prefix + start if start else "", limit=left, revision=revision
         )
         items = await _items(page.entries, prefix, kind)
         if matches is None:
-            return Found(items, page.remaining)
-        found += _first(items, matches, most - len(found) if most else ALL)
-        if most and len(found) >= most:
-            left = page.remaining or found[-1] is not items[-1]
-            return Found(found, 1 if left else 0)
-        if not page.remaining:
-            return Found(found, 0)
-        start = items[-1].key + "\0"
+            found += items
+            if not page.remaining or len(found) == most:
+                return Found(found, page.remaining)
+        else:
+            found += _first(items, matches, most - len(found) if most else ALL)
+            if most and len(found) >= most:
+                return Found(found, 1 if page.remaining or found[-1] is not items[-1] else 0)
+            if not page.remaining:
+                return Found(found, 0)
+        start = page.entries[-1].key[len(prefix) :] + "\0"  # not the last item's: it may be none
 
 
 async def _items(entries: Sequence[Entry], prefix: str, kind: KindCache) -> list[Item]:
@@ -95,6 +99,9 @@ async def _items(entries: Sequence[Entry], prefix: str, kind: KindCache) -> list
         key = entry.key[len(prefix) :]
         cached = known.get(key)
         if cached is None or cached.revision != entry.revision:
-            cached = item_from(key, entry.value, entry.revision, None)
+            try:
+                cached = item_from(key, entry.value, entry.revision, None, kind=kind_at(prefix))
+            except NotAnObject:
+                continue  # the cache has named it
         items.append(cached)
     return items

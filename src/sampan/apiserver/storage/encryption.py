@@ -4,7 +4,8 @@ Job: a store around a store; what is read is plain, what is written is encrypted
     provider of its resource. Keys in the store stay readable.
 Invariant: a value is bound to its key: moved to another key it does not decrypt (aesgcm, secretbox
     by their tag and nonce, aescbc by its padding only, as upstream).
-Invariant: what no provider can read is an error, never handed out as it is.
+Invariant: what no provider can read is an error, never handed out as it is; among others, nothing
+    is handed out for it.
 """
 
 import os
@@ -22,10 +23,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sampan.api.objects import Obj
 from sampan.api.resources import RESOURCES
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
 from sampan.store.contract import Change, Entry, Page, RevisionMismatch, Store, StoreError, Watch
 
-PREFIX = b"k8s:enc:"
+log = get_logger(__name__)
 
+PREFIX = b"k8s:enc:"
 
 _ROOT = "/registry/"
 
@@ -233,7 +236,7 @@ class EncryptedStore:
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
     ) -> Page:
         page = await self._store.range(prefix, start=start, limit=limit, revision=revision)
-        return replace(page, entries=[self._plain(entry) for entry in page.entries])
+        return replace(page, entries=[self._plain_or_nothing(entry) for entry in page.entries])
 
     async def create(self, key: str, value: bytes, *, ttl_seconds: int = 0) -> int:
         return await self._store.create(key, self._seal(key, value), ttl_seconds=ttl_seconds)
@@ -275,7 +278,10 @@ class EncryptedStore:
         transformer = self._of(entry.key)
         if transformer is None:
             return False
-        plain, stale = transformer.opened(entry.key, entry.value)
+        try:
+            plain, stale = transformer.opened(entry.key, entry.value)
+        except Unreadable:
+            return False  # who lists it is told
         if not stale:
             return False
         lives = ttl_seconds.get(_prefix_of(entry.key), 0)
@@ -287,8 +293,16 @@ class EncryptedStore:
         return True
 
     def plain(self, change: Change) -> Change:
-        entry = None if change.entry is None else self._plain(change.entry)
+        entry = None if change.entry is None else self._plain_or_nothing(change.entry)
         return replace(change, entry=entry)
+
+    def _plain_or_nothing(self, entry: Entry) -> Entry:
+        """One that cannot be read keeps nobody from the others."""
+        try:
+            return self._plain(entry)
+        except Unreadable as error:
+            log.error("stored value cannot be decrypted", key=entry.key, error=error)
+            return replace(entry, value=b"")
 
     def _plain(self, entry: Entry) -> Entry:
         transformer = self._of(entry.key)

@@ -4,8 +4,10 @@ Job: canonical JSON without resourceVersion, and the same bytes with a revision 
 Invariant: stored bytes begin with apiVersion, kind, metadata, in this order, and metadata is not
     empty: so the first `"metadata":{` is the object's own, and a revision can be put behind it
     without parsing.
+Invariant: bytes that are no object, whoever wrote them, are NotAnObject and nothing else.
 """
 
+import re
 from collections.abc import Sequence
 
 import orjson
@@ -30,6 +32,16 @@ WITH_EQUAL_PARTS = ("Pod", "Node")
 _ALIKE_BYTES = 16 * 1024  # what is larger has little in common with others, and takes long to write
 _SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
 _SHARED_METADATA = ("namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
+# How stored bytes begin. Others may have written them in another order, or with a revision.
+_IN_ORDER = re.compile(rb'\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{"')
+_MAPS, _LISTS = ("labels", "annotations"), ("ownerReferences", "finalizers", "managedFields")
+_PARTS = ("spec", "status")
+_MAP_OR_NONE, _LIST_OR_NONE = (dict, type(None)), (list, type(None))
+_WRITTEN_LEVELS = 254  # more than a serialiser goes down
+
+
+class NotAnObject(ValueError):
+    """Stored bytes that are none of an object."""
 
 
 def canonical(obj: Obj) -> Obj:
@@ -57,20 +69,62 @@ def with_revision(value: bytes, revision: int) -> bytes:
 
 
 def item_from(
-    key: str, value: bytes, revision: int, obj: Obj | None, patterns: Patterns | None = None
+    key: str,
+    value: bytes,
+    revision: int,
+    obj: Obj | None,
+    patterns: Patterns | None = None,
+    kind: str = "",
 ) -> Item:
     """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it.
-    `patterns`: of an item that is kept for long."""
+    `patterns`: of an item that is kept for long. `kind`: what is stored there, where only one is.
+    Raises NotAnObject."""
+    if obj is None:
+        obj, value = read_stored(value, kind)
     if value.startswith(_SELDOM_READ):
         text = with_revision(value, revision)
         packed = Packed(text, None) if patterns is None else patterns.pack(_reason(value), text)
         return PackedItem(key, revision, packed)
-    if obj is None:
-        obj = orjson.loads(value)
     obj["metadata"]["resourceVersion"] = str(revision)
     if is_alike(value):
         return SharedItem(key, revision, obj, len(value))
     return Item(key, revision, obj, with_revision(value, revision))
+
+
+def read_stored(value: bytes, kind: str) -> tuple[Obj, bytes]:
+    """Of bytes that anybody may have written: the object, and its bytes as we store them. Raises
+    NotAnObject."""
+    try:
+        obj = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise NotAnObject(f"no JSON: {error}") from error
+    if not is_object(obj, kind):
+        raise NotAnObject(f"no {kind or 'object'}, or one without a name or with wrong types")
+    try:
+        if value.count(b"[") + value.count(b"{") > _WRITTEN_LEVELS:
+            orjson.dumps(obj)
+        if not _IN_ORDER.match(value) or "resourceVersion" in obj["metadata"]:
+            obj = canonical(obj)
+            value = stored_bytes(obj)
+    except orjson.JSONEncodeError as error:
+        raise NotAnObject(f"nested too deeply: {error}") from error
+    return obj, value
+
+
+def is_object(obj: object, kind: str) -> bool:
+    """Whether it has what everybody looks at without asking; of a custom kind, which has a group
+    with a dot, spec may be anything."""
+    if type(obj) is not dict or type(obj.get("metadata")) is not dict:
+        return False
+    metadata, version = obj["metadata"], obj.get("apiVersion")
+    return (
+        type(version) is str
+        and (obj.get("kind") == kind if kind else type(obj.get("kind")) is str)
+        and type(metadata.get("name")) is str
+        and all(type(metadata.get(key)) in _MAP_OR_NONE for key in _MAPS)
+        and all(type(metadata.get(key)) in _LIST_OR_NONE for key in _LISTS)
+        and ("." in version or all(type(obj.get(key)) in _MAP_OR_NONE for key in _PARTS))
+    )
 
 
 def is_alike(value: bytes) -> bool:
@@ -92,7 +146,7 @@ def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     if obj.get("kind") not in WITH_EQUAL_PARTS:
         return
     old: Obj = before.obj if before is not None else _NOTHING
-    for name in ("spec", "status"):
+    for name in _PARTS:
         part = obj.get(name)
         if part:
             obj[name] = _shared_part(part, old.get(name) or _NOTHING, sharing)

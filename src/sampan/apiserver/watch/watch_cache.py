@@ -6,12 +6,13 @@ Invariant: items, windows and watchers of a kind move together, in order of revi
     without an await: a reader never sees half a change.
 Invariant: a watcher that does not keep up is cut, after a gapless start; it never makes another one
     wait.
+Invariant: a key or a value that is none of an object is left out and named; of an object that was
+    known before, that state stays, and nobody is told that it is gone.
 Owner: the feed task; everything else only reads, or waits until a revision has been reached.
 """
 
 import asyncio
 import heapq
-import sys
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sized
@@ -23,7 +24,8 @@ from sampan.api.objects import Obj
 from sampan.apiserver.storage.initial_load import InitialLoad
 from sampan.apiserver.storage.packing import Patterns
 from sampan.apiserver.storage.sharing import SharedValues
-from sampan.apiserver.storage.stored_form import item_from, share_parts
+from sampan.apiserver.storage.stored_form import NotAnObject, item_from, share_parts
+from sampan.apiserver.storage.stored_keys import ROOT, kind_at, split_key
 from sampan.apiserver.watch.cache_watcher import Matches, Record, Trigger, Watcher, wake_in_parts
 from sampan.core.clock import Clock
 from sampan.core.holding import Hold, Outcome
@@ -33,7 +35,6 @@ from sampan.store.contract import Change, Compacted, Store, StoreClosed, StoreEr
 
 log = get_logger(__name__)
 
-ROOT = "/registry/"
 WINDOW_LEAST = 128  # records kept however old they are …
 WINDOW_LEAST_BYTES = 1024 * 1024  # … unless they are large
 WINDOW_MOST = 8192
@@ -54,6 +55,7 @@ class KindCache:
 
     def __init__(self, start_revision: int) -> None:
         self.items: dict[str, Item] = {}
+        self.unreadable: dict[str, str] = {}  # key → why nobody can read what is stored there
         self.changed_revision = start_revision  # of the newest change of this kind
         self._keys: list[str] = []  # sorted, as the store's range reads are
         self._window: deque[Record] = deque()
@@ -110,6 +112,7 @@ class KindCache:
         """Start over from a full read; whoever watches must list again."""
         self.end_watchers()
         self.items = {item.key: item for item in items}
+        self.unreadable = {}
         self._keys = sorted(self.items)
         self._window.clear()
         self.past_bytes = 0
@@ -126,6 +129,8 @@ class KindCache:
         elif before is not None:
             del self.items[key]
             del self._keys[bisect_left(self._keys, key)]
+        if self.unreadable:
+            self.unreadable.pop(key, None)
         self.changed_revision = revision
         record = Record(revision, item, before, at_seconds)
         self._keep(record)
@@ -316,13 +321,18 @@ class WatchCache:
         found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
         revision, start, read = 0, "", 0
         reading = InitialLoad(self._sharing, self._patterns)
+        unreadable: list[tuple[str, str]] = []
         while True:
             page = await self._store.range(ROOT, start=start, limit=LOAD_PAGE, revision=revision)
             for entry in page.entries:
                 prefix, key = split_key(entry.key)
                 others = found.setdefault(prefix, [])
                 neighbour = others[-1] if others else None
-                others.append(reading.item(key, entry.value, entry.revision, neighbour))
+                try:
+                    value, kind = entry.value, kind_at(prefix)
+                    others.append(reading.item(key, value, entry.revision, neighbour, kind))
+                except NotAnObject as error:
+                    unreadable.append((entry.key, str(error)))
             revision, read = page.revision, read + len(page.entries)
             if progress is not None:
                 progress(read, read + page.remaining)
@@ -332,6 +342,8 @@ class WatchCache:
         reading.end()
         for prefix, items in found.items():
             self.kind(prefix).load(items, revision)
+        for stored_key, why in unreadable:
+            self._leave_out(stored_key, why)
         self._advance(revision)
 
     async def _follow(self) -> None:
@@ -370,13 +382,23 @@ class WatchCache:
         item = None
         if entry is not None:
             obj = self._handed.pop((entry.key, entry.value), None)
-            item = item_from(key, entry.value, entry.revision, obj, self._patterns)
+            try:
+                value, own = entry.value, kind_at(prefix)
+                item = item_from(key, value, entry.revision, obj, self._patterns, own)
+            except NotAnObject as error:
+                self._leave_out(change.key, str(error))
+                return
             share_parts(item, kind.items.get(key), self._sharing)
         before = kind.past_bytes
         kind.change(key, change.revision, item, now)
         self._past_bytes += kind.past_bytes - before
         if self._past_bytes > WINDOWS_BYTES:
             self._forget_largest()
+
+    def _leave_out(self, stored_key: str, why: str) -> None:
+        prefix, key = split_key(stored_key)
+        self.kind(prefix).unreadable[key] = why
+        log.error("stored value is no object, left out", key=stored_key, why=why)
 
     def _forget_largest(self) -> None:
         """Whoever writes large objects again and again makes the window of their kind short, and
@@ -407,12 +429,6 @@ class WatchCache:
             if not future.done():
                 future.set_exception(ServiceUnavailable("the server is shutting down"))
         self._waiting.clear()
-
-
-def split_key(key: str) -> tuple[str, str]:
-    """`/registry/pods/default/web` → (`/registry/pods/`, `default/web`)."""
-    end = key.index("/", len(ROOT)) + 1
-    return sys.intern(key[:end]), sys.intern(key[end:])  # once, whoever else names it so
 
 
 def _size(item: Item | None) -> int:

@@ -24,3 +24,17 @@ def test_servers_at_several_ports_are_several_subsets():
     assert [one["ports"][0]["port"] for one in subsets(servers)] == [6443, 7443]
     assert slice_fields(servers)["ports"][0]["port"] == 6443
     assert len(slice_fields(servers)["endpoints"]) == 1
+
+
+def test_a_record_that_no_server_wrote_is_no_address():
+    good = orjson.loads(record(("10.0.0.1", 6443)))
+    subset = good["subsets"][0]
+    for odd in (
+        None,
+        [],
+        5,
+        [{}],
+        [{**subset, "ports": []}],
+        [{**subset, "addresses": [{"ip": 5}]}],
+    ):
+        assert address_in({**good, "subsets": odd}) is None

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.calls import Item
@@ -46,11 +46,30 @@ def expected(keys, namespace, matches):
     return [key for key in inside if matches is None or matches(item(key))]
 
 
-async def stored(keys):
+async def stored(keys, unreadable=()):
     store = ReadStore(LoopClock())
     for key in sorted(keys):
-        await store.create(PREFIX + key, b'{"metadata":{}}')
+        await store.create(
+            PREFIX + key, b'{"apiVersion":"v1","kind":"Thing","metadata":{"name":"x"}}'
+        )
+    for key in unreadable:
+        await store.create(PREFIX + key, b"no object")
     return store
+
+
+@settings(max_examples=30)
+@given(KEYS, KEYS, WHERE, st.integers(0, 5), MATCHES)
+def test_what_cannot_be_read_is_in_no_page_and_ends_none(keys, others, namespace, most, matches):
+    async def run():
+        store = await stored(keys, others - keys)
+
+        async def past(wanted):
+            return await stored_page(store, PREFIX, KindCache(0), wanted, store.revision)
+
+        found, _ = await all_pages(past, namespace, most, matches)
+        assert found == expected(keys, namespace, matches)
+
+    virtual_time.run(run())
 
 
 @given(KEYS, WHERE, st.integers(0, 5), MATCHES)

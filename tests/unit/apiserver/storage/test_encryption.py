@@ -199,3 +199,25 @@ def test_two_keys_of_one_name_are_refused():
     with pytest.raises(BadEncryption, match="same name"):
         transformers(configuration(*twice))
     transformers(configuration({"aescbc": {"keys": keys[:1]}}, {"aesgcm": {"keys": keys[1:]}}))
+
+
+def test_one_value_that_cannot_be_decrypted_keeps_nobody_from_the_others():
+    async def test(plain, opened):
+        store = opened(provider("aesgcm", ONE))
+        watch = store.watch("/registry/", 1)
+        await store.create(KEY, b"the password")
+        await plain.create("/registry/secrets/default/b", b"plain")
+        await plain.create("/registry/secrets/default/c", PREFIX + b"aesgcm:v1:other:x")
+        await store.create("/registry/secrets/default/d", b"another")
+        readable = [b"the password", b"", b"", b"another"]
+        assert [one.value for one in (await store.range("/registry/")).entries] == readable
+        seen = []
+        async for changes in watch:
+            seen += [one.entry.value for one in changes]
+            if len(seen) == len(readable):
+                break
+        watch.close()
+        assert seen == readable
+        assert await store.reencrypt({}) == 0
+
+    run(test)

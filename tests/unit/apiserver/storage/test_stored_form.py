@@ -1,12 +1,14 @@
 import tracemalloc
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.apiserver.storage.packing import Patterns
 from sampan.apiserver.storage.sharing import SharedValues
 from sampan.apiserver.storage.stored_form import (
+    NotAnObject,
     at_revision,
     canonical,
     item_from,
@@ -238,3 +240,52 @@ def test_stored_bytes_take_no_more_memory_than_they_are_long():
     finally:
         tracemalloc.stop()
     assert taken < 1.3 * sum(map(len, kept))
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+NO_OBJECTS = [
+    b"", b"\0", b"\xff\xfe", b"k8s\0\n\x0c", b"null", b"7", b"[]", b"{}", b'{"metadata":{}}',
+    b"[" * 5000, b'{"apiVersion":"v1","kind":"Event",', b'{"apiVersion":"v1","kind":"Pod",',
+    b'{"apiVersion":"v1","kind":"Event","metadata":{}}',
+    *(
+        orjson.dumps({**POD, **other})
+        for other in (
+            {"apiVersion": 1}, {"kind": None}, {"metadata": "p"}, {"metadata": {"name": 5}},
+            {"metadata": {"name": "p", "labels": 5}}, {"spec": "x"}, {"status": [1]},
+            {"metadata": {"name": "p", "ownerReferences": {}}},
+        )
+    ),
+    b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"x":%b%b}}'
+    % (b"[" * 300, b"]" * 300),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NO_OBJECTS)
+def test_bytes_that_are_no_object_are_that_and_nothing_else(value):
+    with pytest.raises(NotAnObject):
+        item_from("a/p", value, 7, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"kind":"Pod","spec":{"template":{"metadata":{"name":"inner"}}},"apiVersion":"v1",'
+        b'"metadata":{"name":"p","resourceVersion":"3"}}',
+        b'{ "apiVersion": "v1", "kind": "Thing", "metadata": {"name": "p"}}',
+        b'{"metadata":{"labels":null,"name":"p"},"apiVersion":"v1","kind":"Event"}',
+        b'{"apiVersion":"v1","kind":"Event","metadata":{"name":"p","resourceVersion":"3"}}',
+    ],
+)
+def test_an_object_that_somebody_else_has_written_is_stored_in_our_order(value):
+    item = item_from("a/p", value, 7, None)
+    written = orjson.loads(value)
+    expected = {**written, "metadata": {**written["metadata"], "resourceVersion": "7"}}
+    assert item.obj == orjson.loads(item.data) == expected
+    assert item.data.count(b'"resourceVersion"') == 1
+
+
+def test_where_one_kind_is_stored_another_is_no_object():
+    value = orjson.dumps(POD)
+    assert item_from("a/p", value, 7, None, kind="Pod").obj["kind"] == "Pod"
+    with pytest.raises(NotAnObject, match="no Secret"):
+        item_from("a/p", value, 7, None, kind="Secret")

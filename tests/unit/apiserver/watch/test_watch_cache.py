@@ -19,7 +19,6 @@ from sampan.apiserver.watch.watch_cache import (
     WINDOWS_BYTES,
     KindCache,
     WatchCache,
-    split_key,
 )
 from sampan.store.memory import MemoryStore
 from tests.support import virtual_time
@@ -57,10 +56,6 @@ def run(story):
         await store.close()
 
     virtual_time.run(main())
-
-
-def test_a_key_is_split_behind_its_kind():
-    assert split_key("/registry/pods/default/web") == ("/registry/pods/", "default/web")
 
 
 def test_what_was_there_and_what_comes_is_seen():
@@ -220,7 +215,7 @@ def test_the_largest_window_gives_way_where_all_together_are_too_large():
     """whoever writes a megabyte again and again shortens what may be resumed of that kind only"""
 
     async def story(store, cache):
-        other, size = "/registry/configmaps/", 1_400_000
+        other, size = "/registry/things/", 1_400_000
         written = await store.create(other + "a/x", value("x", text="y" * size))
         pod = await store.create(PREFIX + "a/p", value("p"))
         pod = await store.update(PREFIX + "a/p", value("p", number=0), pod)
@@ -350,3 +345,38 @@ def test_who_does_not_select_a_change_is_not_woken_for_it():
         await task
 
     virtual_time.run(story())
+
+
+def test_a_value_that_is_no_object_is_left_out_and_others_are_there():
+    async def story(store, cache):
+        for key in ("a/bad", "a/x/y/z", "b"):
+            await store.create(PREFIX + key, b"k8s\0")
+        await store.create("/registry/nobody", b"[]")
+        written = await store.create("/registry/things/a/x", value("x"))
+        await cache.reached(written)
+        again = WatchCache(store, LoopClock())
+        await again.start()
+        for each in (cache, again):
+            assert each.kind(PREFIX).keys() == ["a/x"]
+            assert sorted(each.kind(PREFIX).unreadable) == ["a/bad", "a/x/y/z", "b"]
+            assert each.kind("/registry/things/").keys() == ["a/x"]
+        await again.stop()
+
+    run(story)
+
+
+def test_of_an_object_that_cannot_be_read_any_more_the_last_state_stays():
+    async def story(store, cache):
+        kind = cache.kind(PREFIX)
+        before = kind.items["a/x"]
+        bad = await store.update(PREFIX + "a/x", b"garbage", before.revision)
+        await cache.reached(bad)
+        assert kind.items["a/x"] is before
+        assert list(kind.unreadable) == ["a/x"]
+        assert len(kind.window()) == 0
+        good = await store.update(PREFIX + "a/x", value("x", n=2), bad)
+        await cache.reached(good)
+        assert kind.items["a/x"].revision == good
+        assert kind.unreadable == {}
+
+    run(story)

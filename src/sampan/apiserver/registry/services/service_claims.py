@@ -144,11 +144,16 @@ class Claims:
         return f"{self._ports.start}-{self._ports.stop - 1}"
 
     def _read(self, value: bytes) -> int:
-        """As upstream's bitmap; the record of another range says nothing about this one."""
-        record = orjson.loads(value)
-        if record.get("range") != self._range:
+        """As upstream's bitmap; the record of another range says nothing about this one. Nor does
+        one that cannot be read: the repair writes it anew, by the Services that there are."""
+        try:
+            record = orjson.loads(value)
+            if type(record) is not dict or record.get("range") != self._range:
+                return 0
+            return int.from_bytes(base64.b64decode(str(record.get("data") or "")))
+        except ValueError as error:
+            log.error("record of node ports cannot be read", key=PORTS_KEY, error=error)
             return 0
-        return int.from_bytes(base64.b64decode(record.get("data") or ""))
 
     def _record(self, bits: int) -> bytes:
         data = base64.b64encode(bits.to_bytes((bits.bit_length() + 7) // 8))

@@ -11,11 +11,14 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
-import orjson
-
 from sampan.api.convert import in_version
 from sampan.api.feature_gates import number_of
-from sampan.apiserver.storage.stored_form import canonical, stored_bytes
+from sampan.apiserver.storage.stored_form import (
+    NotAnObject,
+    canonical,
+    read_stored,
+    stored_bytes,
+)
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, store_url
 from sampan.cmd.cluster.releases import KEPT, UPGRADING, minor_of, noted_minor
 from sampan.cmd.errors import CannotStart
@@ -115,7 +118,10 @@ async def _outdated(url: str, stored: Mapping[str, str], *, write: bool = False)
             async for entry in _entries(store, f"/registry/{name}/"):
                 if entry.value.startswith(ENCRYPTED):
                     raise CannotStart(f"{name} are encrypted: write them in plain form first")
-                before = orjson.loads(entry.value)
+                try:
+                    before, _ = read_stored(entry.value, "")
+                except NotAnObject:
+                    continue  # nobody reads it, in any version
                 after = in_version(before, api_version)
                 if after is before:
                     continue
