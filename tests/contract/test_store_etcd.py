@@ -127,7 +127,8 @@ def test_keys_that_are_no_text_end_neither_a_range_nor_a_watch():
         async with opened(url) as (store,):
             watch = store.watch("/", 1)
             for key in (b"/a\xff", b"/b", b"/\xff\xfe", b"/z\x80"):
-                await store._client.call("KV/Put", pb.PutRequest(key=key, value=b"x"))
+                put = pb.RequestOp(request_put=pb.PutRequest(key=key, value=b"x"))
+                await store._client.call("KV/Txn", pb.TxnRequest(success=[put]))
             await store.create("/c", b"")
             assert [change.key for change in await seen(watch, 2)] == ["/b", "/c"]
             assert [entry.key for entry in (await store.range("/")).entries] == ["/b", "/c"]

@@ -14,7 +14,7 @@ from sampan.core.http.messages import Request, Response
 from sampan.core.http.server import Server
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.hosts import Host
-from sampan.runtime.images.registry_client import Login, RegistryClient
+from sampan.runtime.images.registry_client import Login, RegistryClient, contexts_of
 
 PLACES = (
     "127.0.0.1", "127.1.2.3", "127.1", "2130706433", "0x7f.1", "0", "0.0.0.0", "[::1]", "[::]",
@@ -49,7 +49,10 @@ async def main() -> None:
     for place in PLACES:
         leads_to = f"http://{place}:{port}"
         for tag in ("redirect", "realm"):
-            client = RegistryClient(host, "registry.test", "team/app", Login("alice", "secret"))
+            contexts = contexts_of(host.encryption)
+            client = RegistryClient(
+                host, contexts, "registry.test", "team/app", Login("alice", "secret")
+            )
             try:
                 async with asyncio.timeout(20):
                     await client.get(f"manifests/{tag}", "*/*")

@@ -27,6 +27,7 @@ from sampan.runtime.images.registry_client import (
     Login,
     RegistryBusy,
     RegistryClient,
+    contexts_of,
     refusal,
     refusal_of,
 )
@@ -77,7 +78,9 @@ class Puller:
         clients: list[RegistryClient] = []
         try:
             for host in hosts:
-                clients.append(RegistryClient(host, wanted.registry, wanted.repository, login))
+                contexts = await asyncio.to_thread(contexts_of, host.encryption)
+                place = wanted.registry, wanted.repository
+                clients.append(RegistryClient(host, contexts, *place, login))
             found, data = await self._resolve(clients, wanted)
             return await self._first_of(
                 [client for client in clients if client.host.may(PULL)],

@@ -53,24 +53,36 @@ class Login:
         return "Basic " + base64.b64encode(pair).decode()
 
 
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    own: ssl.SSLContext
+    elsewhere: ssl.SSLContext  # where the host sends somebody: its certificate is not for others
+
+
+def contexts_of(encryption: Encryption) -> Contexts:
+    """To be called beside the loop: the system's authorities alone take 50 ms. Raises ImageError
+    where its certificates cannot be used."""
+    elsewhere = _context(replace(encryption, clients=()))
+    return Contexts(_context(encryption) if encryption.clients else elsewhere, elsewhere)
+
+
 class RegistryClient:
     """For one repository, as the images of `registry` are called."""
 
-    def __init__(self, host: Host, registry: str, repository: str, login: Login | None) -> None:
-        """Raises ImageError where its certificates cannot be used."""
+    def __init__(
+        self, host: Host, contexts: "Contexts", registry: str, repository: str, login: Login | None
+    ) -> None:
         self.host = host
         self._repository, self._login = repository, login
         self._question = f"?ns={quote(registry)}" if host.is_mirror_of(registry) else ""
         wait = host.connect_seconds
         self._http = HttpClient(
-            ssl_context=_context(host.encryption),
+            ssl_context=contexts.own,
             connect_seconds=wait,
             allows=None if host.named else is_proxyable,
         )
-        # Its certificate is for the host, not for others.
-        others = replace(host.encryption, clients=())
         self._elsewhere = HttpClient(
-            ssl_context=_context(others),
+            ssl_context=contexts.elsewhere,
             connect_seconds=wait,
             allows=None if host.is_near else is_proxyable,
         )

@@ -10,7 +10,7 @@ from sampan.core.http.server import Server
 from sampan.core.tls import server_context
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.hosts import Encryption, Host, hosts_of
-from sampan.runtime.images.registry_client import RegistryClient
+from sampan.runtime.images.registry_client import RegistryClient, contexts_of
 from tests.support.parts.certificates import Authority
 
 
@@ -127,7 +127,7 @@ def test_a_registry_with_certificates_of_its_own(tmp_path):
 
     async def ask(port, **settings):
         host = Host(f"https://127.0.0.1:{port}/v2", **settings)
-        client = RegistryClient(host, "example.com", "team/app", None)
+        client = RegistryClient(host, contexts_of(host.encryption), "example.com", "team/app", None)
         try:
             return (await client.get("manifests/1", "*/*")).status
         finally:
@@ -153,4 +153,4 @@ def test_a_registry_with_certificates_of_its_own(tmp_path):
     assert seen[0] == ("/v2/team/app/manifests/1", "ns=example.com", "a")
     assert len(seen) == 2
     with pytest.raises(ImageError, match="cannot be used"):
-        RegistryClient(Host("https://x/v2", encryption=Encryption(("/no/such",))), "x", "x", None)
+        contexts_of(Encryption(("/no/such",)))

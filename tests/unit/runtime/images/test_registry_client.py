@@ -13,7 +13,7 @@ from sampan.core.http.messages import Response
 from sampan.core.http.server import Server
 from sampan.runtime.images.content import ImageError
 from sampan.runtime.images.hosts import Host, hosts_of
-from sampan.runtime.images.registry_client import Login, RegistryClient
+from sampan.runtime.images.registry_client import Login, RegistryClient, contexts_of
 
 LOGIN = Login("alice", "PULLPASSWORD")
 SECRET = LOGIN.basic()
@@ -48,7 +48,8 @@ def ask(first, second, login=LOGIN, *, named=True):
             host = Host(f"{first.url}/v2")
             if not named:
                 (host,) = hosts_of(first.url.removeprefix("http://"), ())
-            client = RegistryClient(host, "registry.test", "team/app", login)
+            contexts = contexts_of(host.encryption)
+            client = RegistryClient(host, contexts, "registry.test", "team/app", login)
             try:
                 answer = await client.get("manifests/1", "*/*")
                 return answer.status, answer.body
@@ -103,7 +104,8 @@ def test_nobody_is_asked_unencrypted_for_a_name_that_begins_like_this_machine(re
 
 
 def test_passwords_are_not_sent_unencrypted_where_the_registry_is_not():
-    client = RegistryClient(Host("https://registry.test/v2"), "registry.test", "x", LOGIN)
+    host = Host("https://registry.test/v2")
+    client = RegistryClient(host, contexts_of(host.encryption), "registry.test", "x", LOGIN)
     challenge = 'Bearer realm="http://registry.test/token"'
     with pytest.raises(ImageError, match="where tokens are"):
         asyncio.run(client._answer_challenge(challenge))
