@@ -121,6 +121,9 @@ class PodInterfaces:
         self._tasks = Tasks("pod interfaces")
         # Of its own: no other work holds them up, and none is done in a pod's namespace by mistake.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "pod-interfaces")
+        # One after the other, and never on the loop: the kernel may be busy with another's rules
+        # for seconds.
+        self._rules = ThreadPoolExecutor(1, "pod-rules")
         self._turns: dict[str, asyncio.Lock] = {}
         self._server: asyncio.AbstractServer | None = None
         self._verbs: dict[str, Callable[[PluginCall], Awaitable[Obj | None]]] = {
@@ -140,7 +143,7 @@ class PodInterfaces:
             for part in self._parts:
                 part.take_over(self._attachments.all())
         else:
-            await self._in_thread(self._restore)
+            await self._in_order(self._restore)
         loop = asyncio.get_running_loop()
         listening = _listening_socket(self._settings.directory)
         self._server = await loop.create_unix_server(lambda: _Call(self._begin), sock=listening)
@@ -155,7 +158,7 @@ class PodInterfaces:
 
     async def _restore_after_loss(self) -> None:
         try:
-            await self._in_thread(self._restore)
+            await self._in_order(self._restore)
         except (OSError, NftError) as error:
             log.warning("rules of pods' interfaces cannot be restored", error=error)
 
@@ -174,9 +177,13 @@ class PodInterfaces:
         for part in self._parts:
             part.close()
         self._threads.shutdown(wait=False)
+        self._rules.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _in_order(self, work: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._rules, work)
 
     def holders(self) -> set[str]:
         """The sandboxes that have addresses."""
@@ -261,11 +268,11 @@ class PodInterfaces:
         self._attachments.put(attachment)
         made = False
         try:
-            self._guard.put(attachment)
+            await self._in_order(functools.partial(self._guard.put, attachment))
             veth = self._veth(attachment, call)
             await self._in_thread(functools.partial(interfaces.plug, veth))
-            for ports in self._ports:
-                ports.put(attachment)
+            for ports in self._ports if attachment.ports else ():
+                await self._in_order(functools.partial(ports.put, attachment))
             made = True
         finally:
             if not made:
@@ -315,8 +322,7 @@ class PodInterfaces:
             if interfaces.is_there(name):
                 await self._in_thread(functools.partial(interfaces.unplug, name))
             return
-        for ports in self._ports:
-            ports.remove(attachment)
+        await self._remove_ports(attachment)
         # The kernel takes 20 ms for it, which nobody has to wait for: the pod's processes are gone,
         # and its address is free only afterwards.
         self._tasks.start("detach", finish(self._detach_later(attachment)))
@@ -329,8 +335,7 @@ class PodInterfaces:
             log.warning("a pod's interface cannot be removed", error=error)
 
     async def _detach(self, attachment: Attachment) -> None:
-        for ports in self._ports:
-            ports.remove(attachment)
+        await self._remove_ports(attachment)
         unplug = functools.partial(
             interfaces.unplug,
             attachment.host_interface,
@@ -338,8 +343,12 @@ class PodInterfaces:
             attachment.addresses if attachment.guarded else (),
         )
         await self._in_thread(unplug)
-        self._guard.remove(attachment)
+        await self._in_order(functools.partial(self._guard.remove, attachment))
         self._attachments.remove(attachment)
+
+    async def _remove_ports(self, attachment: Attachment) -> None:
+        for ports in self._ports if attachment.ports else ():
+            await self._in_order(functools.partial(ports.remove, attachment))
 
     async def _loopback(self, call: PluginCall) -> Obj | None:
         if call.command != "ADD":

@@ -81,12 +81,6 @@ class CompiledPolicy:
     def rules(self, direction: str) -> tuple[Rule, ...] | None:
         return self.ingress if direction == INGRESS else self.egress
 
-    @property
-    def weight(self) -> int:
-        """How much there is to look at for one pod."""
-        rules = (*(self.ingress or ()), *(self.egress or ()))
-        return 1 + sum(1 + len(rule.pods) + len(rule.blocks) + len(rule.named) for rule in rules)
-
     def selects(self, namespace: str, labels: Labels) -> bool:
         return namespace == self.namespace and self.selector.matches(labels)
 

@@ -42,7 +42,6 @@ NAME_SERVER = "name server"  # a view like a pod's; no pod's key
 RETRY_SECONDS = 1.0
 ADMIT_SECONDS = 5.0
 MOST_CHANGES = 5000
-MOST_ON_THE_LOOP = 5000  # pods by what rules say
 log = get_logger(__name__)
 
 
@@ -66,7 +65,6 @@ class PolicyEnforcer:
         self._namespaces = informers.of(NAMESPACES)
         self._compiled: dict[str, CompiledPolicy] = {}
         self._unread: dict[str, Obj] = {}  # policies that came since
-        self._weight = 0  # of all policies
         self._labels: dict[str, Labels] = {}
         self._given: dict[str, tuple[str, ...]] = {}  # addresses of pods that start here
         self._superseded: set[str] = set()  # whose addresses others have by now
@@ -201,9 +199,7 @@ class PolicyEnforcer:
         self._wake.clear()
         await self._read_policies()
         policies = sorted(self._compiled.values(), key=lambda policy: policy.key)
-        anew = self._all_dirty
-        if anew:
-            self._weight = sum(policy.weight for policy in policies)
+        if self._all_dirty:
             self._dirty.add(NAME_SERVER)
             self._dirty.update(key_of(pod) for pod in self._pods.cache.all())
             for rules in self._rules:
@@ -211,13 +207,10 @@ class PolicyEnforcer:
         dirty, self._dirty, self._all_dirty = self._dirty, set(), False
         views = {key: self._view(key) for key in dirty}
         work = partial(_apply, list(self._rules), policies, views, dict(self._labels))
-        takes_long = (anew and policies) or len(dirty) * self._weight > MOST_ON_THE_LOOP
         self._applying = dirty
         try:
-            if takes_long:
-                await finish(asyncio.to_thread(work))
-            else:
-                work()
+            # However little it is: the kernel may be busy with another's rules for seconds.
+            await finish(asyncio.to_thread(work))
         except (OSError, NftError):
             self._dirty |= dirty
             raise

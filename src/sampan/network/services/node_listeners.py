@@ -30,7 +30,7 @@ class NodeListeners:
         self._seen: Recent[Listener, float] = Recent(MOST)
 
     def look(self) -> bool:
-        """True where it is not as before. Blocking, for less than a millisecond. Raises OSError."""
+        """True where it is not as before. Blocking. Raises OSError."""
         now, before = self._clock.monotonic(), set(self._seen)
         for each in self._ask():
             self._seen[each] = now

@@ -12,7 +12,6 @@ Owner: one per node; the only writer of its table.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import partial
 from ipaddress import ip_network
 
 from sampan.api.objects import Obj, key_of, labels_of
@@ -50,7 +49,6 @@ from sampan.network.services.table import ServiceTable
 
 ZONE = "topology.kubernetes.io/zone"
 RETRY_SECONDS = 1.0
-MOST_ON_THE_LOOP = 2000  # ports by their endpoints
 LISTENERS_SECONDS = 5.0  # between two looks at what listens on the node
 LISTENERS = "listeners of the node"  # whose elements they are; no Service is called so
 # Whoever changes our rules again and again may have us write them for a quarter of the time.
@@ -138,12 +136,12 @@ class ServiceProxy:
                 async with asyncio.timeout(LISTENERS_SECONDS):
                     await self._wake.wait()
             except TimeoutError:
-                if self._listeners_changed():
+                if await self._listeners_changed():
                     return
 
-    def _listeners_changed(self) -> bool:
+    async def _listeners_changed(self) -> bool:
         try:
-            return self._listeners.look()
+            return await finish(asyncio.to_thread(self._listeners.look))
         except OSError as error:
             log.warning("listening sockets unreadable", error=error)
             return False
@@ -196,10 +194,9 @@ class ServiceProxy:
                 await asyncio.to_thread(self._open, tampering)
                 dirty = {key_of(service) for service in self._services.cache.all()}
             ranges = self._service_cidrs()
-            self._listeners_changed()
+            await self._listeners_changed()
             for family in self._families:
-                await self._sync_family(family, dirty)
-                family.table.refuse_rest(ranges)
+                await self._sync_family(family, dirty, ranges)
             await self._keep_health_checks(dirty)
         except (OSError, NftError) as error:
             self._failures.add()
@@ -248,15 +245,20 @@ class ServiceProxy:
         known = self._settings.place.service_cidrs
         return (*known, *sorted(added.difference(known)))
 
-    async def _sync_family(self, family: _Family, dirty: Iterable[str]) -> None:
+    async def _sync_family(
+        self, family: _Family, dirty: Iterable[str], ranges: tuple[str, ...]
+    ) -> None:
         node = NodeView(self._settings.node_name, self._zone, self._pod_ranges)
         known = {key: self._known(key) for key in sorted(dirty, key=self._age)}
         listening = self._listeners.elements(family.name)
-        work = partial(_apply, family, node, listening, known)
-        if sum(known_service.weight for known_service in known.values()) > MOST_ON_THE_LOOP:
-            await finish(asyncio.to_thread(work))
-        else:
-            work()
+
+        def work() -> None:
+            _apply(family, node, listening, known)
+            family.table.refuse_rest(ranges)
+
+        # A Service that goes takes as many elements with it as it brought, and the kernel may be
+        # busy with another's rules for seconds.
+        await finish(asyncio.to_thread(work))
 
     def _age(self, key: str) -> tuple[str, str]:
         """The oldest first: of Services that name the same address, it has it after a restart,
@@ -303,11 +305,6 @@ class _Known:
 
     service: Obj | None
     slices: Sequence[Obj]
-
-    @property
-    def weight(self) -> int:
-        ports = len((self.service or {}).get("spec", {}).get("ports") or ())
-        return ports * (1 + sum(len(piece.get("endpoints") or ()) for piece in self.slices))
 
     def elements(self, family: str, node: NodeView) -> Elements:
         if self.service is None:
