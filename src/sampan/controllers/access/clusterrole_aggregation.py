@@ -43,10 +43,7 @@ def rules_in_turns(role: Obj, roles: Iterable[Obj]) -> Iterator[list[Obj]]:
     """As upstream: selector by selector, roles by name, each rule once, never its own. Some rules
     (or none) a turn: of thousands of selectors each may have to look at every role."""
     others = sorted((item for item in roles if name_of(item) != name_of(role)), key=name_of)
-    by_label: dict[tuple[str, str], list[Obj]] = {}
-    for other in others:
-        for label in labels_of(other).items():
-            by_label.setdefault(label, []).append(other)
+    by_label = _by_label(others)
     known: set[bytes] = set()
     taken: set[str] = set()
     found: list[Obj] = []
@@ -59,16 +56,28 @@ def rules_in_turns(role: Obj, roles: Iterable[Obj]) -> Iterator[list[Obj]]:
         selector = selectors.from_object(given) if left else selectors.NOTHING
         chosen = [other for other in left if selector.matches(labels_of(other))]
         taken.update(map(name_of, chosen))
-        for rule in (rule for other in chosen for rule in other.get("rules") or ()):
-            text = orjson.dumps(rule, option=orjson.OPT_SORT_KEYS)
-            if text not in known:
-                known.add(text)
-                found.append(rule)
+        found += _new_rules(chosen, known)
         looks += 1 + len(left) + len(given.get("matchExpressions") or ())
         if looks > LOOKS_AT_ONCE:
             yield found
             found, looks = [], 0
     yield found
+
+
+def _by_label(roles: Iterable[Obj]) -> dict[tuple[str, str], list[Obj]]:
+    found: dict[tuple[str, str], list[Obj]] = {}
+    for role in roles:
+        for label in labels_of(role).items():
+            found.setdefault(label, []).append(role)
+    return found
+
+
+def _new_rules(roles: Iterable[Obj], known: set[bytes]) -> Iterator[Obj]:
+    for rule in (rule for role in roles for rule in role.get("rules") or ()):
+        text = orjson.dumps(rule, option=orjson.OPT_SORT_KEYS)
+        if text not in known:
+            known.add(text)
+            yield rule
 
 
 def _gatherers(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
