@@ -176,6 +176,43 @@ def test_an_allocation_that_fails_refuses_the_pod_and_holds_nothing(world, tmp_p
     told(world, story, faults=str(faults))
 
 
+def test_what_cannot_be_written_down_is_not_given(world):
+    """The next agent would give it to another. [H2]"""
+
+    async def story(admission):
+        path = world.directory / "kubelet_internal_checkpoint"
+        await world.until(path.exists)
+        os.mkdir(f"{path}.new")
+        with pytest.raises(PodRefused) as refused:
+            await admission.admit(pod("u1"))
+        assert "failed to write checkpoint file" in refused.value.verdict.message
+        assert world.held("u1") == []
+        os.rmdir(f"{path}.new")
+        await admission.admit(pod("u2"))
+        assert world.held("u2") == ["device-0"]
+
+    told(world, story)
+
+
+def test_many_may_write_the_checkpoint_at_once(world):
+    async def story(admission):
+        pods = [pod(f"u{number}") for number in range(4)]
+        for one in pods:
+            await admission.admit(one)
+        for one in pods[:3]:
+            admission.release(one["metadata"]["uid"])
+        await admission.admit(pod("last", 3))
+        path = world.directory / "kubelet_internal_checkpoint"
+
+        def holders():
+            entries = json.loads(path.read_text())["Data"]["PodDeviceEntries"]
+            return sorted(entry["PodUID"] for entry in entries)
+
+        await world.until(lambda: holders() == ["last", "u3"])
+
+    told(world, story)
+
+
 def test_sick_devices_are_counted_but_not_offered_and_their_pods_hear_of_it(world, tmp_path):
     health = tmp_path / "health.json"
     health.write_text("{}")
@@ -225,7 +262,7 @@ def test_the_next_agent_knows_who_holds_what_and_plugins_register_again(world):
             assert world.held("u1") == ["device-0", "device-1"]
             assert world.manager.least_allocatable("u1") == {GPU: 3}
             assert world.manager.least_allocatable("new") == {}
-            admission.keep_only({"u1"})
+            admission.keep_only({"u1"}.__contains__)
             async with world.plugin():
                 await admission.admit(pod("u3", 2))
                 assert world.held("u3") == ["device-2", "device-3"]

@@ -11,9 +11,6 @@ import os
 import random
 import shutil
 import signal
-import sys
-import threading
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +23,7 @@ from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.csi import csi_volumes
 from sampan.kubelet.csi.csi_volume import CsiVolume, of_inline_volume
 from tests.support.parts.csi_driver import CsiDriverProcess
+from tests.support.parts.killed_lives import in_child, killed_at, noting, untouched
 from tests.support.parts.processes import eventually
 from tests.support.worlds.csi_node import NODE, CsiNode, make_pod, short_root
 
@@ -97,37 +95,19 @@ class Place:
         """An agent lives the story; how it ended, and what it wrote."""
 
         def life(write):
+            csi_volumes.RETRY = Backoff(0.05, 0.2)
             hook(write)
             asyncio.run(self.story(self.world()))
 
         return in_child(life)
 
     def clean_up(self):
-        code, _ = in_child(lambda _write: asyncio.run(self.clean(self.world())))
-        assert code == 0
-
-
-def in_child(work):
-    """A process for each agent: gRPC does not outlive a fork. How it ended, and what it wrote."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        code = 70
-        try:
-            signal.alarm(120)
+        def life(_write):
             csi_volumes.RETRY = Backoff(0.05, 0.2)
-            work(write)
-            code = 0
-        except BaseException:  # pytest's own output is the parent's
-            os.write(write, traceback.format_exc().encode())
-        finally:
-            sys.setprofile(None)
-            os._exit(code)
-    os.close(write)
-    with os.fdopen(read) as said:
-        lines = said.read().splitlines()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+            asyncio.run(self.clean(self.world()))
+
+        code, _ = in_child(life)
+        assert code == 0
 
 
 async def patiently(work):
@@ -149,33 +129,6 @@ def place():
     shutil.rmtree(made.root)
 
 
-def at_functions(note):
-    seen = set()
-
-    def look(frame, event, _argument):
-        code = frame.f_code
-        if event not in ("call", "return") or not any(part in code.co_filename for part in WATCHED):
-            return
-        point = f"{event} {code.co_filename.rpartition('/sampan/')[2]}:{code.co_qualname}"
-        if point not in seen:
-            seen.add(point)
-            note(point)
-
-    threading.setprofile(look)
-    sys.setprofile(look)
-
-
-def kill_at(wanted):
-    def hook(_write):
-        def note(point):
-            if point == wanted:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        at_functions(note)
-
-    return hook
-
-
 def check_nothing_is_left(place, after):
     try:
         eventually(lambda: not place.leaks(), 20)
@@ -184,14 +137,12 @@ def check_nothing_is_left(place, after):
 
 
 def test_nothing_is_left_wherever_the_agent_is_killed(place):
-    code, points = place.live(
-        lambda write: at_functions(lambda point: os.write(write, f"{point}\n".encode()))
-    )
+    code, points = place.live(noting(WATCHED))
     assert code == 0
     assert len(points) > 100
     assert place.leaks() == []
     for point in random.Random(7).sample(points, KILLS):
-        code, _ = place.live(kill_at(point))
+        code, _ = place.live(killed_at(WATCHED, point))
         assert code in (-signal.SIGKILL, 0), (point, code)
         place.check_once()
         place.clean_up()
@@ -206,7 +157,7 @@ def test_nothing_is_left_wherever_the_driver_is_killed(place, method, when):
     place.driver.fail(**{method: {"die": when, "times": 1}})
 
     with ThreadPoolExecutor(1) as beside:
-        living = beside.submit(place.live, lambda _write: None)
+        living = beside.submit(place.live, untouched)
         assert place.driver.program is not None
         place.driver.program.process.wait(60)
         place.driver.fail()

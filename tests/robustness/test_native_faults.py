@@ -12,9 +12,7 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +33,7 @@ from sampan.runtime.images.image_store import ImageStore
 from sampan.runtime.programs import find_programs
 from tests.support.parts import native_runtime as native_parts
 from tests.support.parts.images import busybox_archive
+from tests.support.parts.killed_lives import in_child, killed_at, noting
 from tests.support.parts.processes import eventually
 from tests.support.worlds.simulated_node import pod_named
 
@@ -49,7 +48,6 @@ pytestmark = [
 ]
 IMAGE = "localhost/test/busybox:1"
 WATCHED = ("/sampan/kubelet/native/", "/sampan/runtime/", "/sampan/network/pods/")
-STORY_SECONDS = 300
 KILLS = 14
 LEAK_SECONDS = 60
 
@@ -114,23 +112,12 @@ class Node:
     def live(self, hook):
         """A process lives the story; how it ended, and what it wrote."""
         self.number += 1
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(read)
-            code = 70
-            try:
-                signal.alarm(STORY_SECONDS)
-                hook(write)
-                asyncio.run(self.agent(self.story))
-                code = 0
-            finally:
-                sys.setprofile(None)
-                os._exit(code)
-        os.close(write)
-        with os.fdopen(read) as said:
-            lines = said.read().splitlines()
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+
+        def life(write):
+            hook(write)
+            asyncio.run(self.agent(self.story))
+
+        return in_child(life)
 
     async def clean(self, runtime):
         """What the kubelet does with pods that it does not know."""
@@ -176,45 +163,14 @@ def node():
     shutil.rmtree(root)
 
 
-def at_functions(note):
-    """Call `note` with the name of each function of ours that is entered or left, once."""
-    seen = set()
-
-    def look(frame, event, _argument):
-        code = frame.f_code
-        if event not in ("call", "return") or not any(part in code.co_filename for part in WATCHED):
-            return
-        file = code.co_filename.rpartition("/sampan/")[2]
-        point = f"{event} {file}:{code.co_qualname}"
-        if point not in seen:
-            seen.add(point)
-            note(point)
-
-    threading.setprofile(look)
-    sys.setprofile(look)
-
-
 @pytest.fixture(scope="module")
 def points(node):
     """All there are, in their order; of a life in which nothing is killed."""
-    code, lines = node.live(
-        lambda write: at_functions(lambda point: os.write(write, f"{point}\n".encode()))
-    )
+    code, lines = node.live(noting(WATCHED))
     assert code == 0
     assert node.leaks() == []
     assert len(lines) > 100
     return lines
-
-
-def kill_at(wanted):
-    def hook(_write):
-        def note(point):
-            if point == wanted:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        at_functions(note)
-
-    return hook
 
 
 def check_nothing_is_left(node, point):
@@ -228,7 +184,7 @@ def check_nothing_is_left(node, point):
 
 def check_killed_at(node, point):
     shutil.rmtree(node.root / "native" / "images", ignore_errors=True)
-    code, _ = node.live(kill_at(point))
+    code, _ = node.live(killed_at(WATCHED, point))
     # 0: this life did not come by that point, as not every one does that waits.
     assert code in (-signal.SIGKILL, 0), (point, code)
     check_nothing_is_left(node, f"killed at {point}")

@@ -163,7 +163,6 @@ class Kubelet:
                 self._node_status.room,
                 self._refetch_node if self._above.is_there else None,
                 context.goes_on,
-                self._keep_only,
                 self._held_devices,
             ),
             clock=self._clock,
@@ -223,9 +222,10 @@ class Kubelet:
             health_changed=self._health_changed,
         )
 
-    def _keep_only(self, uids: set[str]) -> None:
+    def _keep_resources(self, is_known: Callable[[str], bool]) -> None:
+        """Of pods that went while the agent was away nothing is held."""
         if self._below.plugins is not None:
-            self._below.plugins.resources.keep_only(uids)
+            self._below.plugins.resources.keep_only(is_known)
 
     def _held_devices(self, uid: str) -> Mapping[str, int]:
         plugins = self._below.plugins
@@ -519,6 +519,10 @@ class Kubelet:
     def _deliver(self, source: str, pods: Sequence[Obj]) -> None:
         first = not self._loop.all_ready()
         self._loop.deliver(source, pods)
+        if first and self._loop.all_ready():
+            wanted, never_had = self._loop.wanted_uids(), self._observations.never_had
+            # What still runs of a pod that nobody wants gives back what it has when it ends.
+            self._keep_resources(lambda uid: uid in wanted or not never_had(uid))
         if first:
             self._pleg.look_soon()  # only now may orphans be told from pods
 
@@ -528,6 +532,8 @@ class Kubelet:
         # What runs without being wanted has a worker by now, which looks after its volumes.
         if self._loop.all_ready() and not self._swept:
             self._swept = True
+            wanted = self._loop.wanted_uids()
+            self._keep_resources(lambda uid: uid in wanted or known(uid))
             self._tasks.start("volumes of gone pods", self._below.volumes.remove_orphans(known))
         if self._loop.all_ready() and self._cgroups is not None:
             # Each time, as upstream: a runtime that fails late leaves them after their pod went.

@@ -42,6 +42,7 @@ from sampan.kubelet.device_manager.pod_devices import Allocation, PodDevices
 from sampan.kubelet.plugin_manager.plugin_manager import PluginRefused
 from sampan.kubelet.plugin_manager.plugin_state import Plugin
 from sampan.kubelet.resource_managers.numa import Hint, Hints, Mask, NumaNodes, mask_of
+from sampan.kubelet.resource_managers.state_file import write_whole
 
 if TYPE_CHECKING:
     from sampan.core.grpc.socket_server import Methods
@@ -71,7 +72,8 @@ class DeviceManager:
     ) -> None:
         self._root, self._numa, self._clock, self._tasks = root_dir, numa, clock, tasks
         self._directory = f"{root_dir}/device-plugins"
-        self._pods = PodDevices(f"{self._directory}/{CHECKPOINT}")
+        self._path = f"{self._directory}/{CHECKPOINT}"
+        self._pods, self._turn = PodDevices(self._path), asyncio.Lock()
         self._devices: dict[str, dict[str, PluginDevice]] = {}  # by resource, then by id
         self._endpoints: dict[str, _Endpoint] = {}
         self._gone: set[str] = set()  # resources that were offered once
@@ -329,7 +331,11 @@ class DeviceManager:
                 raise unexpected(error) from error
         self._note_reusable(pod, container)
         if changed:
-            await self._store()
+            try:
+                await self._stored()
+            except OSError as error:
+                why = f'failed to write checkpoint file "{CHECKPOINT}": {error}'
+                raise unexpected(why) from error
 
     async def _allocate(self, uid: str, container: str, wanted: Wanted) -> bool:
         """Raises NotEnough, GrpcFailure, ValueError."""
@@ -401,23 +407,29 @@ class DeviceManager:
         if self._pods.remove(uid):
             self._tasks.start("device checkpoint", self._store())
 
-    def keep_only(self, uids: "set[str]") -> None:
+    def keep_only(self, is_known: Callable[[str], bool]) -> None:
         """Of pods that went while the agent was away nothing is held."""
-        gone = [uid for uid in self._pods.pods() if uid not in uids]
+        gone = [uid for uid in self._pods.pods() if not is_known(uid)]
         for uid in gone:
             self._pods.remove(uid)
         if gone:
             self._tasks.start("device checkpoint", self._store())
 
     async def _store(self) -> None:
-        registered = {
-            resource: [device.id for device in devices.values() if device.healthy]
-            for resource, devices in self._devices.items()
-        }
+        """What the next start finds out by itself, if it must."""
         try:
-            await asyncio.to_thread(self._pods.write, registered)
+            await self._stored()
         except OSError as error:
             log.warning("device checkpoint was not written", error=error)
+
+    async def _stored(self) -> None:
+        """Raises OSError."""
+        async with self._turn:
+            text = self._pods.written({
+                resource: [device.id for device in devices.values() if device.healthy]
+                for resource, devices in self._devices.items()
+            })  # fmt: skip
+            await asyncio.to_thread(write_whole, self._path, text)
 
 
 def _bad_name(resource: str) -> str:

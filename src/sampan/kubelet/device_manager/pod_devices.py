@@ -8,7 +8,6 @@ Owner: DeviceManager.
 
 import base64
 import json
-import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -54,18 +53,13 @@ class PodDevices:
             log.warning("device allocations are not known: the checkpoint cannot be read",
                         path=self._path, error=error)  # fmt: skip
 
-    def write(self, registered: Mapping[str, Collection[str]]) -> None:
-        """Blocking. Raises OSError."""
+    def written(self, registered: Mapping[str, Collection[str]]) -> str:
+        """For the disk, as it is now."""
         data = {
             "PodDeviceEntries": list(_entries(self._held)) or None,
             "RegisteredDevices": {name: sorted(ids) for name, ids in sorted(registered.items())},
         }
-        os.makedirs(os.path.dirname(self._path), 0o750, exist_ok=True)
-        with open(f"{self._path}.new", "w") as file:
-            json.dump({"Data": data, "Checksum": _checksum(data)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(f"{self._path}.new", self._path)
+        return json.dumps({"Data": data, "Checksum": _checksum(data)})
 
     def add(self, uid: str, container: str, resource: str, allocation: Allocation) -> None:
         self._held.setdefault(uid, {}).setdefault(container, {})[resource] = allocation

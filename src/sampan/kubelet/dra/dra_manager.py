@@ -11,7 +11,7 @@ Owner: PodSync and Performer ask.
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -75,6 +75,7 @@ class DraManager:
         self._infos: dict[Key, ClaimInfo] = self._restored()
         self._locks, self._turn = LockPerKey(), asyncio.Lock()
         self._came = asyncio.Event()
+        self._leaving: set[str] = set()  # pods whose claims are given back since the start
         self._seconds = metrics.histogram(
             "dra_operations_duration_seconds",
             "Latency histogram in seconds for the duration of handling all ResourceClaims "
@@ -265,11 +266,13 @@ class DraManager:
                     self._infos[info.key] = self._infos[info.key].left_by(uid)
             await self._store()
 
-    def keep_only(self, uids: set[str]) -> None:
+    def keep_only(self, is_known: Callable[[str], bool]) -> None:
         """Pods that went while the agent was away: what they had is given back."""
-        gone = {uid for info in self._infos.values() for uid in info.pods} - uids
-        for uid in sorted(gone):
-            self._tasks.start(f"claims of {uid}", self._give_back(uid))
+        users = {uid for info in self._infos.values() for uid in info.pods}
+        for uid in sorted(users - self._leaving):
+            if not is_known(uid):
+                self._leaving.add(uid)
+                self._tasks.start(f"claims of {uid}", self._give_back(uid))
 
     async def _give_back(self, uid: str) -> None:
         failures = 0

@@ -52,8 +52,6 @@ class NodeView:
     room: Callable[[], fit.NodeRoom]
     refetch: Callable[[Callable[[], None]], None] | None = None
     goes_on: Callable[[Obj], bool] | None = None
-    # Nobody but these pods, by their uids, has anything of the node's.
-    keep_only: Callable[[set[str]], None] = lambda _uids: None
     # What of the node's devices is held, by resource, for a pod that holds some.
     least: Callable[[str], Mapping[str, int]] = lambda _uid: {}
 
@@ -72,7 +70,7 @@ class SyncLoop:
         self._workers, self._status_manager, self._events = workers, records.status_manager, events
         self._mirrors, self._allocations = records.mirrors, records.allocations
         self._room, self._clock = node.room, clock
-        self._keep_only, self._least = node.keep_only, node.least
+        self._least = node.least
         self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
         self._wanted = sources
         self._refetch_node, self._goes_on = node.refetch, node.goes_on
@@ -80,6 +78,10 @@ class SyncLoop:
 
     def all_ready(self) -> bool:
         return self._wanted.all_ready()
+
+    def wanted_uids(self) -> set[str]:
+        """By any source."""
+        return {uid for wanted in self._wanted.values() for uid in wanted.pods}
 
     def deliver(self, source: str, pods: Sequence[Obj]) -> None:
         """A source's whole set, as it is now."""
@@ -93,9 +95,7 @@ class SyncLoop:
             self._dispatch(change, now)
         if self.all_ready() and not was_ready:
             self._mirrors.sweep()
-            known = {uid for wanted in self._wanted.values() for uid in wanted.pods}
-            self._allocations.keep_only(known)
-            self._keep_only(known)
+            self._allocations.keep_only(self.wanted_uids())
         if self._allocations.pending and merged.changes:
             self._retry_resizes()
 

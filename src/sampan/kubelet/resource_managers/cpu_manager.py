@@ -171,9 +171,9 @@ class CpuManager:
             self._become(self._state.without_pod(uid))
             self._file.store_soon()
 
-    def keep_only(self, uids: set[str]) -> None:
+    def keep_only(self, is_known: Callable[[str], bool]) -> None:
         """Of pods that went while the agent was away nothing is held."""
-        for uid in self._state.assigned.keys() - uids:
+        for uid in [uid for uid in self._state.assigned if not is_known(uid)]:
             self.release(uid)
 
     def _become(self, state: CpuState) -> None:

@@ -5,7 +5,7 @@ Invariant: what is given is on disk before its container starts.
 Owner: ResourceAdmission asks it for containers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sampan.api.objects import Obj, uid_of
@@ -142,8 +142,8 @@ class MemoryManager:
             self._state = policy.without_pod(self._state, uid)
             self._file.store_soon()
 
-    def keep_only(self, uids: set[str]) -> None:
-        for uid in self._state.blocks.keys() - uids:
+    def keep_only(self, is_known: Callable[[str], bool]) -> None:
+        for uid in [uid for uid in self._state.blocks if not is_known(uid)]:
             self.release(uid)
 
     def _said(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ Owner: Kubelet; the pods' workers ask.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from sampan.api.objects import Obj, key_of, uid_of
@@ -47,7 +47,7 @@ class Provider(Protocol):
 
     def release(self, uid: str) -> None: ...
 
-    def keep_only(self, uids: set[str]) -> None: ...
+    def keep_only(self, is_known: Callable[[str], bool]) -> None: ...
 
 
 class Claims(Protocol):
@@ -59,7 +59,7 @@ class Claims(Protocol):
 
     async def unprepare(self, uid: str) -> None: ...
 
-    def keep_only(self, uids: set[str]) -> None: ...
+    def keep_only(self, is_known: Callable[[str], bool]) -> None: ...
 
 
 class ResourceAdmission:
@@ -174,11 +174,14 @@ class ResourceAdmission:
         for provider in self._providers:
             provider.release(uid)
 
-    def keep_only(self, uids: set[str]) -> None:
+    def keep_only(self, is_known: Callable[[str], bool]) -> None:
+        """At the start: `is_known` says which uids are of pods that are wanted, or still here."""
         for provider in self._providers:
-            provider.keep_only(uids)
+            provider.keep_only(is_known)
         if self._claims is not None:
-            self._claims.keep_only(uids)
+            self._claims.keep_only(is_known)
+        if self._cpusets is not None:
+            self._cpusets.look()  # an earlier agent may have ended before everybody was moved
 
 
 def _together(one: Grants, other: Grants) -> Grants:

@@ -7,12 +7,12 @@ from sampan.kubelet.device_manager.pod_devices import Allocation, PodDevices
 
 
 def test_the_next_agent_finds_who_holds_what(tmp_path):
-    path = tmp_path / "d" / "kubelet_internal_checkpoint"
+    path = tmp_path / "kubelet_internal_checkpoint"
     first = PodDevices(str(path))
     first.read()  # there is none
     first.add("u1", "c", "x/gpu", Allocation({"a": 0b1, "b": 0b10, "n": 0}, b"answer"))
     first.add("u2", "c", "x/gpu", Allocation({"z": 0}, b""))
-    first.write({"x/gpu": ["a", "b"]})
+    path.write_text(first.written({"x/gpu": ["a", "b"]}))
     written = json.loads(path.read_text())["Data"]
     assert written["RegisteredDevices"] == {"x/gpu": ["a", "b"]}
     assert written["PodDeviceEntries"][0] == {

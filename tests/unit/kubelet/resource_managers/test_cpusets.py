@@ -3,13 +3,17 @@
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.runtime import RuntimeFailure
+from sampan.kubelet.device_manager.device_manager import DeviceManager
 from sampan.kubelet.resource_managers.cpu_manager import CpuManager
 from sampan.kubelet.resource_managers.cpu_options import CpuOptions
 from sampan.kubelet.resource_managers.cpu_policy import static_policy
 from sampan.kubelet.resource_managers.cpu_sets import NO_CPUS
 from sampan.kubelet.resource_managers.cpu_topology import Cpu, CpuTopology
 from sampan.kubelet.resource_managers.cpusets import Cpusets
-from sampan.kubelet.resource_managers.numa import Hint
+from sampan.kubelet.resource_managers.managers import Managers
+from sampan.kubelet.resource_managers.numa import Hint, NumaNodes
+from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 from tests.support import virtual_time
 from tests.support.virtual_time import LoopClock
 from tests.unit.kubelet.resource_managers.test_cpu_manager import pod, the_container
@@ -31,6 +35,7 @@ class Runtime:
 class Node:
     def __init__(self, root):
         self.tasks, self.runtime, self.clock = Tasks("test"), Runtime(), LoopClock()
+        self.root = str(root)
         self.cpus = CpuManager(
             static_policy(FOUR, 1, NO_CPUS, CpuOptions()), str(root), tasks=self.tasks,
             metrics=Metrics(),
@@ -40,6 +45,14 @@ class Node:
         )
         self.running = {}
         self.cpusets.running = lambda: [(place, name) for name, place in self.running.items()]
+
+    def admission(self):
+        devices = DeviceManager(
+            self.root, NumaNodes(), tasks=self.tasks, clock=self.clock, metrics=Metrics()
+        )
+        return ResourceAdmission(
+            devices, Managers(cpu=self.cpus), TopologySettings(), Metrics(), cpusets=self.cpusets
+        )
 
     async def pin(self, uid):
         one = pod(uid, "1")
@@ -89,6 +102,29 @@ def test_who_has_what_he_should_have_is_left_alone(tmp_path):
         node.cpusets.look()
         await node.settle()
         assert node.runtime.cpus == {}
+
+    virtual_time.run(story())
+
+
+def test_the_next_agent_moves_those_whom_the_one_before_did_not(tmp_path):
+    """It ended between what it wrote down and what it did. [H5]"""
+
+    async def story():
+        first = Node(tmp_path)
+        first.runtime.fails = 1
+        first.running = {"id-1": ("old", "x")}
+        await first.pin("a")
+        await first.settle()
+        await first.tasks.stop()
+        after = Node(tmp_path)
+        after.running = {"id-1": ("old", "x"), "id-2": ("a", "c")}
+        after.admission().keep_only({"old", "a"}.__contains__)
+        await after.settle()
+        assert after.runtime.cpus == {"id-1": "0,2-3", "id-2": "1"}
+        after.runtime.cpus.clear()
+        after.admission().keep_only({"old", "a"}.__contains__)
+        await after.settle()
+        assert after.runtime.cpus == {}  # everybody is where he should be
 
     virtual_time.run(story())
 
