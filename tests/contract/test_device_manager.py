@@ -222,7 +222,9 @@ def test_sick_devices_are_counted_but_not_offered_and_their_pods_hear_of_it(worl
         health.write_text(json.dumps({"device-0": "Unhealthy", "device-3": "Unhealthy"}))
         await world.until(lambda: world.offered() == (4, 2))
         assert world.sick == ["u1"]
-        assert world.manager.health("u1", "c") == {GPU: {"device-0": False}}
+        sick = {"resourceID": "device-0", "health": "Unhealthy"}
+        assert admission.health(pod("u1"), "c") == [{"name": GPU, "resources": [sick]}]
+        assert admission.health(pod("u2"), "c") == []
         health.write_text("{}")
         await world.until(lambda: world.offered() == (4, 4))
         assert world.sick == ["u1", "u1"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from sampan.core.clock import SystemClock
 from sampan.core.grpc.status_codes import GrpcFailure
@@ -320,3 +322,32 @@ def test_who_asks_is_told_who_has_what(world):
         await client.close()
 
     told(world, story)
+
+
+def test_the_health_of_a_claim_s_devices_is_told_where_that_is_on(world):
+    """[H3]"""
+    health = world.root / "health.json"
+    health.write_text("{}")
+
+    async def story(plugins):
+        await world.claim("made-for-a", "gpu-0", reserved=["a"])
+        mine = pod("a", "made-for-a", requests="r")
+        entries = [{"name": "made-for-a", "resourceClaimName": "made-for-a"}]
+        mine["status"] = {"resourceClaimStatuses": entries}
+        await plugins.resources.prepare(mine)
+
+        def told_of(name):
+            return [(item["name"], *(found["health"] for found in item["resources"]))
+                    for item in plugins.resources.health(mine, name)]  # fmt: skip
+
+        assert told_of("other") == []
+        await until(lambda: told_of("c") == [("claim:made-for-a/r", "Healthy")])
+        world.heard.woken_pods.clear()
+        health.write_text(json.dumps({"gpu-0": "Unhealthy"}))
+        await until(lambda: told_of("c") == [("claim:made-for-a/r", "Unhealthy")])
+        assert world.heard.woken_pods == ["a"]
+        mine["status"] = {}  # as upstream: only of claims that were made for the pod
+        assert told_of("c") == []
+
+    with features.used(Release(gates={"ResourceHealthStatus": True})):
+        told(world, story, health=str(health))

@@ -238,6 +238,7 @@ class Kubelet:
                 registered=self._node_status.registered,
                 poke=self._node_status.poke,
                 wake=self._workers.wake_failed,
+                wake_pod=self._workers.wake,
                 tell=self._recorder.record,
                 running=self._observations.running,
                 active_pods=self._workers.active_pods,

@@ -8,6 +8,7 @@ Owner: Kubelet.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+from sampan.api.features import enabled
 from sampan.api.objects import Obj, uid_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.flag import Flag
@@ -26,6 +27,7 @@ from sampan.kubelet.csi.mounting import Mounting
 from sampan.kubelet.csi.volume_paths import CsiPaths
 from sampan.kubelet.device_manager.device_manager import DeviceManager
 from sampan.kubelet.dra.dra_drivers import DraDrivers
+from sampan.kubelet.dra.dra_health import DraHealth
 from sampan.kubelet.dra.dra_manager import DraManager
 from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.plugin_manager.plugin_manager import PluginManager
@@ -50,6 +52,7 @@ class NodeHooks:
     registered: Flag
     poke: Callable[[], None]  # have its status written
     wake: Callable[[], None]  # the pods that wait for something
+    wake_pod: Callable[[str], None]  # one of them, by its uid
     tell: Tell  # events
     running: Running  # containers
     active_pods: Callable[[], Iterable[Obj]]  # that are not over
@@ -59,7 +62,7 @@ class NodePlugins:
     def __init__(self, context: NodeContext, machine: Machine) -> None:
         """Raises CannotManage, BadState."""
         settings = context.settings
-        self._root, self._tasks = settings.root_dir, Tasks("plugins")
+        self._root, self._clock, self._tasks = settings.root_dir, context.clock, Tasks("plugins")
         self._hooks: NodeHooks | None = None
         self._build_csi(context)
         managers = build_managers(
@@ -135,6 +138,11 @@ class NodePlugins:
         self.csi.in_use_changed = hooks.poke
         self._expander.tell = hooks.tell
         self.devices.changed = hooks.poke
+        if enabled("ResourceHealthStatus"):
+            health = DraHealth(self._clock, self._claims.devices)
+            self.devices.health_changed = health.changed = hooks.wake_pod
+            self._claims.device_health = health.of
+            self._dra_drivers.follow_health = health.follow
         self._pod_resources.active_pods = hooks.active_pods
         if self._cpusets is not None:
             self._cpusets.running = hooks.running

@@ -21,6 +21,7 @@ SERVICES = {
 }
 HEALTH_SERVICE, HEALTH = "v1alpha1.DRAResourceHealth", "/v1alpha1.DRAResourceHealth"
 HEALTH_WORDS = {1: "Healthy", 2: "Unhealthy"}  # anything else: Unknown
+TOLD_FOR_SECONDS = 86400  # our drivers tell every change, and nothing else
 CALL_SECONDS = 45.0  # as upstream
 __all__ = ["DraClient", "dra_methods", "health_messages", "messages"]
 
@@ -41,6 +42,14 @@ class Readied:
     requests: Sequence[str] = ()
     cdi_devices: Sequence[str] = ()
     share: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHealth:
+    pool: str
+    device: str
+    health: str
+    seconds: float  # until it is not known any more; 0: not said
 
 
 Prepared = Mapping[str, Sequence[Readied] | str]  # by the claim's uid; a text: why not
@@ -71,11 +80,13 @@ class DraClient:
         answer = await self._call("NodeUnprepareResources", request, kind)
         return {uid: found.error for uid, found in answer.claims.items()}
 
-    def watch_health(self) -> AsyncIterator[Message]:
-        """NodeWatchResourcesResponses, for as long as the driver lives."""
+    async def watch_health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
+        """For as long as the driver lives. Raises GrpcFailure."""
         request = health_messages.NodeWatchResourcesRequest()
         kind = health_messages.NodeWatchResourcesResponse
-        return self._socket.stream(f"{HEALTH}/NodeWatchResources", request, kind)
+        method = f"{HEALTH}/NodeWatchResources"
+        async for answer in self._socket.stream(method, request, kind):
+            yield [_device_health(item) for item in answer.devices]
 
     async def close(self) -> None:
         await self._socket.close()
@@ -86,6 +97,12 @@ class DraClient:
 
     def path(self, method: str) -> str:
         return f"{self._service}/{method}"
+
+
+def _device_health(item: Message) -> DeviceHealth:
+    word = HEALTH_WORDS.get(item.health, "Unknown")
+    seconds = max(0.0, float(item.health_check_timeout_seconds))
+    return DeviceHealth(item.device.pool_name, item.device.device_name, word, seconds)
 
 
 def _claim(claim: ClaimName) -> Message:
@@ -151,6 +168,7 @@ def _health_method(health: Health) -> Streaming:
             answer = health_messages.NodeWatchResourcesResponse()
             for (pool, device), word in found.items():
                 item = answer.devices.add(health=codes.get(word, 0))
+                item.health_check_timeout_seconds = TOLD_FOR_SECONDS
                 item.device.pool_name, item.device.device_name = pool, device
             yield answer
 

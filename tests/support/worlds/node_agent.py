@@ -29,6 +29,7 @@ class Heard:
 
     woken: int = 0
     poked: int = 0
+    woken_pods: list[str] = field(default_factory=list)
     events: list[tuple[Obj, str, str, str]] = field(default_factory=list)
 
     def wake(self) -> None:
@@ -56,7 +57,8 @@ async def node_agent(
     registered.set()
     plugins.join(NodeHooks(
         node=lambda: api.find(NODES, "", NODE) or {}, registered=registered, poke=heard.poke,
-        wake=heard.wake, tell=lambda *event: heard.events.append(event), running=lambda: (),
+        wake=heard.wake, wake_pod=heard.woken_pods.append,
+        tell=lambda *event: heard.events.append(event), running=lambda: (),
         active_pods=active_pods,
     ))  # fmt: skip
     tasks = Tasks("agent")

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from sampan.api.errors import ApiError
+from sampan.api.features import enabled
 from sampan.api.objects import (
     Obj,
     is_deleted,
@@ -62,6 +63,7 @@ from sampan.kubelet.status.pod_status import (
     pod_status,
     rejected_status,
 )
+from sampan.kubelet.status.resource_health import with_resource_health
 from sampan.kubelet.status.termination_message import awaits_log, with_messages
 
 log = get_logger(__name__)
@@ -445,6 +447,8 @@ class PodSync:
         )
         before = pod["status"].get("phase")
         status = pod_status(pod, observed, facts)
+        if self._resources is not None and enabled("ResourceHealthStatus"):
+            status = with_resource_health(pod, status, self._resources.health)
         if before not in ("Running", status["phase"]) and status["phase"] == "Running":
             self._start_seconds.observe(max(0.0, facts.now - job.first_seen))
         shown = status if ending else held_back(status, pod["status"])

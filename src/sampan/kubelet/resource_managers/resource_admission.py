@@ -50,6 +50,11 @@ class Provider(Protocol):
     def keep_only(self, is_known: Callable[[str], bool]) -> None: ...
 
 
+class Devices(Provider, Protocol):
+    def health(self, uid: str, container: str) -> Mapping[str, Mapping[str, bool]]:
+        """By resource and device."""
+
+
 class Claims(Protocol):
     """Who has claims prepared, that containers get devices of."""
 
@@ -59,13 +64,15 @@ class Claims(Protocol):
 
     async def unprepare(self, uid: str) -> None: ...
 
+    def health(self, pod: Obj, container: str) -> Sequence[Obj]: ...
+
     def keep_only(self, is_known: Callable[[str], bool]) -> None: ...
 
 
 class ResourceAdmission:
     def __init__(
         self,
-        devices: Provider,
+        devices: Devices,
         managers: Managers,
         settings: TopologySettings,
         metrics: Metrics,
@@ -75,6 +82,7 @@ class ResourceAdmission:
     ) -> None:
         others = (managers.cpu, managers.memory)
         # In upstream's order.
+        self._devices = devices
         self._providers = [devices, *(one for one in others if one is not None)]
         self._numa, self._settings = managers.numa, settings
         self._managers, self._cpusets, self._claims = managers, cpusets, claims
@@ -168,6 +176,22 @@ class ResourceAdmission:
         """Its containers have ended. Raises ClaimFailure."""
         if self._claims is not None:
             await self._claims.unprepare(uid)
+
+    def health(self, pod: Obj, container: str) -> list[Obj]:
+        """ResourceStatuses of what it has, by their names."""
+        found: list[Obj] = [
+            {
+                "name": resource,
+                "resources": [
+                    {"resourceID": device, "health": "Healthy" if healthy else "Unhealthy"}
+                    for device, healthy in sorted(devices.items())
+                ],
+            }
+            for resource, devices in self._devices.health(uid_of(pod), container).items()
+        ]
+        if self._claims is not None:
+            found += self._claims.health(pod, container)
+        return sorted(found, key=lambda item: str(item["name"]))
 
     def release(self, uid: str) -> None:
         self._admitted.discard(uid)
