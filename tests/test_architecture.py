@@ -61,8 +61,8 @@ LAYERS = {
         "feature_gates features versioned_data objects configuration go_quoting errors go_base64 "
         "bare_answers quantity versions resources served kinds calls schema.field_kinds "
         "decode_scalars decode schema log_options json_bounds json_reading strict_json "
-        "strict_yaml go_text json_path rules cel custom gated_fields defaults validation "
-        "warnings device_versions convert patch protobuf apply"
+        "strict_yaml go_text go_template json_path rules cel custom gated_fields defaults "
+        "validation warnings device_versions convert patch protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "
@@ -604,11 +604,11 @@ def test_a_loop_over_a_number_of_an_object_is_found(text, is_found):
 # anyway, whatever is started, belongs to the top of the file.
 IMPORTS_INSIDE = {
     "cmd": (327, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
-    "cli": (131, "a verb of the client loads what it asks and prints, and nothing of the others"),
+    "cli": (126, "a verb of the client loads what it asks and prints, and nothing of the others"),
     "apiserver": (81, "plugins, printers and documents are loaded when they are asked for"),
     "kubelet": (16, "containerd, CSI, gRPC probes, cAdvisor's figures: for nodes that have them"),
     "testing": (15, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
-    "api": (17, "CEL, patterns, time zones and tables of versions, where they are asked for"),
+    "api": (22, "CEL, patterns, templates, time zones, tables of versions: where asked for"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),
     "scheduler": (11, "CEL, where a claim selects devices by it"),
     "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),

@@ -132,8 +132,8 @@ class ObjectPrinter:
                 return jsonpath.Template(text, allow_missing=self._allow_missing)
             except jsonpath.JsonPathError as error:
                 raise CliError(f"error parsing jsonpath {text}, {error}") from error
-        from sampan.cli.printers.go_template.execution import Template
-        from sampan.cli.printers.go_template.parser import TemplateError
+        from sampan.api.go_template.execution import Template
+        from sampan.api.go_template.parser import TemplateError
 
         try:
             return text, Template(text, allow_missing=self._allow_missing)
@@ -164,7 +164,7 @@ class TemplateFailure(CliError):
 
     def __init__(self, text: str, why: str, written: str, obj: Obj, *, ordered: bool) -> None:
         from sampan.api.go_quoting import quoted
-        from sampan.cli.printers.go_template.values import data_of, text_of
+        from sampan.api.go_template.values import data_of, text_of
         from sampan.cli.printers.json_text import compact
 
         super().__init__(f"error executing template {quoted(text)}: {why}")

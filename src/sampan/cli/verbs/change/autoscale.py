@@ -159,7 +159,7 @@ def _quantity(name: str, text: str) -> str:
     except ValueError:
         number = math.nan
     if not math.isnan(number):
-        from sampan.cli.printers.go_template.formatting import sprintf
+        from sampan.api.go_template.formatting import sprintf
 
         text = sprintf("%g", [number]) + UNITS[name]
     try:

@@ -2,8 +2,9 @@
 
 Job: which Go type a value has; text by fmt's %v. Pure.
 
-JSON data are maps, slices, strings, bools and float64; constants of a template are ints. A value that
-came out of a map or a slice has the static type `interface {}`, which some messages name: it is Boxed.
+JSON data are maps, slices, strings, bools and float64; constants of a template are ints. A value
+that came out of a map or a slice has the static type `interface {}`, which some messages name: it
+is Boxed.
 """
 
 from typing import Any

@@ -6,8 +6,8 @@ Job: verbs, flags, width, precision, argument indexes, and what fmt says of wron
 from typing import Any
 
 from sampan.api.go_quoting import quoted
+from sampan.api.go_template.values import NOTHING, Boxed, Byte, type_name
 from sampan.api.go_text import go_float
-from sampan.cli.printers.go_template.values import NOTHING, Boxed, Byte, type_name
 from sampan.core.digits import number_up_to
 from sampan.core.fast_dataclass import dataclass
 

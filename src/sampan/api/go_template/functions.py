@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sampan.api import go_base64
-from sampan.cli.printers.go_template.formatting import sprint, sprintf, sprintln
-from sampan.cli.printers.go_template.values import (
+from sampan.api.go_template.formatting import sprint, sprintf, sprintln
+from sampan.api.go_template.values import (
     NOTHING,
     Boxed,
     Byte,

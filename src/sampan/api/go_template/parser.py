@@ -4,8 +4,8 @@ Job: the templates of a text, by name; mistakes in Go's words, with their line. 
 """
 
 from sampan.api.go_quoting import quoted, unquoted
-from sampan.cli.printers.go_template.lexer import Item, Lexer
-from sampan.cli.printers.go_template.nodes import (
+from sampan.api.go_template.lexer import Item, Lexer
+from sampan.api.go_template.nodes import (
     Action,
     Branch,
     Call,

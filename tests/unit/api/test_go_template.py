@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sampan.cli.printers.go_template.execution import Template
-from sampan.cli.printers.go_template.parser import TemplateError
+from sampan.api.go_template.execution import Template
+from sampan.api.go_template.parser import TemplateError
 
 LINES = (Path(__file__).parent / "recorded" / "go_template.jsonl").read_text().splitlines()
 DATA = json.loads(LINES[0])["data"]

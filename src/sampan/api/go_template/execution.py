@@ -4,12 +4,12 @@ Job: walk the nodes; what cannot be done is told with its place, as Go tells it.
 Invariant: what was written before a failure is kept.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sampan.api.go_quoting import quoted
-from sampan.api.objects import Obj
-from sampan.cli.printers.go_template import nodes
-from sampan.cli.printers.go_template.functions import (
+from sampan.api.go_template import nodes
+from sampan.api.go_template.functions import (
     ANY,
     FUNCTIONS,
     NAMES,
@@ -18,9 +18,9 @@ from sampan.cli.printers.go_template.functions import (
     CallError,
     Function,
 )
-from sampan.cli.printers.go_template.nodes import Node, Pipe, Term
-from sampan.cli.printers.go_template.parser import NAME, TemplateError, parse
-from sampan.cli.printers.go_template.values import (
+from sampan.api.go_template.nodes import Node, Pipe, Term
+from sampan.api.go_template.parser import NAME, TemplateError, parse
+from sampan.api.go_template.values import (
     NOTHING,
     Boxed,
     data_of,
@@ -29,8 +29,10 @@ from sampan.cli.printers.go_template.values import (
     type_name,
     unboxed,
 )
+from sampan.api.objects import Obj
 
 MOST_CALLS = 400  # of templates by templates; Go's limit is the machine's
+_TOO_DEEP = f"template: {NAME}: exceeded maximum template depth ({MOST_CALLS})"
 _MISSING = object()  # no value comes through the pipe
 
 
@@ -45,27 +47,45 @@ class _Continue(Exception):  # no error: {{continue}} on its way to its range
 class Template:
     """A template, parsed once. Raises TemplateError."""
 
-    def __init__(self, text: str, *, allow_missing: bool = True) -> None:
+    def __init__(
+        self, text: str, *, allow_missing: bool = True, further: Collection[str] = ()
+    ) -> None:
+        """`further`: names of functions that `rendered` will be given."""
         self._text = text
-        self._templates = parse(text, NAMES)
+        self._templates = parse(text, NAMES.union(further))
         self._allow_missing = allow_missing
+
+    def rendered(self, data: Any, further: Mapping[str, Function]) -> str:
+        """Numbers stay what they are. Raises TemplateError."""
+        run = _Execution(self._text, self._templates, self._allow_missing, further)
+        try:
+            run.whole(data)
+        except RecursionError as error:
+            raise TemplateError(_TOO_DEEP) from error
+        return run.text()
 
     def execute(self, obj: Obj) -> tuple[str, str]:
         """What was written, and what went wrong; empty where nothing did."""
-        run = _Execution(self._text, self._templates, self._allow_missing)
+        run = _Execution(self._text, self._templates, self._allow_missing, {})
         try:
             run.whole(data_of(obj))
         except TemplateError as error:
             return run.text(), str(error)
         except RecursionError:
-            return run.text(), f"template: {NAME}: exceeded maximum template depth ({MOST_CALLS})"
+            return run.text(), _TOO_DEEP
         return run.text(), ""
 
 
 class _Execution:
-    def __init__(self, source: str, templates: dict[str, list[Node]], allow_missing: bool) -> None:
+    def __init__(
+        self,
+        source: str,
+        templates: dict[str, list[Node]],
+        allow_missing: bool,
+        further: Mapping[str, Function],
+    ) -> None:
         self._source, self._templates = source.encode(), templates
-        self._allow_missing = allow_missing
+        self._allow_missing, self._further = allow_missing, further
         self._out: list[str] = []
         self._name = NAME
         self._variables: list[tuple[str, Any]] = []
@@ -303,7 +323,7 @@ class _Execution:
         words = arguments[1:]
         if node.name in ("and", "or"):
             return self._and_or(dot, node.name, words, final)
-        function = FUNCTIONS[node.name]
+        function = self._further.get(node.name) or FUNCTIONS[node.name]
         self._check_count(node.name, function, len(words), final)
         values = [
             self._argument(dot, _type_at(function, at), word) for at, word in enumerate(words)
