@@ -177,7 +177,10 @@ class InProcessClient:
     ) -> Obj:
         size = await self._measured(patch)
         options = Options(
-            patch_type=patch_type, field_manager=self._manager, field_validation="Ignore"
+            patch_type=patch_type,
+            field_manager=self._manager,
+            force=True if patch_type == "apply" else None,  # as over the wire
+            field_validation="Ignore",
         )
         return await self._object(
             Call("patch", resource, namespace, name, subresource, patch, options, size=size)
