@@ -63,6 +63,7 @@ TABLE = {
         ["no container runtime answers", "leave --cri-socket out"]),
     "a scenario without simulation": (
         (*UP, "--simulated-scenario", "none"), 1, ["--runtime simulated"]),
+    "Stages that are none": ((*UP, "--stages", "pod"), 1, ["Pod is no Stage of kwok.x-k8s.io"]),
     "manifests that are not there": ((*UP, "--with", "none"), 1, ["none", "does not exist"]),
     "manifests with tabs": ((*UP, "--with", "tabs"), 1, ["tabs", "line 2"]),
     "a node without an API": (("kubelet", "--data-dir", "n"), 1, ["--join", "--manifests"]),

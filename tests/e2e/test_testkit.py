@@ -416,6 +416,34 @@ def test_a_cluster_begins_with_what_another_one_saved(tmp_path):
         c.assert_ready("deploy/web")
 
 
+STAGE = """
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: done}
+spec:
+  resourceRef: {apiGroup: v1, kind: ConfigMap}
+  selector: {matchLabels: {work: "yes"}}
+  delay: {durationMilliseconds: 3600000}
+  next:
+    patches:
+    - template: "{metadata: {labels: {work: done}}, data: {result: '{{ .data.n }}'}}"
+"""
+
+
+def test_objects_move_on_by_stages_in_virtual_time(tmp_path):
+    (tmp_path / "stages.yaml").write_text(STAGE)
+    with cluster(nodes=0, clock="virtual", stages=str(tmp_path / "stages.yaml")) as c:
+        meta = {"name": "m", "labels": {"work": "yes"}}
+        c.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"n": "7"}})
+        c.clock.advance(3500)
+        assert c.get("configmap/m")["data"] == {"n": "7"}
+        c.clock.advance(200)
+        assert c.get("configmap/m")["data"] == {"n": "7", "result": "7"}
+    (tmp_path / "mistaken.yaml").write_text(STAGE.replace("delay", "pause"))
+    with pytest.raises(CannotStart, match=r"stages: done: spec\.pause: unknown field"):
+        cluster(nodes=0, clock="virtual", stages=str(tmp_path / "mistaken.yaml"))
+
+
 def test_what_is_not_as_expected_is_said_with_its_reason():
     with cluster(nodes=0) as c:
         c.apply(POD)

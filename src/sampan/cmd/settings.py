@@ -109,6 +109,7 @@ class UpSettings:
     stub_domains: tuple[StubDomain, ...] = ()
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
+    stages: tuple[str, ...] = ()  # files of KWOK's Stages
     tracing: bool = True  # every step of an object's way is remembered, for `sampan trace`
     tracing_config_file: str = ""  # where spans are exported to
     scheduler: bool = True  # False: somebody else's takes its place
@@ -183,6 +184,7 @@ class Beside:
     )  # fmt: skip
     nodes: int = 0  # simulated; with them comes the scheduler
     scenario: str = ""  # what their pods do
+    stages: tuple[str, ...] = ()  # files of KWOK's Stages
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class ControllerSettings:
     node_grace_seconds: float = GRACE_SECONDS  # that a node may be silent
     clock: Clock = field(default_factory=SystemClock)  # of who runs them
     attended: Callable[[str], bool] = lambda _node: False  # nodes that cannot fall silent unnoticed
+    further: tuple[Controller, ...] = ()  # whatever --controllers says
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
@@ -135,4 +136,5 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
 
 def chosen_controllers(settings: ControllerSettings, names: Iterable[str]) -> list[Controller]:
     """By --controllers. Raises UnknownController."""
-    return selected_controllers(all_controllers(settings), names, NEED_A_KEY)
+    chosen = selected_controllers(all_controllers(settings), names, NEED_A_KEY)
+    return [*chosen, *settings.further]

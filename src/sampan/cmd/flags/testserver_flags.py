@@ -1,9 +1,10 @@
 """Flags of `sampan testserver`, and those that its `kube-apiserver` has beside an API server's."""
 
 import argparse
+import os
 from collections.abc import Sequence
 
-from sampan.cmd.flags import common, release_flags, scenario, values
+from sampan.cmd.flags import common, release_flags, scenario, stages, values
 from sampan.cmd.settings import Beside
 
 ALL_CONTROLLERS = ("*",)
@@ -32,7 +33,8 @@ def beside_in(arguments: Sequence[str]) -> tuple[Beside, list[str]]:
 
 def beside_of(given: argparse.Namespace) -> Beside:
     controllers = given.controllers or (ALL_CONTROLLERS if given.nodes else FEW_CONTROLLERS)
-    return Beside(controllers, given.nodes, given.simulated_scenario)
+    files = tuple(os.path.abspath(path) for path in given.stages)
+    return Beside(controllers, given.nodes, given.simulated_scenario, files)
 
 
 def words_of(beside: Beside) -> list[str]:
@@ -44,7 +46,7 @@ def words_of(beside: Beside) -> list[str]:
         words.append(f"--nodes={beside.nodes}")
     if beside.scenario:
         words.append(f"{scenario.FLAG}={beside.scenario}")
-    return words
+    return [*words, *(f"{stages.FLAG}={path}" for path in beside.stages)]
 
 
 def _add_beside(parser: argparse.ArgumentParser) -> None:
@@ -58,3 +60,4 @@ def _add_beside(parser: argparse.ArgumentParser) -> None:
         help="so many simulated nodes, with the scheduler: pods run, as far as the API can tell",
     )  # fmt: skip
     parser.add_argument(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
+    parser.add_argument(stages.FLAG, metavar="PATH", action="append", default=[], help=stages.HELP)

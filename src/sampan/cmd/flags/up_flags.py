@@ -12,6 +12,7 @@ from sampan.cmd.flags import (
     node_flags,
     release_flags,
     scenario,
+    stages,
     tracing,
     values,
 )
@@ -101,6 +102,7 @@ def _add_control_plane(up: argparse.ArgumentParser) -> None:
     )
     add("--service-lb", type=values.truth, default=True, metavar="BOOL",
         help="false: addresses of LoadBalancers are left to others (default: true)")  # fmt: skip
+    add(stages.FLAG, metavar="PATH", action="append", default=[], help=stages.HELP)
     add("--ingress", action="store_true",
         help="serve Ingresses: IngressClass sampan, the default one")  # fmt: skip
     add("--ingress-ports", metavar="HTTP,HTTPS", type=values.two_ports, default=None,
@@ -137,6 +139,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),
         controllers=_controllers_of(given),
+        stages=tuple(given.stages),
         tracing=given.tracing,
         tracing_config_file=given.tracing_config_file,
         scheduler=given.scheduler,

@@ -53,7 +53,7 @@ def run(assets: str, kubeconfig: str, beside: Beside, release: ReleaseChoices) -
         data_dir=directory, kubeconfig=kubeconfig, port=0, store="memory:",
         runtime="simulated" if beside.nodes else "none", nodes=beside.nodes or 1,
         node=NodeChoices(scenario=beside.scenario), controllers=beside.controllers,
-        scheduler=bool(beside.nodes), release=release,
+        scheduler=bool(beside.nodes), release=release, stages=beside.stages,
     )  # fmt: skip
     try:
         return up.run(settings, detach=False)

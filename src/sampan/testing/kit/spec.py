@@ -33,6 +33,7 @@ class Spec:
     version: str = ""  # of Kubernetes: 1.36; empty: the default
     feature_gates: str = ""  # A=true,B=false
     runtime_config: str = ""  # group/version=true
+    stages: str = ""  # a file of KWOK's Stages, as `sampan up --stages`
     ingress: bool = False  # IngressClass sampan, as `sampan up --ingress`
     snapshot: str = ""  # a file: the cluster begins with its objects, and with nodes of their names
 
@@ -52,8 +53,9 @@ class Spec:
 FIELDS = (
     "nodes", "controllers", "scheduler", "store", "clock", "scheduler_config", "nodes_file",
     "snapshot", "real", "runtime", "version", "feature_gates", "runtime_config", "ingress",
+    "stages",
 )  # fmt: skip
-FILES = ("snapshot", "scheduler_config", "nodes_file")
+FILES = ("snapshot", "scheduler_config", "nodes_file", "stages")
 _PAIRS = ("feature_gates", "runtime_config")
 _CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual"),
             "runtime": ("cri", "native")}  # fmt: skip

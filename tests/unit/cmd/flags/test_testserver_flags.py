@@ -16,6 +16,7 @@ FEW = Beside().controllers
         (["--nodes", "2", "--controllers=*,-job"], Beside(("*", "-job"), 2)),
         (["--controllers=deployment,replicaset"], Beside(("deployment", "replicaset"))),
         (["--nodes=1", "--simulated-scenario=s.yaml"], Beside(("*",), 1, "s.yaml")),
+        (["--stages=/a", "--stages", "/b"], Beside(stages=("/a", "/b"))),
     ],
 )
 def test_words_say_what_is_wanted_and_are_said_again(words, beside):

@@ -18,6 +18,7 @@ from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.node.cluster_configuration import ClusterConfiguration, publish
 from sampan.cmd.cluster.nodes import ClientMaker
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.stages import stage_controllers
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -77,8 +78,9 @@ class ControlLoops:
         ca = Ca(keys.ca.read_bytes(), keys.ca_key.read_bytes())
         cidrs = ranges.cluster if gives_ranges else ()
         offered = ControllerSettings(
-            keys.ca.read_text(), ca, sign, cidrs, clock=self.clock, attended=self.attended
-        )
+            keys.ca.read_text(), ca, sign, cidrs, clock=self.clock, attended=self.attended,
+            further=stage_controllers(self.settings.stages),
+        )  # fmt: skip
         if self.settings.quiet_nodes:
             offered = replace(offered, node_grace_seconds=QUIET_GRACE_SECONDS)
         controllers = chosen_controllers(offered, self.settings.controllers)
@@ -116,6 +118,7 @@ class ControlLoops:
 
 def check_controllers(settings: UpSettings) -> None:
     """Raises CannotStart."""
+    stage_controllers(settings.stages)  # a mistake in them is said at once
     if settings.controllers == ALL_CONTROLLERS:
         return  # without looking: nobody waits for the import
     from sampan.controllers.catalog import ControllerSettings, chosen_controllers

@@ -24,6 +24,7 @@ from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.flags.scenario import scripts_in
+from sampan.cmd.flags.stages import stage_controllers
 from sampan.cmd.settings import ApiServerProcessSettings, Beside, NodeChoices, UpSettings
 from sampan.cmd.verbs.apiserver import ApiServerProcess
 from sampan.controllers.catalog import ControllerSettings, chosen_controllers
@@ -126,6 +127,7 @@ class EnvtestPlane:
             root_ca=self._certificate.read_text(),  # whoever knows its authority has not said it
             sign_account_token=server.sign_account_token,
             clock=self._clock,
+            further=stage_controllers(self._beside.stages),
         )
         return chosen_controllers(offered, self._beside.controllers)
 

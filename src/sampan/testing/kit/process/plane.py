@@ -31,6 +31,7 @@ from sampan.cmd.cluster.nodes import NodeIdentity, Together
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
+from sampan.cmd.flags.stages import stage_controllers
 from sampan.cmd.lab.recording import nodes_document
 from sampan.cmd.settings import UpSettings
 from sampan.cmd.simulation.lease_readers import LeaseReaders
@@ -120,6 +121,7 @@ class Plane:
         self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
         self.rng = random.Random()
         self._objects = _objects_in(spec.snapshot)
+        self._stages = (spec.stages,) if spec.stages else ()
         self.nodes = self._simulated_nodes()
         self.store: Store
         self.server: ApiServer
@@ -129,7 +131,8 @@ class Plane:
         self.outside: Outside
 
     def check(self) -> None:
-        """Raises CannotStart where the choices name what there is not."""
+        """Raises CannotStart where the choices name what there is not, here or in cmd.errors."""
+        stage_controllers(self._stages, "stages")
         try:
             chosen_controllers(ControllerSettings(""), self._spec.controller_names)
         except UnknownController as error:
@@ -289,8 +292,9 @@ class Plane:
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         sign = self.server.sign_account_token
         offered = ControllerSettings(
-            self._pki.ca.read_text(), ca, sign, clock=self.clock, attended=self._attends
-        )
+            self._pki.ca.read_text(), ca, sign, clock=self.clock, attended=self._attends,
+            further=stage_controllers(self._stages, "stages"),
+        )  # fmt: skip
         runner = ControllerRunner(
             client, informers, self.clock, self._metrics,
             chosen_controllers(offered, self._spec.controller_names), self.rng,

@@ -115,4 +115,5 @@ def _settings(spec: Spec, data: DataDir) -> UpSettings:
         scheduler=spec.scheduler,
         scheduler_config=spec.scheduler_config,
         ingress=IngressChoices(0, 0) if spec.ingress else None,
+        stages=(spec.stages,) if spec.stages else (),
     )
