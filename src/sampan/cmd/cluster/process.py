@@ -133,7 +133,7 @@ def process_metrics(traces: Traces) -> Metrics:
     build = {"major": major, "minor": minor, "git_version": release.git_version,
              "compiler": platform.python_implementation().lower(),
              "go_version": f"none (python{platform.python_version()})",
-             "platform": f"linux/{platform.machine()}"}  # fmt: skip
+             "platform": f"{platform.system().lower()}/{platform.machine()}"}  # fmt: skip
     metrics = Metrics(traces)
     add_process_metrics(metrics, build)
     metrics.gauge(

@@ -1,6 +1,7 @@
 """What a process costs, and which version it is, under the names that Prometheus' libraries use.
 
-Job: processor time, memory, open files and start of this process, read when somebody asks.
+Job: processor time, memory, open files and start of this process, read when somebody asks. What
+    the kernel tells only in /proc is not named where there is none.
 """
 
 import os
@@ -21,11 +22,12 @@ def add_process_metrics(metrics: Metrics, build: Mapping[str, str]) -> None:
         "Total user and system CPU time spent in seconds.",
         lambda: {(): sum(resource.getrusage(resource.RUSAGE_SELF)[:2])},
     )
-    _show(metrics, "process_resident_memory_bytes", "Resident memory size in bytes.", _resident)
     _show(metrics, "process_open_fds", "Number of open file descriptors.", _open_files)
     _show(metrics, "process_max_fds", "Maximum number of open file descriptors.", _most_files)
-    started = "Start time of the process since unix epoch in seconds."
-    _show(metrics, "process_start_time_seconds", started, _start_seconds)
+    if os.path.exists("/proc/self/stat"):
+        _show(metrics, "process_resident_memory_bytes", "Resident memory size in bytes.", _resident)
+        started = "Start time of the process since unix epoch in seconds."
+        _show(metrics, "process_start_time_seconds", started, _start_seconds)
     metrics.gauge(
         "kubernetes_build_info",
         "A metric with a constant '1' value labeled by what was built.",
@@ -43,7 +45,7 @@ def _resident() -> float:
 
 
 def _open_files() -> float:
-    return float(len(os.listdir("/proc/self/fd")) - 1)  # the listing has one of its own
+    return float(len(os.listdir("/dev/fd")) - 1)  # the listing has one of its own
 
 
 def _most_files() -> float:

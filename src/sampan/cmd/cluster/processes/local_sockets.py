@@ -4,6 +4,7 @@ Job: make one that only its owner may open; say how it is reached, however long 
 Invariant: a socket is 0600 in a directory that is 0700.
 """
 
+import errno
 import os
 import socket
 from pathlib import Path
@@ -26,10 +27,12 @@ def listening_socket(directory: Path, name: str) -> socket.socket:
 
 
 def address_of(directory: Path, name: str) -> str:
-    """For as long as this process lives."""
+    """For as long as this process lives. Raises OSError: only Linux reaches one by a long path."""
     path = str(directory / name)
     if len(os.fsencode(path)) <= LONGEST_PATH:
         return path
+    if not hasattr(os, "O_PATH"):
+        raise OSError(errno.ENAMETOOLONG, "a shorter --data-dir is needed for its sockets", path)
     directory.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     return f"/proc/self/fd/{descriptor}/{name}"

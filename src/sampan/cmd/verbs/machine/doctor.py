@@ -71,6 +71,11 @@ def repair(checks: Sequence[Check]) -> None:
 
 
 def examine(data_dir: str, port: int) -> Iterator[Check]:
+    if sys.platform != "linux":
+        yield another_system(platform.system(), platform.release())
+        yield _port(port, data_dir)
+        yield clock(SystemClock())
+        return
     yield _root()
     yield kernel(platform.release())
     yield _cgroups()
@@ -86,6 +91,13 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
     yield clock(SystemClock())
     yield _forwarding()
     yield from leftovers.checks(data_dir)
+
+
+def another_system(name: str, release: str) -> Check:
+    """Nothing is wrong, but one thing cannot be here."""
+    text = "the control plane, simulated nodes, the test kit and the client work here"
+    where = "on another machine, in a virtual one, or on Windows in WSL 2"
+    return Check("system", True, f"{name} {release}: {text}; real containers need Linux ({where})")
 
 
 def _root() -> Check:

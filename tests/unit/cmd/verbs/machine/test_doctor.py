@@ -38,6 +38,13 @@ def test_an_old_kernel_is_a_problem(release, is_ok):
     assert "--runtime simulated" in check.remedy
 
 
+def test_another_system_is_no_problem_but_has_no_real_containers():
+    check = doctor.another_system("Darwin", "23.6.0")
+    assert check.is_ok
+    assert check.text.startswith("Darwin 23.6.0: ")
+    assert "real containers need Linux" in check.text
+
+
 def test_a_runtime_that_fits_is_named_and_what_is_missing_of_the_other():
     assert "--runtime native fits" in doctor.runtime(True, "").text
     assert "--runtime native needs conmon" in doctor.runtime(True, "conmon").text
