@@ -29,7 +29,7 @@ apart = -n 4 $(by_file)
 twice = $(PYTEST) -q $(1) $(apart) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e pages robust campaign attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto release setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust campaign attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto docs release setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -121,8 +121,13 @@ suites: setup-test ## the test suites of kopf and kr8s, from their source packag
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos
 
+docs: setup-test ## the documentation as a site: build/site/index.html, and in the archive that `sampan docs` serves; URL=: of the repository
+	rm -rf build/site
+	SAMPAN_URL=$(URL) $(VENV)/bin/python setup.py -q site
+	$(VENV)/bin/sampan docs --to build/site
+
 release: setup-test ## source archive and wheel in dist/, each tried in a bare virtual environment; says what a person still does; URL=: of the repository, for links, pictures, Homebrew
 	SAMPAN_URL=$(URL) $(VENV)/bin/python tools/release
 
 clean: ## forget the virtual environment and build products (not run/)
-	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/schema/definitions*.json.z
+	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/schema/definitions*.json.z src/sampan/data/docs.zip

@@ -4,7 +4,7 @@ Job: read the definitions from the build requirement, keep what sampan uses, wri
     src/sampan/api/schema/definitions.json.z for the default version, and beside it for each other
     one what is different there, definitions-1.36.json.z. Runs with every build of the package and
     editable install; by hand: `python setup.py definitions`. Beside it the man page, made of
-    docs/cli.md, and the README as an index shows it.
+    docs/cli.md, the documentation as pages, and the README as an index shows it.
 Invariant: a file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
     "definitions": {name: JSON text}}, and {name: [text, {field: text}]}, which is read only when
     somebody asks for an explanation. Of a difference, null is what that version does not have.
@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 VERSIONS = runpy.run_path(str(HERE / "src/sampan/version.py"))
 MINORS, DEFAULT = VERSIONS["MINORS"], VERSIONS["DEFAULT_MINOR"]
 FOLDER = HERE / "src/sampan/api/schema"
+SITE = HERE / "src/sampan/data/docs.zip"
 
 KEPT = (
     "format",
@@ -129,6 +130,23 @@ def write_definitions() -> None:
         target(minor).write_bytes(written(changes, difference(prose, texts)))
 
 
+def write_site() -> None:
+    """For `sampan docs`; as the definitions, where the build requirement is there."""
+    if importlib.util.find_spec("markdown_it") is None:
+        return
+    url = os.environ.get("SAMPAN_URL", "").rstrip("/")
+    SITE.write_bytes(site(f"{url}/blob/v{VERSIONS['VERSION']}" if url else ""))
+
+
+def site(url: str) -> bytes:
+    """`url`: where the files of the repository are, for links to those that are no pages."""
+    from markdown_it import MarkdownIt
+
+    make = runpy.run_path(str(HERE / "src/sampan/cmd/docs_site.py"))["site"]
+    made: bytes = make(HERE, MarkdownIt("commonmark", {"html": False}).enable("table"), url)
+    return made
+
+
 class Definitions(Command):
     """compile the API definitions into the source tree"""
 
@@ -144,11 +162,19 @@ class Definitions(Command):
         write_definitions()
 
 
+class Site(Definitions):
+    """make the pages of the documentation"""
+
+    def run(self) -> None:
+        write_site()
+
+
 class BuildPy(build_py):
-    """Before the package is collected, so that the file is collected with it."""
+    """Before the package is collected, so that the files are collected with it."""
 
     def run(self) -> None:
         write_definitions()
+        write_site()
         super().run()
         if not self.editable_mode:
             # The lesson of `sampan tour` is ARCHITECTURE.md's own text.
@@ -191,7 +217,7 @@ def shown_elsewhere(text: str, url: str, tag: str) -> str:
 
 if __name__ == "__main__":
     setup(
-        cmdclass={"build_py": BuildPy, "definitions": Definitions},
+        cmdclass={"build_py": BuildPy, "definitions": Definitions, "site": Site},
         data_files=man_page(),
         **addresses(os.environ.get("SAMPAN_URL", "").rstrip("/")),
     )

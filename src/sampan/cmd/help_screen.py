@@ -21,8 +21,8 @@ FIRST = (
 GROUPS = (
     ("A cluster", ("up", "down", "reset", "list", "status", "log", "kubeconfig", "version")),
     ("What is in it", (
-        "why", "trace", "tour", "ui", "schedule", "image", "snapshot", "fork", "lab", "clock",
-        "testserver", "gates", "diff-version",
+        "why", "trace", "tour", "ui", "docs", "schedule", "image", "snapshot", "fork", "lab",
+        "clock", "testserver", "gates", "diff-version",
     )),
     ("The machine", ("doctor", "node", "service", "upgrade")),
     ("Nodes and other parts, as processes of their own", (

@@ -129,7 +129,7 @@ def _dispatch(given: argparse.Namespace) -> int:
             return _try_out(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
-        case "why" | "trace" | "schedule" | "tour" | "ui":
+        case "why" | "trace" | "schedule" | "tour" | "ui" | "docs":
             return _ask(given)
         case _:
             print(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION}, {GIT_VERSION})")
@@ -334,6 +334,10 @@ def _ask(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs.machine import ui
 
             return ui.run(given.kubeconfig, opens=not given.no_open)
+        case "docs":
+            from sampan.cmd.verbs.machine import docs
+
+            return docs.run(given.port, given.to, opens=not given.no_open)
         case _:
             from sampan.cmd.verbs import schedule
 

@@ -91,6 +91,10 @@ EXAMPLES = {
   sampan ui                                    the page of the cluster, in your browser, logged in
   sampan ui --no-open                          only the link: good once, for a minute
 """,
+    "docs": """\
+  sampan docs                                  guides, references and a search, without the internet
+  sampan docs --to site/                       the same as files
+""",
     "schedule": """\
   sampan schedule --dry-run -f pods.yaml       where pods would go
 """,

@@ -132,6 +132,10 @@ def add_questions(verbs: common.Verbs) -> None:
     ui.add_argument("--no-open", action="store_true", help="only print the link")
     ui.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
     common.cluster_name(ui)
+    docs = verbs.add_parser("docs", help="the documentation of this version, in a browser")
+    docs.add_argument("--no-open", action="store_true", help="only serve it")
+    docs.add_argument("--port", metavar="N", type=values.port, default=0, help="default: any")
+    docs.add_argument("--to", metavar="DIR", default="", help="write the pages there instead")
     schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")
     schedule.add_argument("--dry-run", action="store_true", help="only ask (there is no other way)")
     schedule.add_argument(

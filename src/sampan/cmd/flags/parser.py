@@ -67,7 +67,7 @@ _VERBS = (
     (("lab", "clock"), _add_lab),
     (("driver",), _add_driver),
     (("testserver",), _add_testserver),
-    (("why", "trace", "ui", "schedule", "tour"), few_flags.add_questions),
+    (("why", "trace", "ui", "docs", "schedule", "tour"), few_flags.add_questions),
     (("status", "doctor", "log", "kubeconfig", "list"), few_flags.add_looks),
     (("service", "upgrade", "config", "node"), _add_machine),
     (("gates",), few_flags.add_gates),
