@@ -12,6 +12,7 @@ from sampan.api.resources import Resource
 from sampan.api.schema.enums import enums_of, item_enums_of
 from sampan.api.schema.published import Schema
 from sampan.apiserver.openapi.paths import Operation, operations, parameter_type
+from sampan.apiserver.openapi.zero_values import with_defaults
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _SHARED = {
@@ -108,21 +109,28 @@ def _definition(
         out["description"] = text
     for field, about in field_texts.items():
         out["properties"][field]["description"] = about
+    for field, values in enums_of(name).items():
+        out["properties"][field]["enum"] = values
+    for field, values in item_enums_of(name).items():
+        out["properties"][field]["items"]["enum"] = values
     return out
 
 
 def _definition_v3(schema: Schema, name: str, prose: Prose) -> Obj:
-    """In version 3, what stands beside a reference is not read; allOf keeps both."""
     out = _definition(schema, name, prose, _SPECIAL_V3, "#/components/schemas/")
-    for field, values in enums_of(name).items():
-        out["properties"][field]["enum"] = values
-    for field, values in item_enums_of(name).items():
-        listed = out["properties"][field]
-        listed["items"] = {**listed["items"], "enum": values}
+    with_defaults(schema.definition, name, out)
     for prop in out.get("properties", {}).values():
-        if "$ref" in prop:
-            prop["allOf"] = [{"$ref": prop.pop("$ref")}]
+        _keep_beside_references(prop)
     return out
+
+
+def _keep_beside_references(part: Obj) -> None:
+    """In version 3, what stands beside a reference is not read; allOf keeps both."""
+    if "$ref" in part and len(part) > 1:
+        part["allOf"] = [{"$ref": part.pop("$ref")}]
+    for key in ("items", "additionalProperties"):
+        if key in part:
+            _keep_beside_references(part[key])
 
 
 def _published_types(part: Obj, special: Mapping[str, Obj], prefix: str) -> Obj:

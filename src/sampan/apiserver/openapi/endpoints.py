@@ -29,7 +29,7 @@ JSON = "application/json"
 _ASKED_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 NOTHING_FOREIGN: Mapping[str, ForeignOpenApi] = {}
-_FORM = "1"  # to be raised when the code here makes another document from the same input
+_FORM = "2"  # to be raised when the code here makes another document from the same input
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 """Documents of both versions."""
 
+import hashlib
+import json
 import re
+from pathlib import Path
 
 import orjson
 import pytest
@@ -8,11 +11,15 @@ import pytest
 from sampan.api.resources import DEPLOYMENTS, PODS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.openapi.documents import document_v2, document_v3
+from tests.support.releases import rows_of
 
 SCHEMA = Schema.load()
 PROSE = {"io.k8s.api.core.v1.Pod": ["A pod.", {"spec": "What it wants."}]}
 V2 = document_v2(SCHEMA, [PODS, DEPLOYMENTS], PROSE)
 V3 = document_v3(SCHEMA, [PODS], PROSE)
+# Digests of the schemas that v1.35.8 publishes: package → name → digest.
+RECORDED = json.loads(Path(__file__).with_name("schemas_v3_recorded.json").read_text())
+NO_WORDS = {"Quantity", "IntOrString"}  # what they mean is not among the published texts
 
 
 @pytest.mark.parametrize(
@@ -37,6 +44,7 @@ def test_a_kind_is_found_by_its_group_version_kind():
     assert pod["description"] == "A pod."
     assert pod["properties"]["spec"] == {
         "allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}],
+        "default": {},
         "description": "What it wants.",
     }
     assert V2["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"] == {
@@ -70,3 +78,42 @@ def test_patches_name_their_kind_and_their_parameters():
     assert [one["name"] for one in V3["paths"][path]["parameters"]] == ["namespace", "name"]
     older = V2["paths"][path]["patch"]
     assert {"name": "dryRun", "in": "query", "type": "string"} in older["parameters"]
+
+
+def digest(schema):
+    """Of a definition without its closed sets of values, which the published files leave out."""
+    return hashlib.sha256(json.dumps(_open(schema), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _open(part):
+    out = {key: value for key, value in part.items() if key != "enum"}
+    if "properties" in out:
+        out["properties"] = {name: _open(prop) for name, prop in out["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in out:
+            out[key] = _open(out[key])
+    return out
+
+
+def test_schemas_are_those_that_the_original_publishes():
+    """Types, defaults, words and references, of everything that is served."""
+    schemas = document_v3(SCHEMA, rows_of(), SCHEMA.explanations())["components"]["schemas"]
+    found: dict[str, dict[str, str]] = {}
+    for name, schema in schemas.items():
+        package, _, short = name.rpartition(".")
+        if short not in NO_WORDS:
+            found.setdefault(package, {})[short] = digest(schema)
+    wanted = {
+        package: {name: RECORDED.get(package, {}).get(name) for name in names}
+        for package, names in found.items()
+    }
+    assert found == wanted
+    assert sum(map(len, found.values())) > 500
+
+
+def test_closed_sets_of_values_are_in_both_versions():
+    for definitions in (V2["definitions"], V3["components"]["schemas"]):
+        spec = definitions["io.k8s.api.core.v1.PodSpec"]["properties"]
+        assert spec["restartPolicy"]["enum"] == ["Always", "Never", "OnFailure"]
+        claim = definitions["io.k8s.api.core.v1.PersistentVolumeClaimSpec"]["properties"]
+        assert "ReadWriteOnce" in claim["accessModes"]["items"]["enum"]
