@@ -289,6 +289,21 @@ def test_what_issuers_publish_may_be_kept_for_an_hour(schema):
     run(schema, story)
 
 
+def test_a_schema_that_its_hash_names_may_be_kept_for_a_year(schema):
+    async def story(api):
+        paths = (await api.get("/openapi/v3")).obj["paths"]
+        url = paths["apis/apps/v1"]["serverRelativeURL"]
+        kept = dict((await api.get(url)).headers)
+        assert kept["cache-control"] == "public, immutable"
+        assert kept["expires"].endswith(" UTC")
+        moved = await api.get("/openapi/v3/apis/apps/v1?hash=OLD")
+        assert (moved.status, dict(moved.headers)["location"]) == (301, url)
+        asked = dict((await api.get("/openapi/v3/apis/apps/v1")).headers)
+        assert asked["cache-control"] == "no-cache, private"
+
+    run(schema, story)
+
+
 def test_what_drivers_said_of_devices_goes_with_their_allocation(schema):
     claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 

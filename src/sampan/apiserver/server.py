@@ -169,7 +169,9 @@ class ApiServer:
         self._health = Health(
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
-        self._documents = Documents(self._health, metrics, kinds, schema, signer, self._aggregation)
+        self._documents = Documents(
+            self._health, metrics, kinds, schema, signer, self._aggregation, clock
+        )
         self._definitions = Definitions(scope)
         self._api_services, self._legacy_tokens = ApiServices(scope), LegacyTokens(scope)
         self._definitions.when_changed(self._api_services.changed)

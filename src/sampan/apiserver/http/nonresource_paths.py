@@ -5,6 +5,7 @@ Job: one reply per path; None where there is nothing.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import parse_qs, quote, urlencode
 
 import orjson
 
@@ -19,12 +20,16 @@ from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
 from sampan.apiserver.http.health import Health, version
 from sampan.apiserver.openapi.endpoints import OpenApi, Packed
+from sampan.core.clock import Clock
 from sampan.core.http.messages import Request, Response
+from sampan.core.http.wire import http_date
 from sampan.core.metrics import Metrics
 
 Document = Callable[[str], Awaitable[Obj | None]]  # of what follows its path; raises ApiError
 Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
 NOT_KEPT = ("cache-control", "no-cache, private")
+_VERSIONS = "/openapi/v3/"  # and a group version
+_YEAR_SECONDS = 365 * 86400.0
 _HOUR = ("cache-control", "public, max-age=3600")
 _OPENID = (("content-type", "application/json"), _HOUR)
 _KEYS = (("content-type", "application/jwk-set+json"), _HOUR)
@@ -43,7 +48,9 @@ class Documents:
         schema: Schema,
         signer: TokenSigner | None,
         aggregation: Aggregation,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._schema, self._aggregation = schema, aggregation
         self._openapi = OpenApi(schema, kinds.all())
         self._openapi_generation = (kinds.generation, 0)
@@ -67,7 +74,9 @@ class Documents:
             # Making a document takes a while the first time; others need not wait for it.
             foreign = self._aggregation.openapi()
             packed = await asyncio.to_thread(self._openapi_document, request, foreign)
-            return Response(404, (NOT_KEPT,)) if packed is None else _unpack(request, packed)
+            if packed is None:
+                return Response(404, (NOT_KEPT,))
+            return _unpack(request, packed, self._clock.now())
         if self._health.is_path(path):
             return self._health.reply(request)
         for prefix, found in self._more.items():
@@ -127,8 +136,9 @@ class Documents:
             return self._openapi.v2(accept)
         if path == "/openapi/v3":
             return self._openapi.index()
-        start = "/openapi/v3/"
-        return self._openapi.v3(path[len(start) :]) if path.startswith(start) else None
+        if not path.startswith(_VERSIONS):
+            return None
+        return self._openapi.v3(path[len(_VERSIONS) :])
 
     def _paths(self) -> list[str]:
         fixed = [
@@ -144,13 +154,23 @@ class Documents:
         return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
 
 
-def _unpack(request: Request, packed: Packed) -> Response:
+def _unpack(request: Request, packed: Packed, now: float) -> Response:
     headers = [
         ("content-type", packed.content_type),
         ("etag", packed.etag),
         ("vary", "Accept, Accept-Encoding"),
-        ("cache-control", "public" if "hash=" in request.query else "no-cache, private"),
     ]
+    tag = packed.etag.strip('"')
+    named = parse_qs(request.query).get("hash", [""])[0]
+    if not named or not request.path.startswith(_VERSIONS):
+        headers.append(NOT_KEPT)
+    elif named != tag:
+        path = quote(request.path.rstrip("/"))
+        where = ("location", f"{path}?{urlencode({'hash': tag})}")
+        return Response(301, [*headers, NOT_KEPT, where])
+    else:  # what a hash names does not change
+        expires = http_date(now + _YEAR_SECONDS).replace("GMT", "UTC")
+        headers += [("cache-control", "public, immutable"), ("expires", expires)]
     if request.headers.get("if-none-match") == packed.etag:
         return Response(304, headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
