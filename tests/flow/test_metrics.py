@@ -43,8 +43,8 @@ ALERTED = {
 # Upstream's stable and beta metrics: docs/compatibility.md names what is not there.
 NOT_THERE = {
     "apiserver_cel_compilation_duration_seconds", "apiserver_cel_evaluation_duration_seconds",
-    "apiserver_flowcontrol_current_executing_requests", "apiserver_longrunning_requests",
-    "apiserver_storage_size_bytes", "apiserver_validation_declarative_validation_mismatch_total",
+    "apiserver_flowcontrol_current_executing_requests", "apiserver_storage_size_bytes",
+    "apiserver_validation_declarative_validation_mismatch_total",
     "apiserver_validation_declarative_validation_panic_total",
     "cronjob_controller_job_creation_skew_duration_seconds", "disabled_metrics_total",
     "hidden_metrics_total", "job_controller_job_pods_finished_total",

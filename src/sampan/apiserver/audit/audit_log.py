@@ -5,7 +5,7 @@ Invariant: bodies are noted only at the levels that ask for them.
 Invariant: noting never makes a request wait: sinks buffer, and say when they had to drop.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -16,7 +16,8 @@ from sampan.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, Level, Ruled
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.clock import Clock
-from sampan.core.http.messages import Reply, Request, Response, Stream
+from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.reply_end import when_over
 
 # What the steps of the request that is being served have to say; None: nobody listens.
 _notes: ContextVar[dict[str, str] | None] = ContextVar("audit-notes", default=None)
@@ -214,33 +215,5 @@ def audit_reply(entry: Entry, request: Request, reply: Reply) -> Reply:
         entry.completed(request, reply)
         return reply
     entry.started(reply.status)
-    if isinstance(reply, Stream):
-        reply.chunks = _AuditedChunks(reply.chunks, lambda: entry.completed(request, reply))
-    else:
-        reply.ended = lambda: entry.completed(request, reply)
+    when_over(reply, lambda: entry.completed(request, reply))
     return reply
-
-
-class _AuditedChunks:
-    """Closing it before the first chunk is an end like any other: a generator would not hear."""
-
-    def __init__(self, chunks: AsyncIterator[bytes], over: Callable[[], None]) -> None:
-        self._chunks, self._over = chunks, over
-        self._closed = False
-
-    def __aiter__(self) -> "_AuditedChunks":
-        return self
-
-    async def __anext__(self) -> bytes:
-        return await self._chunks.__anext__()
-
-    async def aclose(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        close = getattr(self._chunks, "aclose", None)
-        try:
-            if close is not None:
-                await close()
-        finally:
-            self._over()

@@ -39,6 +39,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Reply, Request, Response
 from sampan.core.http.query import first_value
+from sampan.core.http.reply_end import when_over
 from sampan.core.side_thread import working_for
 from sampan.core.telemetry.spans import NO_MARKS
 
@@ -139,7 +140,11 @@ class HttpEdge:
         if served.entry is not None:
             reply = audit_reply(served.entry, request, reply)
         reply.headers = (*reply.headers, *told, (traced_requests.ID_HEADER, served.id))
-        size = reply.about_bytes() if isinstance(reply, Response) else None
+        size = None
+        if isinstance(reply, Response):
+            size = reply.about_bytes()
+        else:
+            when_over(reply, self._measure.lasts(served.info))
         self._measure.served(served.info, reply.status, ended - started, size)
         return reply
 

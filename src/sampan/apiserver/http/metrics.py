@@ -3,6 +3,8 @@
 Job: count requests and their durations.
 """
 
+from collections.abc import Callable
+
 from sampan.api.resources import Resource
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.metrics import Labels, Metrics
@@ -67,6 +69,13 @@ class Measure:
                 ("mutating",): float(self.under_way[1]),
             }
         )
+        self._lasting: dict[Labels, float] = {}
+        metrics.gauge(
+            "apiserver_longrunning_requests",
+            "Gauge of all active long-running apiserver requests broken out by verb, group, "
+            "version, resource, scope and component. Not all requests are tracked this way.",
+            (_LABELS[0], *_LABELS[2:]),
+        ).read_from(lambda: self._lasting)
         self._labels: dict[tuple[tuple[str, str, str], str, str, bool, bool], Labels] = {}
 
     def served(
@@ -82,6 +91,19 @@ class Measure:
             if size is not None and info.verb in _READS:
                 self._sizes.observe(size, labels[0], *labels[2:])
 
+    def lasts(self, info: RequestInfo | None) -> Callable[[], None]:
+        """An answer that goes on, until what this gives is called."""
+        if info is None or info.elsewhere:
+            return _nothing
+        labels = self._labels_of(info)
+        at = (labels[0], *labels[2:])
+        self._lasting[at] = self._lasting.get(at, 0.0) + 1.0
+
+        def over() -> None:
+            self._lasting[at] -= 1.0
+
+        return over
+
     def _labels_of(self, info: RequestInfo) -> Labels:
         row = info.resource
         # The row's own hash would walk all of its fields.
@@ -93,6 +115,10 @@ class Measure:
             if row is not None and deprecation_of(row):
                 self._deprecated.set(1, row.group, "", row.plural, info.subresource, row.version)
         return labels
+
+
+def _nothing() -> None:
+    """Of what is not counted."""
 
 
 def _labels(info: RequestInfo) -> Labels:

@@ -4,7 +4,7 @@ Job: a watch's events, its error and its end → the chunks of a reply.
 Invariant: closing it before the first byte closes the watch all the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sampan.api.calls import Event
@@ -28,6 +28,7 @@ class WatchChunks:
         self._watching, self._encoder = watching, encoder
         self._ended = False
         self._taken: list[Event] = []  # the next one last
+        self._told_of_end: tuple[Callable[[], None], ...] = ()
 
     def __aiter__(self) -> "WatchChunks":
         return self
@@ -59,6 +60,12 @@ class WatchChunks:
             size += some[-1].item.size
         return self._encoder.events(some)
 
+    def when_closed(self, told: Callable[[], None]) -> None:
+        self._told_of_end = (*self._told_of_end, told)
+
     async def aclose(self) -> None:
         self._ended = True
         self._watching.close()
+        told, self._told_of_end = self._told_of_end, ()
+        for tell in told:
+            tell()

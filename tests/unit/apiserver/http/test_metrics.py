@@ -35,3 +35,21 @@ def test_deprecated_kinds_that_were_asked_for_are_told():
         'apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints",'
         'subresource="",version="v1"} 1'
     ]
+
+
+def test_answers_that_last_are_counted_until_they_are_over():
+    metrics = Metrics()
+    measure = Measure(metrics)
+    watch = RequestInfo("watch", "", PODS, "default", "", "")
+    first, second = measure.lasts(watch), measure.lasts(watch)
+    elsewhere = measure.lasts(None)
+    series = (
+        'apiserver_longrunning_requests{component="apiserver",group="",resource="pods",'
+        'scope="namespace",subresource="",verb="WATCH",version="v1"}'
+    )
+    assert f"{series} 2\n" in metrics.render()
+    first()
+    elsewhere()
+    assert f"{series} 1\n" in metrics.render()
+    second()
+    assert f"{series} 0\n" in metrics.render()
