@@ -40,7 +40,9 @@ MOST_WARNED, MOST_WARNING = 4096, 256  # characters: of all warnings, of one whe
 _JSON = ("content-type", JSON)
 _CACHE = ("cache-control", "no-cache, private")
 _PLAIN = (_CACHE, _JSON)
-_SCALES = Resource("autoscaling", "v1", "Scale", "scales")  # what the scale subresource gives
+# What the scale subresource gives, of kinds of the API and of custom ones.
+_SCALES = Resource("autoscaling", "v1", "Scale", "scales")
+_CUSTOM_SCALES = Resource("autoscaling", "v1", "Scale", "customscales")
 _PLAIN_TEXT = (
     _CACHE,
     ("content-type", "text/plain; charset=utf-8"),
@@ -69,7 +71,7 @@ def in_shape(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
         case "Table":
             head = _table_head(obj)
             if obj.get("kind") == "Scale":
-                resource = _SCALES
+                resource = _SCALES if resource.custom is None else _CUSTOM_SCALES
             return table_of(resource, [obj], now, TableForm(form.include, form.version), head)
     if resource.custom is not None:
         raise Failure("content is not a list")

@@ -10,6 +10,7 @@ from sampan.api.rules.conditions import condition_of, find
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
+    NAMED,
     NONE,
     UNKNOWN,
     Column,
@@ -143,7 +144,7 @@ NODES = Printer(
 NAMESPACES = Printer(columns(NAME, "Status", AGE), _namespace)
 EVENTS = Printer(
     (*columns("Last Seen", "Type", "Reason", "Object"), *wide("Subobject", "Source"),
-     Column("Message"), *wide("First Seen", "Count"), Column("Name", format="name", priority=1)),
+     Column("Message"), *wide("First Seen", "Count"), Column("Name", "string", "name", 1, NAMED)),
     _event,
 )  # fmt: skip
 SECRETS = Printer(columns(NAME, "Type", "Data", AGE), _secret)

@@ -11,12 +11,12 @@ from sampan.api.json_path.parser import JsonPathError
 from sampan.api.json_path.template import JsonPath, cell_text, parse_json_path
 from sampan.api.objects import Obj, name_of, seconds_of
 from sampan.api.rules.durations import human_duration
-from sampan.apiserver.printers.layout import CREATION_TEXT, NAME, Column, Printer
+from sampan.apiserver.printers.layout import CREATED, NAME, Column, Printer
 
 _AGE = {
     "name": "Age",
     "type": "date",
-    "description": CREATION_TEXT,
+    "description": CREATED,
     "jsonPath": ".metadata.creationTimestamp",
 }
 

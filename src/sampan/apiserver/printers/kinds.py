@@ -40,7 +40,9 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     (_APPS, "replicasets"): workloads.REPLICA_SETS,
     (_APPS, "statefulsets"): workloads.STATEFUL_SETS,
     ("autoscaling", "horizontalpodautoscalers"): workloads.AUTOSCALERS,
-    ("autoscaling", "scales"): workloads.SCALES,  # what the scale subresource gives
+    # What the scale subresource gives, of kinds of the API and of custom ones.
+    ("autoscaling", "scales"): workloads.SCALES,
+    ("autoscaling", "customscales"): workloads.CUSTOM_SCALES,
     (_BATCH, "cronjobs"): workloads.CRON_JOBS,
     (_BATCH, "jobs"): workloads.JOBS,
     ("certificates.k8s.io", "certificatesigningrequests"): access.SIGNING_REQUESTS,
@@ -65,7 +67,6 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("scheduling.k8s.io", "priorityclasses"): cluster.PRIORITY_CLASSES,
     (_STORAGE, "csidrivers"): storage.CSI_DRIVERS,
     (_STORAGE, "csinodes"): storage.CSI_NODES,
-    (_STORAGE, "csistoragecapacities"): storage.CSI_CAPACITIES,
     (_STORAGE, "storageclasses"): storage.STORAGE_CLASSES,
     (_STORAGE, "volumeattachments"): storage.ATTACHMENTS,
     (_STORAGE, "volumeattributesclasses"): storage.ATTRIBUTES_CLASSES,

@@ -1,11 +1,11 @@
 """Table columns, and the cell texts that many kinds share.
 
 Job: one Printer per kind = its columns and a function from an object to cells. Pure.
-Invariant: a printer gives one cell per column.
+Invariant: a printer gives one cell per column, or more: those without a column are not shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sampan.api.objects import Obj, meta_of, name_of, seconds_of, spec_of
 from sampan.api.rules import selectors
@@ -16,22 +16,21 @@ NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
 _MOST_SHOWN = 3
 
 
+class Field(NamedTuple):
+    """A field that a column shows, and whose documentation describes the column."""
+
+    definition: str  # its name without io.k8s
+    name: str
+    until: str = ""  # where the part that is said begins to end
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
     type: str = "string"  # string, integer, number, boolean, date
     format: str = ""
     priority: int = 0  # 1: only in wide output
-    description: str = ""
-
-    def definition(self) -> Obj:
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": self.description,
-            "priority": self.priority,
-        }
+    description: str | Field = ""  # what the table of descriptions does not say
 
 
 Cells = Callable[[Obj, float], list[Any]]
@@ -43,23 +42,11 @@ class Printer:
     cells: Cells
 
 
-# Some columns are described in the words of the field that they show.
-NAME_TEXT = (
-    "Name must be unique within a namespace. Is required when creating resources, although some "
-    "resources may allow a client to request the generation of an appropriate name automatically. "
-    "Name is primarily intended for creation idempotence and configuration definition. Cannot be "
-    "updated. More info: "
-    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
-)
-CREATION_TEXT = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It"
-    " is not guaranteed to be set in happens-before order across separate operations. Clients may "
-    "not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the "
-    "system. Read-only. Null for lists. More info: "
-    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-)
-NAME = Column("Name", format="name", description=NAME_TEXT)
-AGE = Column("Age")
+_OBJECT_META = "apimachinery.pkg.apis.meta.v1.ObjectMeta"
+NAMED = Field(_OBJECT_META, "name")
+CREATED = Field(_OBJECT_META, "creationTimestamp")
+NAME = Column("Name", format="name", description=NAMED)
+AGE = Column("Age", description=CREATED)
 
 
 def columns(*names: str | Column) -> tuple[Column, ...]:

@@ -142,5 +142,6 @@ ENDPOINT_SLICES = Printer(columns(NAME, "AddressType", "Ports", "Endpoints", AGE
 INGRESSES = Printer(columns(NAME, "Class", "Hosts", "Address", "Ports", AGE), _ingress)
 INGRESS_CLASSES = Printer(columns(NAME, "Controller", "Parameters", AGE), _ingress_class)
 NETWORK_POLICIES = Printer(columns(NAME, "Pod-Selector", AGE), _network_policy)
-IP_ADDRESSES = Printer(columns(NAME, "ParentRef", AGE), _ip_address)
+# As upstream: the last cell, its age, has no column.
+IP_ADDRESSES = Printer(columns(NAME, "ParentRef"), _ip_address)
 SERVICE_CIDRS = Printer(columns(NAME, "CIDRs", AGE), _service_cidr)

@@ -110,10 +110,6 @@ def _csi_driver(obj: Obj, now: float) -> list[Any]:
     ]  # fmt: skip
 
 
-def _csi_capacity(obj: Obj, now: float) -> list[Any]:
-    return [name_of(obj), obj.get("storageClassName") or "", obj.get("capacity") or UNSET]
-
-
 def _resource_claim(obj: Obj, now: float) -> list[Any]:
     status = status_of(obj)
     states = ["deleted"] if is_deleted(obj) else []
@@ -155,7 +151,6 @@ CSI_DRIVERS = Printer(
             "TokenRequests", boolean("RequiresRepublish"), "Modes", AGE),
     _csi_driver,
 )  # fmt: skip
-CSI_CAPACITIES = Printer(columns(NAME, "StorageClassName", "Capacity"), _csi_capacity)
 RESOURCE_CLAIMS = Printer(columns(NAME, "State", AGE), _resource_claim)
 RESOURCE_SLICES = Printer(columns(NAME, "Node", "Driver", "Pool", AGE), _resource_slice)
 JUST_AGE = Printer((NAME, AGE), just_name_and_age)  # device classes, claim templates

@@ -1,7 +1,7 @@
 """Tables: objects as rows, so that every client shows them the same way.
 
 Job: which printer a resource has; objects → meta.k8s.io Table. Pure.
-Invariant: each row has one cell per column.
+Invariant: each row has a cell for every column.
 To give a kind columns of its own: write its cells in printers/, add it to kinds.py.
 """
 
@@ -12,7 +12,7 @@ from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import BadRequest, value_text
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
-from sampan.apiserver.printers.layout import CREATION_TEXT, NAME, Column, Printer
+from sampan.apiserver.printers.layout import CREATED, NAME, Column, Printer
 from sampan.core.fast_dataclass import dataclass
 
 _INCLUDE = ("", "None", "Metadata", "Object")
@@ -29,7 +29,19 @@ class TableForm:
 
 def columns(resource: Resource) -> list[Obj]:
     """The column definitions of a resource's table."""
-    return [column.definition() for column in _printer(resource).columns]
+    return [_definition(resource, column) for column in _printer(resource).columns]
+
+
+def _definition(resource: Resource, column: Column) -> Obj:
+    from sampan.apiserver.printers.descriptions import description_of  # as the printers
+
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": description_of(column, resource.group, resource.plural),
+        "priority": column.priority,
+    }
 
 
 def cells(resource: Resource, obj: Obj, now: float) -> list[Any]:
@@ -80,7 +92,7 @@ def _created_at(obj: Obj, now: float) -> list[Any]:
 
 
 # Kinds without columns of their own show when they were made, not how old they are.
-_DEFAULT = Printer((NAME, Column("Created At", "date", description=CREATION_TEXT)), _created_at)
+_DEFAULT = Printer((NAME, Column("Created At", "date", description=CREATED)), _created_at)
 
 
 def _printer(resource: Resource) -> Printer:

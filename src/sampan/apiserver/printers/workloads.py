@@ -18,8 +18,9 @@ from sampan.api.rules.conditions import is_true
 from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
     AGE,
-    CREATION_TEXT,
+    CREATED,
     NAME,
+    NAMED,
     NONE,
     UNKNOWN,
     UNSET,
@@ -28,6 +29,7 @@ from sampan.apiserver.printers.layout import (
     Printer,
     age,
     bool_text,
+    boolean,
     columns,
     containers_and_images,
     integer,
@@ -225,7 +227,8 @@ DAEMON_SETS = Printer(
 CONTROLLER_REVISIONS = Printer(columns(NAME, "Controller", "Revision", AGE), _controller_revision)
 JOBS = Printer((*columns(NAME, "Status", "Completions", "Duration", AGE), *WORKLOAD), _job)
 CRON_JOBS = Printer(
-    (*columns(NAME, "Schedule", "Timezone", "Suspend", integer("Active"), "Last Schedule", AGE),
+    (*columns(NAME, "Schedule", "Timezone", boolean("Suspend"), integer("Active"), "Last Schedule",
+              AGE),
      *WORKLOAD),
     _cron_job,
 )  # fmt: skip
@@ -237,11 +240,15 @@ DISRUPTION_BUDGETS = Printer(
     _disruption_budget,
 )
 SCALES = Printer(
+    columns(Column("Name", description=NAMED), integer("Desired"), integer("Available"), AGE),
+    _scale,
+)
+CUSTOM_SCALES = Printer(
     (
         NAME,
         Column("Desired", "integer", description="Number of desired replicas"),
         Column("Available", "integer", description="Number of actual replicas"),
-        Column("Age", "date", description=CREATION_TEXT),
+        Column("Age", "date", description=CREATED),
     ),
     _scale,
 )
