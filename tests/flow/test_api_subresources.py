@@ -304,6 +304,21 @@ def test_a_schema_that_its_hash_names_may_be_kept_for_a_year(schema):
     run(schema, story)
 
 
+def test_the_root_names_every_path_that_can_be_asked(schema):
+    async def story(api):
+        paths = (await api.get("/")).obj["paths"]
+        assert paths == sorted(set(paths))
+        assert {"/api/v1", "/apis/apps", "/apis/apps/v1", "/readyz/ping", "/openid/v1/jwks"} <= {
+            *paths
+        }
+        for path in paths:
+            assert (await api.get(path)).status in (200, 406), path
+        found = (await api.get("/api")).obj["serverAddressByClientCIDRs"]
+        assert found == [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
+
+    run(schema, story)
+
+
 def test_what_drivers_said_of_devices_goes_with_their_allocation(schema):
     claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 

@@ -21,6 +21,8 @@ from sampan.core.fast_dataclass import dataclass
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"
 _DISCOVERY_VERSIONS = ("v2",)
+# As upstream hashes them: by the version that was stored when hashes began.
+_HASHED_AS = {("apiextensions.k8s.io", "customresourcedefinitions"): "v1beta1"}
 _FIRST_GROUP, _FIRST_PRIORITY = "apiregistration.k8s.io", 20001  # it has no APIService itself
 
 GroupVersion = tuple[str, str]
@@ -138,7 +140,7 @@ class Discovery:
                 _legacy_subresource(resource, sub, name, version)
                 for sub in resource.get("subresources", ())
             )
-        head = {"kind": "APIResourceList", "apiVersion": "v1"}
+        head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if name else {})
         return head | {
             "groupVersion": f"{name}/{version}" if name else version,
             "resources": sorted(rows, key=lambda row: str(row["name"]).partition("/")[0])
@@ -211,7 +213,6 @@ def _groups(resources: list[Resource], elsewhere: Elsewhere, priorities: Priorit
 
 def _group(name: str, versions: dict[str, Obj], priorities: Priorities) -> Obj:
     metadata: Obj = {"name": name} if name else {}
-    metadata["creationTimestamp"] = None
 
     def rank(version: str) -> tuple[int, object]:
         return priorities.get((name, version), (0, 0))[1], version_rank(version)
@@ -237,7 +238,7 @@ def _foreign_version(version: str, served: Sequence[Obj] | None) -> Obj:
 def _resource(row: Resource) -> Obj:
     out: Obj = {
         "resource": row.plural,
-        "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
+        "responseKind": _response_kind(row, row.group, row.version, row.kind),
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": row.singular,
         "verbs": list(row.verbs),
@@ -255,10 +256,17 @@ def _resource(row: Resource) -> Obj:
 
 
 def _subresource(row: Resource, sub: Subresource) -> Obj:
-    kind = {"group": row.group, "version": row.version, "kind": row.kind}
+    kind = _response_kind(row, row.group, row.version, row.kind)
     if sub.kind:
-        kind = {"group": sub.group, "version": sub.version or row.version, "kind": sub.kind}
+        kind = _response_kind(row, sub.group, sub.version or row.version, sub.kind)
     return {"subresource": sub.name, "responseKind": kind, "verbs": list(sub.verbs)}
+
+
+def _response_kind(row: Resource, group: str, version: str, kind: str) -> Obj:
+    """Group and version are said where they are not those of the list, and of custom kinds."""
+    if row.custom is None and (group, version) == (row.group, row.version):
+        group = version = ""
+    return {"group": group, "version": version, "kind": kind}
 
 
 def _group_entry(group: Obj) -> Obj:
@@ -288,6 +296,7 @@ def _storage_version(row: Resource) -> Obj:
     if not {"create", "get"} <= set(row.verbs):
         return {}
     group, version = (row.group, row.version) if row.stored_in == ("", "") else row.stored_in
+    version = _HASHED_AS.get((group, row.plural), version)
     custom = custom_of(row)
     if custom is not None:
         version = custom.family.storage.version
@@ -307,6 +316,6 @@ def _legacy_subresource(resource: Obj, sub: Obj, group: str, version: str) -> Ob
 def _foreign_kind(kind: Obj, group: str, version: str) -> Obj:
     """Group and version are said only where they are not those of the list."""
     out: Obj = {}
-    if (kind["group"], kind["version"]) != (group, version):
+    if (kind["group"], kind["version"]) not in ((group, version), ("", "")):
         out = {"group": kind["group"], "version": kind["version"]}
     return out | {"kind": kind["kind"]}

@@ -5,7 +5,7 @@ Owner: the server says when it has started and when it stops; readyz fails first
 """
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from sampan.api import features
@@ -68,6 +68,13 @@ class Health:
 
     def reply(self, request: Request) -> Response:
         return self._answers.reply(request)
+
+    def paths(self) -> Iterator[str]:
+        """What can be asked, each check by itself among it."""
+        for kind in ("healthz", "livez", "readyz"):
+            yield f"/{kind}"
+            for name in self._checks(kind):
+                yield f"/{kind}/{name}"
 
     def slis(self) -> str:
         """/metrics/slis: what the checks said, last and in all."""

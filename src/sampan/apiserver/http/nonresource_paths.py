@@ -49,8 +49,10 @@ class Documents:
         signer: TokenSigner | None,
         aggregation: Aggregation,
         clock: Clock,
+        address: str,
     ) -> None:
-        self._clock = clock
+        """`address`: host and port by which clients reach this server."""
+        self._clock, self._address = clock, address
         self._schema, self._aggregation = schema, aggregation
         self._openapi = OpenApi(schema, kinds.all())
         self._openapi_generation = (kinds.generation, 0)
@@ -105,6 +107,7 @@ class Documents:
             self._generation = now
             self._discovery = Discovery(
                 (*self._kinds.all(), *MEASURED),
+                server_address=self._address,
                 elsewhere=self._aggregation.elsewhere(),
                 priorities=self._aggregation.priorities(),
             )
@@ -141,17 +144,13 @@ class Documents:
         return self._openapi.v3(path[len(_VERSIONS) :])
 
     def _paths(self) -> list[str]:
-        fixed = [
-            "/api",
-            "/apis",
-            "/healthz",
-            "/livez",
-            "/metrics",
-            "/metrics/slis",
-            "/readyz",
-            "/version",
-        ]
-        return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
+        found = {"/api", "/apis", "/apis/", "/metrics", "/metrics/slis", "/version"}
+        found |= {"/openapi/v2", "/openapi/v3", _VERSIONS, *self._health.paths()}
+        if self._signer is not None:
+            found |= {"/.well-known/openid-configuration", "/openid/v1/jwks"}
+        for row in (*self._kinds.all(), *MEASURED):
+            found |= {row.path, row.path.rpartition("/")[0]}
+        return sorted(found)
 
 
 def _unpack(request: Request, packed: Packed, now: float) -> Response:

@@ -64,6 +64,26 @@ def test_resources_and_subresources_of_a_version():
     assert "group" not in by_name["pods/binding"]
 
 
+def test_the_aggregated_form_says_group_and_version_where_they_are_others():
+    """As v1.35.8: a Deployment is of its list's group version, its scale is not."""
+    groups = {one["metadata"]["name"]: one for one in told("/apis", V2)["items"]}
+    assert groups["apps"]["metadata"] == {"name": "apps"}
+    [rows] = [version["resources"] for version in groups["apps"]["versions"]]
+    [row] = [row for row in rows if row["resource"] == "deployments"]
+    assert row["responseKind"] == {"group": "", "version": "", "kind": "Deployment"}
+    assert {sub["subresource"]: sub["responseKind"] for sub in row["subresources"]} == {
+        "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+        "status": {"group": "", "version": "", "kind": "Deployment"},
+    }
+    assert "apiVersion" not in told("/api/v1")
+    assert told("/apis/apps/v1")["apiVersion"] == "v1"
+
+
+def test_definitions_are_hashed_by_the_version_that_they_began_with():
+    rows = told("/apis/apiextensions.k8s.io/v1")["resources"]
+    assert rows[0]["storageVersionHash"] == "jfWCUB31mvA="
+
+
 def test_the_aggregated_form_holds_everything_in_two_answers():
     core = told("/api", KUBECTL)
     assert (core["kind"], core["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
