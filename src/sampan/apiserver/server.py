@@ -169,10 +169,7 @@ class ApiServer:
         self._health = Health(
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
-        self._documents = Documents(
-            self._health, metrics, kinds, schema, signer, self._aggregation, clock,
-            f"{settings.advertise_address}:{settings.advertise_port}",
-        )  # fmt: skip
+        self._documents = Documents(self._health, metrics, scope, signer, self._aggregation)
         self._definitions = Definitions(scope)
         self._api_services, self._legacy_tokens = ApiServices(scope), LegacyTokens(scope)
         self._definitions.when_changed(self._api_services.changed)

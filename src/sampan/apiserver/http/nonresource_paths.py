@@ -9,10 +9,8 @@ from urllib.parse import parse_qs, quote, urlencode
 
 import orjson
 
-from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
-from sampan.api.schema.published import Schema
 from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.authn.tokens import TokenSigner
@@ -20,7 +18,7 @@ from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
 from sampan.apiserver.http.health import Health, version
 from sampan.apiserver.openapi.endpoints import OpenApi, Packed
-from sampan.core.clock import Clock
+from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.http.messages import Request, Response
 from sampan.core.http.wire import http_date
 from sampan.core.metrics import Metrics
@@ -44,15 +42,14 @@ class Documents:
         self,
         health: Health,
         metrics: Metrics,
-        kinds: Kinds,
-        schema: Schema,
+        scope: RequestScope,
         signer: TokenSigner | None,
         aggregation: Aggregation,
-        clock: Clock,
-        address: str,
     ) -> None:
-        """`address`: host and port by which clients reach this server."""
-        self._clock, self._address = clock, address
+        schema, kinds, settings = scope.schema, scope.registry.kinds, scope.settings
+        self._clock = scope.clock
+        # Host and port by which clients reach this server.
+        self._address = f"{settings.advertise_address}:{settings.advertise_port}"
         self._schema, self._aggregation = schema, aggregation
         self._openapi = OpenApi(schema, kinds.all())
         self._openapi_generation = (kinds.generation, 0)
