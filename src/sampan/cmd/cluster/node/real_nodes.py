@@ -21,7 +21,7 @@ from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.api.rules.names import dns_subdomain
 from sampan.cmd.cluster.addresses import EVERYWHERE
-from sampan.cmd.cluster.data_dir import open_data_dir, write_private
+from sampan.cmd.cluster.data_dir import open_data_dir
 from sampan.cmd.cluster.node.places import (
     NUMBER,
     directory_of,
@@ -37,7 +37,7 @@ from sampan.cmd.cluster.nodes import (
     Together,
 )
 from sampan.cmd.cluster.processes import handover
-from sampan.cmd.cluster.processes.part_process import PartProcess, living, same_command
+from sampan.cmd.cluster.processes.part_process import PartProcess, note, same_command
 from sampan.cmd.errors import CannotStart
 from sampan.core.http.origin import Origin
 from sampan.core.metrics import Metrics
@@ -280,7 +280,7 @@ class RealNodes:
 
     def _note(self) -> None:
         """For `sampan status`."""
-        write_private(self._setup.data.processes_file, living(self._parts))
+        note(self._setup.data.processes_file, self._parts)
 
 
 async def _answered(action: Callable[[str], Awaitable[Done]], body: Obj) -> Obj:

@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from sampan.cmd.cluster.data_dir import write_private
 from sampan.cmd.cluster.processes import handover
 from sampan.cmd.cluster.processes.identities import NODES
 from sampan.cmd.errors import CannotStart
@@ -25,14 +27,17 @@ PATIENCE_SECONDS = 30.0  # with a part that was told to stop; nodes take what th
 Command = Sequence[str]
 
 
-def living(parts: Mapping[str, "PartProcess"]) -> bytes:
-    """For `sampan status`: which processes there are."""
+def note(path: Path, parts: Mapping[str, "PartProcess"]) -> None:
+    """For `sampan status`: which processes there are. On a full disk the next change is noted."""
     found = {
         name: {"pid": part.pid, "restarts": part.restarts}
         for name, part in parts.items()
         if part.pid
     }
-    return json.dumps(found).encode()
+    try:
+        write_private(path, json.dumps(found).encode())
+    except OSError as error:
+        log.warning("processes cannot be noted", path=path, error=error)
 
 
 class PartProcess:
@@ -65,7 +70,10 @@ class PartProcess:
         failures = 0
         while not self._stopping.is_set():
             began = self._clock.monotonic()
-            said = await self._run_once()
+            try:
+                said = await self._run_once()
+            except OSError as error:  # no process, or no descriptor, is left
+                said = f"the {self._part} cannot be started: {error}"
             if not self.ready.done():
                 self.ready.set_exception(CannotStart(said or f"the {self._part} ended early"))
                 return

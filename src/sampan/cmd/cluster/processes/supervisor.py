@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.control_plane.control_loops import check_controllers
-from sampan.cmd.cluster.data_dir import DataDir, write_private
+from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.runtime_choice import chosen_runtime
 from sampan.cmd.cluster.nodes import NodeSetup, NoNodes, own_identity
 from sampan.cmd.cluster.processes import handover
@@ -24,7 +24,7 @@ from sampan.cmd.cluster.processes.identities import (
     SCHEDULER,
     new_secrets,
 )
-from sampan.cmd.cluster.processes.part_process import Command, PartProcess, living
+from sampan.cmd.cluster.processes.part_process import Command, PartProcess, note
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
@@ -114,4 +114,4 @@ class ProcessCluster:
 
     def _note(self) -> None:
         """For `sampan status`."""
-        write_private(self._data.processes_file, living(self._parts))
+        note(self._data.processes_file, self._parts)

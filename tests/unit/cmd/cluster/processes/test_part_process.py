@@ -1,6 +1,7 @@
 """One part's process after the other, with a small program in the part's place."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 from sampan.cmd.cluster.processes.handover import Words
-from sampan.cmd.cluster.processes.part_process import PartProcess, same_command
+from sampan.cmd.cluster.processes.part_process import PartProcess, note, same_command
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
@@ -87,3 +88,38 @@ def test_a_process_that_never_was_ready_says_why_and_is_not_started_again():
 def test_the_same_command_without_what_is_the_parents_only():
     words = same_command(["up", "--detach", "--nodes", "3", "--processes"])
     assert words[1:] == ["-m", "sampan", "up", "--nodes", "3", "--processes"]
+
+
+@pytest.mark.slow
+def test_a_note_that_cannot_be_written_ends_nothing(tmp_path):
+    place = tmp_path / "processes.json"
+
+    async def story(tasks):
+        kept = part("ready", [])
+        kept._changed = lambda: note(place, {"scheduler": kept})
+        kept.task = tasks.start("part", kept.keep())
+        await kept.started()
+        assert json.loads(place.read_text())["scheduler"]["pid"] == kept.pid
+        place.unlink()
+        place.mkdir()
+        first = kept.pid
+        kept.signal(signal.SIGKILL)
+        while kept.pid in (0, first):
+            await asyncio.sleep(0.01)
+        assert not kept.task.done()
+        await kept.stop()
+        assert kept.restarts == 1
+
+    run(story)
+
+
+@pytest.mark.slow
+def test_a_program_that_cannot_be_started_is_told():
+    async def story(tasks):
+        kept = part("ready", [])
+        kept._command = ["/nowhere/at/all"]
+        kept.task = tasks.start("part", kept.keep())
+        with pytest.raises(CannotStart, match="the scheduler cannot be started"):
+            await kept.started()
+
+    run(story)
