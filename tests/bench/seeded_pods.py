@@ -18,7 +18,7 @@ PREFIX = "/registry/pods/default/"
 PER_WRITE = 5000
 PER_SECOND = 250  # created, as their times say
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_INSERT = "INSERT INTO log VALUES (?, ?, ?, 0, 0, NULL, ?)"
+_INSERT = "INSERT INTO log VALUES (?, ?, ?, 0, 0, NULL, ?, NULL)"
 
 
 def seed(store: Path, count: int, nodes: int, apps: int) -> None:

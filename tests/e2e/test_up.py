@@ -133,6 +133,26 @@ def test_a_store_of_a_newer_version_is_refused(own_cluster):
     assert "Traceback" not in said
 
 
+def test_a_store_with_a_flipped_bit_is_refused_and_comes_back_from_a_snapshot(own_cluster):
+    own_cluster.up("--runtime", "none")
+    own_cluster.kubectl("create", "configmap", "kept", "--from-literal", "word=unmistakable")
+    own_cluster.run("snapshot", "save", "good")
+    own_cluster.stop()
+    store = own_cluster.data_dir / "store.db"
+    content = store.read_bytes()
+    assert b"unmistakable" in content
+    store.write_bytes(content.replace(b"unmistakable", b"unmistakaBle"))
+    again = ("up", "--data-dir", str(own_cluster.data_dir), "--runtime", "none", "--port", "0")
+    said = sampan(*again, code=1)
+    assert "/registry/configmaps/default/kept is not what was written" in said
+    assert "restore it from a copy, or move it away" in said
+    assert "Traceback" not in said
+    store.rename(store.with_name("damaged.db"))
+    own_cluster.run("snapshot", "restore", "good")
+    own_cluster.up("--runtime", "none")
+    assert own_cluster.kubectl.get("configmap", "kept")["data"] == {"word": "unmistakable"}
+
+
 def test_an_unknown_store_is_refused(tmp_path):
     said = sampan(
         "up", "--data-dir", str(tmp_path / "d"), "--runtime", "none", "--port", "0",

@@ -13,7 +13,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -35,6 +35,7 @@ from sampan.store.contract import (
 )
 from sampan.store.expiry import Expiry
 from sampan.store.fanout import Fanout
+from sampan.store.sqlite_file import refusal
 from sampan.store.sqlite_log import Broken, Committed, Living, Outcome, Refused, Row, SqliteLog
 
 BATCH_WRITES = 1024
@@ -297,10 +298,9 @@ class SqliteStore:
         if current is None:
             return None
         try:
-            value = self._log.value(current.revision)
+            return self._log.entry(key, current.create_revision, current.revision)
         except sqlite3.Error as error:
             raise StoreError(f"the store cannot read: {error}") from error
-        return Entry(key, value, current.create_revision, current.revision)
 
     async def _read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         assert not kwargs
@@ -349,7 +349,12 @@ async def open_sqlite(path: Path, clock: Clock) -> SqliteStore:
 
     def opened() -> tuple[SqliteLog, int, int, list[Living]]:
         file = SqliteLog(path)
-        return file, *file.state()
+        try:
+            return file, *file.state()
+        except (sqlite3.Error, StoreError) as error:
+            with suppress(sqlite3.Error):
+                file.close()
+            raise refusal(path, error) from error
 
     with ExitStack() as undo:
         undo.callback(writer.shutdown, wait=False)

@@ -45,7 +45,7 @@ def write_store(target: Path, entries: Iterable[NewEntry]) -> None:
     ]
     with _failing_as(f"{target} cannot be written"), _open(target) as new:
         new.execute("BEGIN IMMEDIATE")
-        new.executemany(INSERT, rows)
+        new.executemany(INSERT, (row.stored for row in rows))
         new.execute("COMMIT")
 
 

@@ -4,17 +4,21 @@ Job: open or make a store's file, or refuse it with one sentence that says what 
 Invariant: a file that is not ours, or is of a newer sampan, is not changed by a single byte.
 Invariant: at most one process has the file open; the lock dies with the process.
 Invariant: after an unclean stop, and only then, the file is checked before it is used.
+Invariant: each row has a checksum of what was written: a bit that the disk changed is found by
+    whoever reads it. (Rows of the first version have none until they are written again.)
 """
 
 import os
 import sqlite3
+import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 from sampan.core.log import get_logger
 from sampan.store.contract import StoreError
 
 APPLICATION_ID = 0x53414D50  # "SAMP" in the file's header
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 EXAMINE_SECONDS = 5.0
 _MAGIC = b"SQLite format 3\0"
 
@@ -26,7 +30,8 @@ CREATE TABLE log (
     previous        INTEGER NOT NULL, -- the revision that this one replaces; 0 for a creation
     deleted         INTEGER NOT NULL,
     expires         REAL,             -- seconds since 1970; NULL = never
-    value           BLOB    NOT NULL
+    value           BLOB    NOT NULL,
+    checksum        INTEGER           -- of the row; NULL: of a file that had none
 );
 -- Everything but the value: the index of keys is loaded without reading a single value.
 CREATE INDEX log_by_key ON log (key, revision, create_revision, deleted, expires);
@@ -36,6 +41,8 @@ CREATE TABLE compaction (
 );
 INSERT INTO compaction VALUES (1, 1);
 """
+
+_ROWS = "SELECT revision, key, create_revision, deleted, value, checksum FROM log"
 
 log = get_logger(__name__)
 
@@ -68,12 +75,9 @@ class SqliteFile:
         self._lock = _lock_error(path)
         try:
             self._prepare()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, StoreError) as error:
             self._lock.close()
-            raise _refusal(path, error) from error
-        except StoreError:
-            self._lock.close()
-            raise
+            raise refusal(path, error) from error
 
     def connect(self) -> sqlite3.Connection:
         connection = _connect(self.path)
@@ -95,9 +99,11 @@ class SqliteFile:
         try:
             if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
                 _create_schema(connection)
-            elif stopped_uncleanly:
-                log.info("store was not closed cleanly, checking it", path=self.path)
-                _check_content(self.path, connection)
+            else:
+                if stopped_uncleanly:
+                    log.info("store was not closed cleanly, checking it", path=self.path)
+                    _check_content(self.path, connection)
+                _add_checksums(connection)
             connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close()
@@ -159,6 +165,43 @@ def _create_schema(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    if _version(connection) < SCHEMA_VERSION:
+        connection.executescript(
+            "BEGIN; ALTER TABLE log ADD COLUMN checksum INTEGER;"
+            f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+class Written(NamedTuple):
+    """What a row says, as a read finds it: a flipped bit may have made another type of anything."""
+
+    revision: int
+    key: str
+    create_revision: int
+    deleted: int
+    value: object
+    checksum: int | None
+
+
+def checksum(revision: int, key: str, create_revision: int, deleted: int, value: bytes) -> int:
+    """Of all that a read answers with."""
+    return zlib.crc32(value, zlib.crc32(f"{revision} {create_revision} {deleted} {key}".encode()))
+
+
+def sound_value(path: Path, row: Written) -> bytes:
+    """No value is that of a row that is not there. Raises DamagedFile."""
+    value, said = row.value, (row.revision, row.key, row.create_revision, row.deleted)
+    if isinstance(value, bytes) and row.checksum in (None, checksum(*said, value)):
+        return value
+    what = "missing" if value is None else "not what was written"
+    raise DamagedFile(damage(path, f"revision {row.revision} of {row.key} is {what}"))
+
+
 def check_header(path: Path) -> None:
     """By its bytes: merely opening a foreign file with SQLite could change it."""
     with path.open("rb") as file:
@@ -181,27 +224,33 @@ def examine(path: Path) -> int:
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=EXAMINE_SECONDS)
         try:
-            _check_content(path, connection)
-            return int(connection.execute("PRAGMA user_version").fetchone()[0])
+            _check_content(path, connection, "integrity_check")
+            if _version(connection) >= SCHEMA_VERSION:
+                for row in connection.execute(_ROWS):
+                    sound_value(path, Written(*row))
+            return _version(connection)
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise DamagedFile(_damage(path, str(error))) from error
+        raise DamagedFile(damage(path, str(error))) from error
 
 
-def _check_content(path: Path, connection: sqlite3.Connection) -> None:
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+def _check_content(path: Path, connection: sqlite3.Connection, check: str = "quick_check") -> None:
+    """The quick one does not compare rows with the index of keys: a start should not take long."""
+    found = connection.execute(f"PRAGMA {check}(1)").fetchone()[0]
     if found != "ok":
-        raise DamagedFile(_damage(path, found))
+        raise DamagedFile(damage(path, found))
 
 
-def _refusal(path: Path, error: Exception) -> StoreError:
+def refusal(path: Path, error: Exception) -> StoreError:
+    if isinstance(error, StoreError):
+        return error
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return DamagedFile(_damage(path, str(error)))
+            return DamagedFile(damage(path, str(error)))
         case _:
             return CannotOpen(f"{path} cannot be opened ({error}): check disk and permissions")
 
 
-def _damage(path: Path, what: str) -> str:
+def damage(path: Path, what: str) -> str:
     return f"{path} is damaged ({what}): restore it from a copy, or move it away to begin anew"

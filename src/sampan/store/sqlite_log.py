@@ -4,7 +4,7 @@ Job: every statement that the SQLite store runs; blocking, called from the store
 Invariant: a batch of rows is committed as a whole, durably, or not at all; the outcome says which.
 Invariant: reads see one moment: they compare with the compaction revision of the same transaction.
 Owner: SqliteStore. `commit`, `mark_compacted`, `sweep`, `shrink` run in its writer thread;
-    `page` and `changes` in its reader thread; `value` in the event loop's.
+    `page` and `changes` in its reader thread; `entry` in the event loop's.
 """
 
 import sqlite3
@@ -17,15 +17,22 @@ from sampan.core.bounded import Bounded
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Change, Compacted, Entry, Page
 from sampan.store.keys import prefix_end
-from sampan.store.sqlite_file import SqliteFile
+from sampan.store.sqlite_file import (
+    DamagedFile,
+    SqliteFile,
+    Written,
+    checksum,
+    damage,
+    sound_value,
+)
 
 READ_CHANGES = 500  # at most so many per list for a watcher that reads the log
 SWEEP_REVISIONS = 1000  # per transaction, so that writers wait milliseconds at most
 SHRINK_PAGES = 500
 LISTS_REMEMBERED = 256  # of which a page is still to be read
 
-INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)"
-_VALUE = "SELECT value FROM log WHERE revision = ?"
+INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_VALUE = "SELECT value, checksum FROM log WHERE revision = ?"
 _COMPACTED = "SELECT compacted FROM compaction"
 # SQLite takes the other columns of a group from the row that holds its max().
 _NEWEST_PER_KEY = """
@@ -34,9 +41,9 @@ _NEWEST_PER_KEY = """
 """
 # The index has the keys in order: what lies behind the page is not looked at, nor anything sorted.
 PAGE = f"""
-    SELECT found.key, log.value, found.create_revision, found.newest
+    SELECT found.key, log.value, found.create_revision, found.newest, log.checksum
     FROM (SELECT * FROM ({_NEWEST_PER_KEY} ORDER BY key) WHERE NOT deleted LIMIT :limit) AS found
-    CROSS JOIN log ON log.revision = found.newest
+    LEFT JOIN log ON log.revision = found.newest
 """
 _COUNT = f"SELECT count(*) FROM ({_NEWEST_PER_KEY}) WHERE NOT deleted"
 _LIVING = f"""
@@ -44,7 +51,7 @@ _LIVING = f"""
 """
 # The plus keeps SQLite from going by key: the rows are wanted in the order of the log.
 _CHANGES = """
-    SELECT revision, key, create_revision, deleted, value FROM log
+    SELECT revision, key, create_revision, deleted, value, checksum FROM log
     WHERE revision > :after AND revision <= :upto
       AND +key >= :start AND (:end IS NULL OR +key < :end)
     ORDER BY revision LIMIT :limit
@@ -67,12 +74,28 @@ class Row(NamedTuple):
     expires: float | None
     value: bytes
 
+    @property
+    def stored(self) -> tuple[object, ...]:
+        """For INSERT."""
+        sums = (self.revision, self.key, self.create_revision, int(self.deleted), self.value)
+        return *self, checksum(*sums)
+
 
 class Living(NamedTuple):
     key: str
     revision: int
     create_revision: int
     expires: float | None
+
+
+def _is_sound(living: Living) -> bool:
+    """Of the types that were written: a flipped bit may have made others of them."""
+    key, _, create_revision, expires = living
+    return (
+        isinstance(key, str)
+        and isinstance(create_revision, int)
+        and (expires is None or isinstance(expires, float))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +130,22 @@ class SqliteLog:
         self._ahead: Bounded[tuple[str, int, str], int] = Bounded(LISTS_REMEMBERED)
 
     def state(self) -> tuple[int, int, list[Living]]:
-        """The newest revision, the compacted one, and every living key; at opening."""
+        """The newest revision, the compacted one, and every living key; at opening. Raises
+        DamagedFile."""
         newest = self._writer.execute("SELECT max(revision) FROM log").fetchone()[0] or 0
-        compacted: int = self._writer.execute(_COMPACTED).fetchone()[0]
+        compacted = (self._writer.execute(_COMPACTED).fetchone() or (None,))[0]
         everything = {"start": "", "end": None, "revision": newest}
-        living = self._writer.execute(_LIVING, everything).fetchall()
+        rows = self._writer.execute(_LIVING, everything).fetchall()
+        living = [Living(*row) for row in rows]
+        if not isinstance(compacted, int) or not all(map(_is_sound, living)):
+            raise DamagedFile(damage(self._file.path, "what it says of its keys makes no sense"))
         # The newest row may have been a deletion that compaction removed.
-        return max(newest, compacted), compacted, [Living(*row) for row in living]
+        return max(newest, compacted), compacted, living
 
     def commit(self, rows: list[Row]) -> Outcome:
         try:
             self._writer.execute("BEGIN IMMEDIATE")
-            self._writer.executemany(INSERT, rows)
+            self._writer.executemany(INSERT, (row.stored for row in rows))
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
             return self._outcome_after(error, rows)
@@ -137,9 +164,16 @@ class SqliteLog:
             return Broken(second)
         return Refused(error)
 
-    def value(self, revision: int) -> bytes:
-        value: bytes = self._inline.execute(_VALUE, (revision,)).fetchone()[0]
-        return value
+    def entry(self, key: str, create_revision: int, revision: int) -> Entry:
+        """Raises DamagedFile, as all that read."""
+        value, written = self._inline.execute(_VALUE, (revision,)).fetchone() or (None, None)
+        return self._entry(key, value, create_revision, revision, written)
+
+    def _entry(
+        self, key: str, value: object, create_revision: int, revision: int, written: int | None
+    ) -> Entry:
+        row = Written(revision, key, create_revision, 0, value, written)
+        return Entry(key, sound_value(self._file.path, row), create_revision, revision)
 
     def page(self, prefix: str, start: str, limit: int, revision: int) -> Page:
         where = {
@@ -147,7 +181,7 @@ class SqliteLog:
             "limit": limit or -1,
         }  # fmt: skip
         with self._reading(revision):
-            entries = [Entry(*row) for row in self._reader.execute(PAGE, where)]
+            entries = [self._entry(*row) for row in self._reader.execute(PAGE, where)]
             total = len(entries)
             if limit and total == limit:
                 total = self._ahead.get((prefix, revision, start), 0)
@@ -166,8 +200,13 @@ class SqliteLog:
         }  # fmt: skip
         with self._reading(after):
             rows = self._reader.execute(_CHANGES, where).fetchall()
-        found = [_change(row) for row in rows]
+        found = [self._change(Written(*row)) for row in rows]
         return found, found[-1].revision if len(found) == READ_CHANGES else upto
+
+    def _change(self, row: Written) -> Change:
+        value, key = sound_value(self._file.path, row), row.key
+        entry = None if row.deleted else Entry(key, value, row.create_revision, row.revision)
+        return Change(row.revision, key, entry)
 
     @contextmanager
     def _reading(self, oldest_needed: int) -> Iterator[None]:
@@ -228,8 +267,3 @@ class SqliteLog:
         finally:
             self._writer.close()
             self._file.close()
-
-
-def _change(row: tuple[int, str, int, int, bytes]) -> Change:
-    revision, key, create_revision, deleted, value = row
-    return Change(revision, key, None if deleted else Entry(key, value, create_revision, revision))

@@ -8,13 +8,16 @@ import pytest
 
 from sampan.store.sqlite_file import (
     APPLICATION_ID,
+    SCHEMA_VERSION,
     CannotOpen,
     DamagedFile,
     FileInUse,
     ForeignFile,
     NewerFile,
     SqliteFile,
+    examine,
 )
+from sampan.store.sqlite_log import Row, SqliteLog
 
 
 @pytest.fixture
@@ -147,3 +150,52 @@ def test_a_file_whose_making_was_interrupted_is_made_anew(path):
     assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
     connection.close()
     file.close()
+
+
+def test_a_file_of_the_first_version_is_taken_over_and_its_rows_are_read(path):
+    made(path)
+    first = sqlite3.connect(path)
+    first.executescript(
+        "ALTER TABLE log DROP COLUMN checksum; PRAGMA user_version = 1;"
+        "INSERT INTO log VALUES (2, '/a', 2, 0, 0, NULL, x'61')"
+    )
+    first.close()
+    assert examine(path) == 1
+    log = SqliteLog(path)
+    log.commit([Row(3, "/b", 3, 0, False, None, b"b")])
+    assert [entry.value for entry in log.page("/", "", 0, 3).entries] == [b"a", b"b"]
+    log.close()
+    assert examine(path) == SCHEMA_VERSION
+    with sqlite3.connect(path) as second:
+        found = second.execute("SELECT checksum FROM log ORDER BY revision").fetchall()
+    second.close()
+    assert found[0] == (None,)
+    assert found[1] != (None,)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("value = x'62'", "revision 2 of /a is not what was written"),
+        ("create_revision = 1", "revision 2 of /a is not what was written"),
+        ("key = '/b'", "revision 2 of /b is not what was written"),
+        ("revision = 9", "revision 9 of /a is not what was written"),
+        ("deleted = 1", "revision 2 of /a is not what was written"),
+    ],
+)
+def test_a_row_that_is_not_what_was_written_is_told_by_whoever_looks(path, change, says):
+    log = SqliteLog(path)
+    log.commit([Row(2, "/a", 2, 0, False, None, b"a")])
+    log.close()
+    with sqlite3.connect(path) as disk:
+        disk.execute(f"UPDATE log SET {change}")
+    disk.close()
+    with pytest.raises(DamagedFile, match=says):
+        examine(path)
+    log = SqliteLog(path)
+    with pytest.raises(DamagedFile, match=says):
+        log.changes("/", 1, 9)
+    if "deleted" not in change:
+        with pytest.raises(DamagedFile, match=says):
+            log.page("/", "", 0, 9)
+    log.close()

@@ -2,6 +2,7 @@ import sqlite3
 
 import pytest
 
+from sampan.store.sqlite_file import DamagedFile
 from sampan.store.sqlite_log import PAGE, Broken, Committed, Refused, Row, SqliteLog
 
 
@@ -174,3 +175,12 @@ def test_lists_that_nobody_reads_to_their_end_are_forgotten(log):
     for number in range(550):
         log.page("/a/", f"/a/{number:04d}", 3, 601)
     assert len(log._ahead) <= 256
+
+
+def test_a_row_that_the_index_knows_and_the_table_has_not_is_told(log):
+    log.commit([created(2, "/a")])
+    with pytest.raises(DamagedFile, match="revision 3 of /b is missing"):
+        log.entry("/b", 3, 3)
+    with pytest.raises(DamagedFile, match="revision 2 of /b is not what was written"):
+        log.entry("/b", 2, 2)
+    assert log.entry("/a", 2, 2).value == b"value"

@@ -143,7 +143,10 @@ class ServedApi:
         server.add_document(LESSON_PATH, _lesson)
         server.add_document(MEMORY_PATH, self._memory)
         server.add_action(DIAGNOSIS_PATH, _diagnosis)
-        await server.start(progress)
+        try:
+            await server.start(progress)
+        except StoreError as error:  # what it holds cannot be read
+            raise CannotStart(str(error)) from error
         self._server = server
         self._undo.push_async_callback(server.stop)
         watch = LoopWatch(self._metrics)
