@@ -29,7 +29,7 @@ apart = -n 4 $(by_file)
 twice = $(PYTEST) -q $(1) $(apart) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e pages robust campaign attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto docs release setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust campaign campaign-nodes attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto docs release setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -73,7 +73,10 @@ pages: setup-test ## every command of README.md, docs/testkit.md and docs/guide,
 robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) SAMPAN_PODS=$(PODS) $(PYTEST) -q tests/robustness
 
-campaign: setup-test ## 1000 simulated nodes vanish in hundreds and processes are killed while 10000 pods are on their way
+campaign: setup-test ## overlapping faults drawn by seed, histories checked: SEED=, MINUTES= (or ROUNDS=), STORE=sqlite|etcd, RUNTIME=simulated|native|cri
+	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.fault_campaign --seed $(SEED) $(if $(ROUNDS),--rounds $(ROUNDS),--minutes $(MINUTES)) --store $(or $(STORE),sqlite) --runtime $(or $(RUNTIME),simulated)
+
+campaign-nodes: setup-test ## 1000 simulated nodes vanish in hundreds and processes are killed while 10000 pods are on their way
 	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.campaign
 
 attack: setup-test ## what attackers try, long: REQUESTS= mutated requests, OBJECTS= drawn objects, SEED=; `make test` has the short form

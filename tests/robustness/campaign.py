@@ -1,4 +1,4 @@
-"""`make campaign`: faults on many simulated nodes while many pods are on their way.
+"""`make campaign-nodes`: faults on many simulated nodes while many pods are on their way.
 
 Job: start `sampan up --processes`, create Deployments, let nodes vanish and come back in hundreds,
     kill the API server's process (and others') with -9, wait until all is well, judge the story.

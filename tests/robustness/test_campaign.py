@@ -1,4 +1,4 @@
-"""The small form of `make campaign`: processes and nodes gone while pods are on their way."""
+"""The small form of `make campaign-nodes`: processes and nodes gone while pods are on their way."""
 
 import pytest
 

@@ -9,35 +9,29 @@ the run.
 
 import asyncio
 import os
-import random
-from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import pytest
 
-from sampan.api.errors import ApiError, Expired, NotFound
+from sampan.api.errors import ApiError, NotFound
 from sampan.api.resources import CONFIG_MAPS
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Preconditions
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
-from tests.support.history import (
-    Answered,
-    Bookmark,
-    Listed,
-    Seen,
-    Value,
-    WatcherCheck,
-    number_of,
-    revision_faults,
-    unseen,
-    whole,
+from tests.robustness.followers import (
+    NAMESPACE,
+    Audience,
+    Follower,
+    all_caught_up,
+    listed,
+    value_of,
 )
+from tests.support.history import Answered, Value, revision_faults, unseen, watch_faults, whole
 from tests.support.parts.sampan_process import SampanProcess
 from tests.support.seed import SEED, drawn
 
 KILLS = int(os.environ.get("SAMPAN_KILLS", "5"))
-NAMESPACE = "default"
 WRITERS, NAMES_EACH, WATCHERS = 8, 4, 4
 SELECTOR = "test=kill"
 LOAD_SECONDS = 4.0  # at most, between two kills
@@ -46,25 +40,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
 
 
 @dataclass
-class World:
-    client: rest.RestClient
-    rng: random.Random
+class World(Audience):
     answered: list[Answered] = field(default_factory=list)
     writes: int = 0
     doubtful: int = 0
-    expired: int = 0
-    known: int = 0  # the newest revision that anybody was told
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-def value_of(obj):
-    return Value(number_of(obj["data"]), int(obj["metadata"]["resourceVersion"]))
-
-
-async def listed(world):
-    found = await world.client.list(CONFIG_MAPS, NAMESPACE, label_selector=SELECTOR)
-    values = {one["metadata"]["name"]: value_of(one) for one in found.items}
-    return Listed(found.revision, values)
 
 
 class Writer:
@@ -112,7 +91,7 @@ class Writer:
             raise
         value = value_of(made)
         world.answered.append(Answered(name, value, known))
-        world.known = max(world.known, value.revision)
+        world.told(value.revision)
         assert value.number == number
         self.settle(name, value)
 
@@ -148,59 +127,6 @@ class Writer:
         assert number == self.tried[name], f"{name}: {found}, of {self.now[name]}, {self.tried}"
 
 
-class Follower:
-    """A client that watches, and resumes, and watches."""
-
-    def __init__(self, world):
-        self.world, self.check, self.story = world, WatcherCheck(), []
-        self._at = 0
-
-    async def run(self):
-        while True:
-            try:
-                if not self.story:
-                    self.told(await listed(self.world))
-                await self.follow()
-            except Expired:
-                self.world.expired += 1
-                await self.list_again()
-            except ApiError:
-                await asyncio.sleep(0.02)  # it is down
-
-    async def list_again(self):
-        while True:
-            try:
-                return self.told(await listed(self.world))
-            except ApiError:
-                await asyncio.sleep(0.02)
-
-    async def follow(self):
-        """For a while, then break it off: resuming is what is tested."""
-        enough = self.world.rng.randint(1, 60)
-        watch = self.world.client.watch(
-            CONFIG_MAPS, NAMESPACE, revision=self._at, label_selector=SELECTOR
-        )
-        async with aclosing(watch) as events:
-            async for event in events:
-                self.take(event)
-                enough -= 1
-                if not enough:
-                    return
-
-    def take(self, event):
-        if event.type == "BOOKMARK":
-            self.told(Bookmark(int(event.object["metadata"]["resourceVersion"])))
-        else:
-            name = event.object["metadata"]["name"]
-            self.told(Seen(event.type, name, value_of(event.object)))
-
-    def told(self, told):
-        self._at = told.value.revision if isinstance(told, Seen) else told.revision
-        self.world.known = max(self.world.known, self._at)
-        self.story.append(told)
-        self.check.take(told)
-
-
 async def check_after_restart(world, writers):
     """Nobody writes: what is there must be what was answered, or whole what was tried."""
     found = await listed(world)
@@ -216,7 +142,7 @@ async def check_after_restart(world, writers):
 
 async def story(process):
     connection = kubeconfig.load(str(process.kubeconfig), {}, "").connection()
-    world = World(rest.connect(connection, clock=SystemClock()), drawn())
+    world = World(rest.connect(connection, clock=SystemClock()), SELECTOR, drawn())
     writers = [Writer(world, number) for number in range(WRITERS)]
     followers, tasks = [Follower(world) for _ in range(WATCHERS)], Tasks("test")
     following = [tasks.start("watcher", one.run()) for one in followers]
@@ -252,14 +178,6 @@ async def under_load(world):
         return
 
 
-async def all_caught_up(followers, following, final):
-    async with asyncio.timeout(20):
-        while any(one.check.values != final.values for one in followers):
-            for task in following:
-                assert not task.done(), task.result()
-            await asyncio.sleep(0.02)
-
-
 def test_no_answered_write_is_lost_and_no_watcher_misled(tmp_path, capsys):
     process = SampanProcess(tmp_path, "--runtime", "none").up()
     try:
@@ -275,7 +193,7 @@ def test_no_answered_write_is_lost_and_no_watcher_misled(tmp_path, capsys):
     assert world.doubtful >= KILLS // 2, "the kills hit nobody: there was no load"
     assert revision_faults(world.answered) == []
     for follower in followers:
-        assert follower.check.faults == []
+        assert watch_faults(follower.story) == []
         assert unseen(follower.story, world.answered) == []
 
 

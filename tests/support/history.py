@@ -97,23 +97,29 @@ def watch_faults(story: Iterable[Told]) -> list[str]:
 
 def unseen(story: Iterable[Told], answered: Iterable[Answered]) -> list[str]:
     """Answered writes that a watcher must have been told of, and was not."""
-    spans: list[tuple[int, int]] = []
-    seen: set[tuple[str, Value]] = set()
-    for told in story:
-        match told:
-            case Listed(revision, _):
-                spans.append((revision, revision))
-            case Bookmark(revision):
-                spans[-1] = (spans[-1][0], revision)
-            case Seen(_, name, value):
-                seen.add((name, value))
-                spans[-1] = (spans[-1][0], value.revision)
+    story = list(story)
+    spans = spans_of(story)
+    seen = {(told.name, told.value) for told in story if isinstance(told, Seen)}
     return [
         f"{item} was not seen"
         for item in answered
         if (item.name, item.value) not in seen
         and any(after < item.value.revision <= upto for after, upto in spans)
     ]
+
+
+def spans_of(story: Iterable[Told]) -> list[tuple[int, int]]:
+    """(after, upto]: what a watcher was told everything of, from each of its lists on."""
+    spans: list[tuple[int, int]] = []
+    for told in story:
+        match told:
+            case Listed(revision, _):
+                spans.append((revision, revision))
+            case Bookmark(revision):
+                spans[-1] = (spans[-1][0], revision)
+            case Seen(_, _, value):
+                spans[-1] = (spans[-1][0], value.revision)
+    return spans
 
 
 def revision_faults(answered: Iterable[Answered]) -> list[str]:

@@ -48,7 +48,11 @@ class Relay:
         if self._is_cut:
             writer.transport.abort()
             return
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._to)
+        try:
+            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._to)
+        except OSError:
+            writer.transport.abort()  # nobody listens there now
+            return
         self._writers |= {writer, there_writer}
         self._tasks.start("there", self._pass_on(reader, there_writer))
         self._tasks.start("back", self._pass_on(there_reader, writer))
