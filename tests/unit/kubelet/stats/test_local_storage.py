@@ -2,7 +2,9 @@
 
 import os
 
+from sampan.core.files.remove_tree import remove_tree
 from sampan.kubelet.contracts.runtime import RuntimeFailure
+from sampan.kubelet.stats import local_storage
 from sampan.kubelet.stats.local_storage import measure, taken_by
 from sampan.kubelet.stats.node_stats import ContainerUsage, PodUsage
 from sampan.kubelet.stats.usage import Usage
@@ -54,3 +56,33 @@ def test_volumes_logs_and_layers_add_up(tmp_path):
     assert found.inodes == 2
     found = virtual_time.run(measure(Layers(None), usage, root, logs))
     assert found.containers == {"main": 4096}
+
+
+def test_directories_deeper_than_paths_are_long_hide_nothing(tmp_path):
+    top = tmp_path / "v"
+    top.mkdir()
+    directory = os.open(top, os.O_RDONLY)
+    for name in ["d" * 200] * 40:
+        os.mkdir(name, dir_fd=directory)
+        inner = os.open(name, os.O_RDONLY, dir_fd=directory)
+        os.close(directory)
+        directory = inner
+    with open("file", "wb", opener=lambda name, flags: os.open(name, flags, dir_fd=directory)) as f:
+        f.write(b"x" * 400_000)
+    os.close(directory)
+    write(top / "other" / "file", 4000)
+    try:
+        taken = taken_by(top)
+        assert taken.files == 40 + 1 + 2
+        assert taken.size >= 404_000
+    finally:
+        remove_tree(top)
+
+
+def test_of_a_tree_deeper_than_is_looked_at_the_rest_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(local_storage, "LONG_PATH", 4)
+    monkeypatch.setattr(local_storage, "MOST_OPEN", 3)
+    write(tmp_path / "v" / "/".join(["deep"] * 12) / "file", 4000)
+    write(tmp_path / "v" / "z" / "file", 4000)
+    assert taken_by(tmp_path / "v").files == 12 + 1 + 2
+    assert len(os.listdir("/proc/self/fd")) < 100
