@@ -30,7 +30,12 @@ from sampan.core.telemetry.traces import Traces
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MANY_OBJECTS = 300_000  # a cluster of a few objects has some 200 000; more take 0.1 s and longer
-LOOKS = (50_000, 4, 4)  # at so many objects more than before; a second time after four of these
+# At so many objects more than before; a second time after four of these. Everybody waits for a
+# look, for as long as there is something to look at: one large API object has 100 000 of them.
+LOOKS = (10_000, 4, 4)
+# After which a thread that works gives the interpreter to another that waits. Of an answer the loop
+# lets go of it some five times, and gets it back from whoever works beside it after so long each.
+TURN_SECONDS = 0.001
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -103,6 +108,7 @@ async def run_until_signal(
         if start_rest is not None:
             await _done_before(stopping, loop.create_task(start_rest()))
         settle_memory()
+        sys.setswitchinterval(TURN_SECONDS)
         await stopping
         gc.disable()  # what is left goes with the process
         notify("STOPPING=1", os.environ)
