@@ -116,7 +116,7 @@ BRANCHING_FUNCTIONS = 10  # may branch more ways
 COUNTED = {
     "controllers/runner.py": "workers of a controller",
     "controllers/jobs/job_indexes.py": "who asks takes the first so many",
-    "controllers/workloads/statefulset.py": "who asks takes the first BURST",
+    "controllers/workloads/stateful_pods.py": "who asks takes the first BURST",
     "controllers/jobs/job_pods.py": "missing is BURST at most",
     "scheduler/cache/pod_table.py": "rows that pods have filled",
     "scheduler/scores/node_resources_fit.py": "percents of a configuration",

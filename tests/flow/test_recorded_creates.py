@@ -33,14 +33,13 @@ UNORDERED = (  # Go's map order decides
 )
 RECORDED_MINORS = ("1.34", "1.36", "1.37")
 # By gates that are not here: RestartAllContainersOnContainerExits, ClusterTrustBundleProjection,
-# VolumeLimitScaling, MaxUnavailableStatefulSet.
+# VolumeLimitScaling.
 NOT_HERE: dict[str, set[str]] = {
     "1.36": {"pod_details.yaml: restart rules without a policy"},
     "1.37": {
         "pod_details.yaml: restart rules without a policy",
         "pod_details.yaml: volumes without what they need",
         "storage.yaml: a driver attaches",
-        "workloads.yaml: a stateful set keeps order and claims",
     },
 }
 OWN = ("uid", "creationTimestamp", "resourceVersion", "managedFields")

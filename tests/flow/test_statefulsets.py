@@ -1,3 +1,5 @@
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from tests.support.worlds.control_plane import story
 
@@ -173,6 +175,30 @@ async def test_one_at_a_time_whatever_is_asked_for(plane):
     for _ in range(4):
         await all_ready(plane)
     assert set((await images(plane)).values()) == {"v2"}
+
+
+@with_sets
+async def two_at_once(plane):
+    await create(plane, 2, podManagementPolicy="Parallel")
+    stored = await plane.client.get(STATEFUL_SETS, "default", "db")
+    assert stored["spec"]["updateStrategy"]["rollingUpdate"] == {
+        "maxUnavailable": 1,
+        "partition": 0,
+    }
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "60%"}}
+    await patched(plane, {"replicas": 4, "updateStrategy": rolling})
+    await all_ready(plane)
+    await set_image(plane, "v2")
+    assert sorted((await images(plane)).values()) == ["v1", "v1", "v2", "v2"]
+    for _ in range(2):
+        await all_ready(plane)
+    assert set((await images(plane)).values()) == {"v2"}
+
+
+def test_as_many_at_a_time_as_are_asked_for_where_the_gate_is_on():
+    """[V2]"""
+    with features.used(Release(gates={"MaxUnavailableStatefulSet": True})):
+        two_at_once()
 
 
 @with_sets

@@ -292,7 +292,8 @@ def _keep(given: argparse.Namespace) -> int:
             if given.to:
                 from sampan.cmd.verbs.versions import upgrade_to
 
-                return upgrade_to.run(given.data_dir, given.to, dry_run=given.dry_run)
+                keys = given.encryption_provider_config
+                return upgrade_to.run(given.data_dir, given.to, keys, dry_run=given.dry_run)
             from sampan.cmd.verbs.machine import upgrade
 
             problems = machine_flags.problems_of(parser_of_verbs("up"), given.config)

@@ -55,7 +55,7 @@ async def _different(exchange: Exchange, record: Obj) -> Difference | None:
     step = record["step"]
     if step.get("pause"):
         await asyncio.sleep(step["pause"])
-    recorded = _recorded(record)
+    recorded = recorded_answer(record)
     answered = comparable_answer(await exchange.answer(step, recorded))
     if step["method"] != "GET" and "customresourcedefinitions" in step["path"]:
         await asyncio.sleep(1)  # as the recorder: until the write has taken effect
@@ -67,7 +67,7 @@ async def _different(exchange: Exchange, record: Obj) -> Difference | None:
     return Difference(record["unit"], step["name"], *texts)
 
 
-def _recorded(record: Obj) -> list[Any]:
+def recorded_answer(record: Obj) -> list[Any]:
     """Masked once more: by what is masked today."""
     step = record["step"]
     body = mask_times(record["body"], keep_entries=True)

@@ -4,6 +4,7 @@ Job: fill in counts, strategies and templates, as v1.35 does.
 Invariant: a percentage stays a percentage.
 """
 
+from sampan.api import features
 from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.defaults.persistent_volumes import default_claim_spec
 from sampan.api.defaults.pod import default_pod_template
@@ -55,6 +56,8 @@ def default_stateful_set(obj: Obj) -> None:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "RollingUpdate" and rolling is not None:
         fill(rolling, partition=0)
+        if features.enabled("MaxUnavailableStatefulSet"):
+            fill(rolling, maxUnavailable=1)
     policy = spec.get("persistentVolumeClaimRetentionPolicy")
     if policy is None:
         policy = spec["persistentVolumeClaimRetentionPolicy"] = {}

@@ -98,6 +98,11 @@ FIELDS: Mapping[str, Mapping[str, Paths]] = {
         ),
         _CLAIMS: (f"{_RESULT}.bindingConditions", f"{_RESULT}.bindingFailureConditions"),
     },
+    "CRDObservedGenerationTracking": {
+        "customresourcedefinitions.apiextensions.k8s.io": (
+            "status.observedGeneration", "status.conditions[].observedGeneration",
+        ),
+    },
     "DRADeviceCompatibilityGroups": {
         _SLICES: (f"{_DEVICE}.consumesCounters[].compatibilityGroups",),
     },

@@ -114,7 +114,7 @@ def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
             _validate_no_return(kind, status, was, spec, errors)
     if "resourceClaimStatuses" in status:
         _validate_claim_statuses(status, spec_of(new), errors)
-    _validate_ips(status, errors)
+    _validate_ips(status, was, errors)
 
 
 def _validate_claim_statuses(status: Obj, spec: Obj, errors: Errors) -> None:
@@ -303,13 +303,13 @@ def _has_returned(policy: str | None, end: Obj, now: Obj) -> bool:
     return not may_restart and now.get("terminated") is None
 
 
-def _validate_ips(status: Obj, errors: Errors) -> None:
+def _validate_ips(status: Obj, was: Obj, errors: Errors) -> None:
     for kind in ("podIPs", "hostIPs"):
         listed = status.get(kind) or []
         families = [family_of(item.get("ip") or "") for item in listed]
-        for index, family in enumerate(families):
-            if not family:
-                validate_address(listed[index].get("ip") or "", f"status.{kind}[{index}]", errors)
+        kept = [item.get("ip") for item in was.get(kind) or ()]
+        for index, item in enumerate(listed):
+            validate_address(item.get("ip") or "", f"status.{kind}[{index}]", errors, kept)
         if len(families) > 1 and (families.count(4) > 1 or families.count(6) > 1):
             why = "may specify no more than one IP for each IP family"
             errors.append(invalid_value(f"status.{kind}", listed, why))

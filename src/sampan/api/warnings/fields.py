@@ -6,7 +6,7 @@ Job: one rule per function, from a value and its path to sentences. Pure.
 import ipaddress
 from collections.abc import Iterator
 
-from sampan.api import quantity
+from sampan.api import features, quantity
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 
@@ -71,31 +71,34 @@ def odd_address(text: str, path: str) -> Iterator[str]:
         return
     mapped = getattr(plain, "ipv4_mapped", None)
     if mapped is not None or _without_zeros(text) != text:
-        shown = mapped or plain
-        yield (
-            f'{path}: non-standard IP address "{text}" will be considered invalid in a future '
-            f'Kubernetes release: use "{shown}"'
-        )
+        yield f'{path}: non-standard IP address "{text}" {_verdict()}: use "{mapped or plain}"'
     elif str(plain) != text:
         yield f'{path}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{plain}")'
 
 
 def odd_network(text: str, path: str) -> Iterator[str]:
+    """A network that is not in its one spelling, or may be meant as an address."""
     address, _, bits = text.partition("/")
     try:
-        network = ipaddress.ip_network(f"{_without_zeros(address)}/{bits}", strict=False)
+        written = ipaddress.ip_interface(f"{_without_zeros(address)}/{bits}")
     except ValueError:
         return
-    if _without_zeros(address) != address or (
-        network.version == 4 and str(network.network_address) != address
-    ):
-        yield (
-            f'{path}: non-standard CIDR value "{text}" will be considered invalid in a future '
-            f'Kubernetes release: use "{network}"'
-        )
-    elif str(network) != text:
+    network, bare = written.network, ipaddress.ip_network(written.ip)
+    is_ambiguous = written.ip != network.network_address
+    if is_ambiguous:
+        choice = f'(should be "{network}" or "{bare}"?)'
+        yield f'{path}: CIDR value "{text}" is ambiguous in this context {choice}'
+    if _without_zeros(address) != address or bits != str(network.prefixlen):
+        yield f'{path}: non-standard CIDR value "{text}" {_verdict()}: use "{network}"'
+    elif not is_ambiguous and str(network) != text:
         form = f'should be in RFC 5952 canonical format ("{network}")'
         yield f'{path}: IPv6 CIDR value "{text}" {form}'
+
+
+def _verdict() -> str:
+    if features.changed("OddAddressWords"):
+        return "is invalid"
+    return "will be considered invalid in a future Kubernetes release"
 
 
 def _without_zeros(text: str) -> str:

@@ -5,14 +5,16 @@ Job: cells of the rbac, certificates, admission, flow control and aggregation ki
 
 from typing import Any
 
-from sampan.api.objects import Obj, name_of, spec_of, status_of
-from sampan.api.rules.conditions import condition_of
+from sampan.api.objects import Obj, meta_of, name_of, spec_of, status_of
+from sampan.api.rules.conditions import condition_of, is_true
 from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
     AGE,
+    CREATED,
     NAME,
     NONE,
     UNSET,
+    Column,
     Printer,
     age,
     columns,
@@ -35,6 +37,18 @@ def _subjects(subjects: list[Obj]) -> list[str]:
         where = f"{subject.get('namespace') or ''}/" if kind == "ServiceAccount" else ""
         by_kind.setdefault(kind, []).append(where + name)
     return [", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount")]
+
+
+def _definition(obj: Obj, now: float) -> list[Any]:
+    spec = spec_of(obj)
+    names = spec.get("names") or {}
+    served = [version for version in spec.get("versions") or () if version.get("served")]
+    versions = [f"{one.get('name')}{'(storage)' * bool(one.get('storage'))}" for one in served]
+    return [
+        name_of(obj), spec.get("scope") or "", ",".join(sorted(versions)),
+        meta_of(obj).get("creationTimestamp"), spec.get("group") or "", names.get("kind") or "",
+        ",".join(names.get("shortNames") or ()), is_true(obj, "Established"),
+    ]  # fmt: skip
 
 
 def _signing_request(obj: Obj, now: float) -> list[Any]:
@@ -129,5 +143,10 @@ PRIORITY_LEVELS = Printer(
     columns(NAME, "Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit",
             AGE),
     _priority_level,
+)  # fmt: skip
+DEFINITIONS = Printer(
+    (*columns(NAME, "Scope", "Versions", Column("Created At", "date", description=CREATED)),
+     *wide("Group", "Kind", "ShortNames"), Column("Established", "boolean", priority=1)),
+    _definition,
 )  # fmt: skip
 API_SERVICES = Printer(columns(NAME, "Service", "Available", AGE), _api_service)

@@ -101,7 +101,7 @@ def _config_map(obj: Obj, now: float) -> list[Any]:
 
 
 def _service_account(obj: Obj, now: float) -> list[Any]:
-    return [name_of(obj), age(obj, now)]
+    return [name_of(obj), len(obj.get("secrets") or ()), age(obj, now)]
 
 
 def _component_status(obj: Obj, now: float) -> list[Any]:
@@ -149,7 +149,7 @@ EVENTS = Printer(
 )  # fmt: skip
 SECRETS = Printer(columns(NAME, "Type", "Data", AGE), _secret)
 CONFIG_MAPS = Printer(columns(NAME, "Data", AGE), _config_map)
-SERVICE_ACCOUNTS = Printer(columns(NAME, AGE), _service_account)
+SERVICE_ACCOUNTS = Printer(columns(NAME, "Secrets", AGE), _service_account)
 COMPONENT_STATUSES = Printer(columns(NAME, "Status", "Message", "Error"), _component_status)
 RESOURCE_QUOTAS = Printer(columns(NAME, "Request", "Limit", AGE), _resource_quota)
 LEASES = Printer(columns(NAME, "Holder", AGE), _lease)

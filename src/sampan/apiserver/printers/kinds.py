@@ -4,6 +4,7 @@ Job: from a group and plural to its printer; a kind without a row shows its name
 To give a kind columns of its own: write its cells in a file beside this one, and add a line here.
 """
 
+from sampan.api import features
 from sampan.apiserver.printers import access, cluster, network, pods, storage, workloads
 from sampan.apiserver.printers.layout import Printer
 
@@ -71,3 +72,15 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     (_STORAGE, "volumeattachments"): storage.ATTACHMENTS,
     (_STORAGE, "volumeattributesclasses"): storage.ATTRIBUTES_CLASSES,
 }
+
+
+def printer_of(group: str, plural: str) -> Printer | None:
+    """None where a kind has no columns of its own."""
+    match group, plural:
+        case "", "serviceaccounts" if features.changed("AccountsWithoutSecretsColumn"):
+            return storage.JUST_AGE
+        case "apiextensions.k8s.io", "customresourcedefinitions" if features.changed(
+            "DefinitionColumns"
+        ):
+            return access.DEFINITIONS
+    return PRINTERS.get((group, plural))

@@ -98,9 +98,9 @@ _DEFAULT = Printer((NAME, Column("Created At", "date", description=CREATED)), _c
 def _printer(resource: Resource) -> Printer:
     # With the first table: a start shows none.
     from sampan.apiserver.printers.custom_columns import custom_printer
-    from sampan.apiserver.printers.kinds import PRINTERS
+    from sampan.apiserver.printers.kinds import printer_of
 
     custom = custom_of(resource)
     if custom is not None:
         return custom_printer(custom.columns)
-    return PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+    return printer_of(resource.group, resource.plural) or _DEFAULT

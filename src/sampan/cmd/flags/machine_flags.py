@@ -23,6 +23,8 @@ def add_verbs(verbs: common.Verbs) -> None:
     upgrade.add_argument("--config", metavar="FILE", default="", help="check this, too")
     upgrade.add_argument("--to", metavar="MINOR", default="", help="Kubernetes: 1.36, 1.37, …")
     upgrade.add_argument("--dry-run", action="store_true", help="of --to: only say what changes")
+    text = "of --to: the EncryptionConfiguration that the cluster is started with"
+    upgrade.add_argument("--encryption-provider-config", metavar="FILE", default="", help=text)
     config = verbs.add_parser("config", help="explain: the settings of `sampan up --config`")
     parts = config.add_subparsers(dest="action", metavar="ACTION", required=True)
     explain = parts.add_parser("explain", help="each setting: type, meaning, variable")

@@ -50,10 +50,10 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
         "token_extend": chosen.account_extend == "true",
         "oidc": _oidc(chosen),
         "admission": _admission(chosen),
-        "audit_policy": _document(chosen.audit_policy_file),
+        "audit_policy": document(chosen.audit_policy_file),
         "audit_file": _audit_file(chosen),
         "audit_webhook": _target(chosen.audit_webhook_file),
-        "encryption": _document(chosen.encryption_file),
+        "encryption": document(chosen.encryption_file),
         "client_ca_pem": client_ca_pem,
         "request_seats": _seats(chosen),
         "page": chosen.ui == "true",
@@ -214,7 +214,7 @@ def _account_keys(chosen: SecurityChoices) -> bytes:
     return b"\n".join(keys.values())
 
 
-def _document(path: str) -> Obj | None:
+def document(path: str) -> Obj | None:
     if not path:
         return None
     import yaml
@@ -272,11 +272,11 @@ def _audit_file(chosen: SecurityChoices) -> AuditFile | None:
 
 def _admission(chosen: SecurityChoices) -> AdmissionSettings:
     found: dict[str, Any] = {}
-    for plugin in (_document(chosen.admission_file) or {}).get("plugins") or ():
+    for plugin in (document(chosen.admission_file) or {}).get("plugins") or ():
         configured = plugin.get("configuration")
         if configured is None and plugin.get("path"):
             beside = Path(chosen.admission_file).parent / plugin["path"]
-            configured = _document(str(beside))
+            configured = document(str(beside))
         found |= _plugin_fields(chosen, str(plugin.get("name")), configured or {})
     if "ImagePolicyWebhook" in chosen.enabled_plugins and "image_policy" not in found:
         raise CannotStart("ImagePolicyWebhook needs a configuration")

@@ -5,6 +5,7 @@ Job: from what was counted and decided to the status, before and after finalizer
 
 from collections.abc import Sequence
 
+from sampan.api import features
 from sampan.api.objects import Obj, time_text
 from sampan.api.rules.conditions import find, with_condition
 from sampan.client.events import reference as reference_to
@@ -41,6 +42,10 @@ def interim_status(
         changed = _with_suspension(conditions, suspended, now)
         if changed is not conditions and not suspended:
             status["startTime"] = time_text(now)
+        elif changed is not conditions and features.enabled(
+            "MutableSchedulingDirectivesForSuspendedJobs"
+        ):
+            status.pop("startTime", None)  # it may be sent elsewhere before it goes on
         conditions = changed
     status |= {"ready": progress.ready, "terminating": progress.terminating}
     if progress.active:

@@ -1,12 +1,15 @@
 """Claims, volumes and their attributes classes that are in use are not deleted under their users.
 
-Job: keep the protection finalizers on what lives; take them off what is to go and is not in use.
+Job: keep the protection finalizers on what lives; take them off what is to go and is not in use;
+    say of bound claims since when no pod uses them, where PersistentVolumeClaimUnusedSinceTime is
+    on.
 Invariant: a claim stays while a pod that has a node names it; a volume stays while it is Bound;
     a VolumeAttributesClass while a claim or a volume names it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from sampan.api import features
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of
 from sampan.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
@@ -16,18 +19,32 @@ from sampan.api.resources import (
     Resource,
 )
 from sampan.api.rules import pods as pod_facts
-from sampan.api.rules.aspects import SPEC, STATUS, WENT, interest_of, looks_at
+from sampan.api.rules.aspects import (
+    DELETION,
+    EXISTENCE,
+    PHASE,
+    SPEC,
+    STATUS,
+    WENT,
+    interest_of,
+    looks_at,
+)
+from sampan.api.rules.conditions import find, with_condition
 from sampan.api.rules.storage import CLAIM_PROTECTION, CLASS_PROTECTION, VOLUME_PROTECTION
-from sampan.controllers.actions import NOTHING, Plan, merge_patch
+from sampan.controllers.actions import NOTHING, Patch, Plan, merge_patch
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
 
 
 def claim_protection_controller() -> Controller:
+    is_tracked = features.enabled("PersistentVolumeClaimUnusedSinceTime")
     return Controller(
         name="persistentvolumeclaim-protection-controller",
         component="pvc-protection-controller",
         aliases=("pvc-protection",),
-        wakes={PERSISTENT_VOLUME_CLAIMS: own_key, PODS: _claims_of_pod},
+        wakes={
+            PERSISTENT_VOLUME_CLAIMS: own_key,
+            PODS: _claims_in_use if is_tracked else _claims_freed,
+        },
         planned=_planned_claim,
         indices={PODS: {"claims": claim_keys}},
         workers=1,
@@ -63,11 +80,41 @@ def attributes_class_protection_controller() -> Controller:
     )
 
 
-def plan_claim(claim: Obj, pods: Iterable[Obj]) -> Plan:
+def plan_claim(claim: Obj, pods: Sequence[Obj], now: float) -> Plan:
     """`pods`: those that name it. Only one that has a node counts: no kubelet starts a pod whose
     claim is on its way out."""
     used = any(pod_facts.node_name(pod) for pod in pods)
-    return _protection_plan(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION, used)
+    plan = _protection_plan(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION, used)
+    is_bound = (claim.get("status") or {}).get("phase") == "Bound"
+    if not features.enabled("PersistentVolumeClaimUnusedSinceTime") or not is_bound:
+        return plan
+    told = None if is_deleted(claim) else _told_of_use(claim, pods, now)
+    return plan if told is None else Plan([told], again_seconds=0.0 if plan.actions else None)
+
+
+def _told_of_use(claim: Obj, pods: Iterable[Obj], now: float) -> Patch | None:
+    """In its condition Unused; None where it says so already."""
+    is_used = not all(_has_ended(pod) for pod in pods)
+    conditions: list[Obj] = claim["status"].get("conditions") or []
+    before = find(conditions, "Unused")
+    if before is not None and (before.get("status") != "True") is is_used:
+        return None
+    wanted: Obj = {"type": "Unused", "status": "False" if is_used else "True"}
+    if is_used:
+        wanted |= {"reason": "PodUsingPVC", "message": "A pod is currently referencing this PVC"}
+    else:
+        why = "No pods are currently referencing this PVC"
+        wanted |= {"reason": "NoPodsUsingPVC", "message": why}
+    changes = {"status": {"conditions": with_condition(conditions, wanted, now)}}
+    return merge_patch(PERSISTENT_VOLUME_CLAIMS, claim, changes, subresource="status")
+
+
+def _has_ended(pod: Obj) -> bool:
+    """For good, or it is to go and nothing of it runs any more."""
+    if pod_facts.is_terminal(pod):
+        return True
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return is_deleted(pod) and not any("running" in (one.get("state") or {}) for one in statuses)
 
 
 def plan_volume(volume: Obj) -> Plan:
@@ -99,15 +146,23 @@ def claim_keys(pod: Obj) -> Iterable[str]:
     return [f"{namespace_of(pod)}/{name}" for name in pod_facts.claim_names(pod)]
 
 
+@looks_at(EXISTENCE | DELETION | PHASE | STATUS)
+def _claims_in_use(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    pod = new if new is not None else old
+    return () if pod is None else claim_keys(pod)
+
+
 @looks_at(WENT)
-def _claims_of_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+def _claims_freed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Only the end of a use can free a claim; a pod's claims never change."""
     return claim_keys(old) if old is not None and new is None else ()
 
 
 async def _planned_claim(view: View, key: str) -> Plan:
     claim = view.cache(PERSISTENT_VOLUME_CLAIMS).get(key)
-    return NOTHING if claim is None else plan_claim(claim, view.cache(PODS).by("claims", key))
+    if claim is None:
+        return NOTHING
+    return plan_claim(claim, view.cache(PODS).by("claims", key), view.now)
 
 
 async def _planned_volume(view: View, key: str) -> Plan:

@@ -3,6 +3,9 @@
 Job: what pod and claims of an ordinal look like; which ordinal a pod has. Pure.
 """
 
+from collections.abc import Container
+from itertools import islice
+
 from sampan.api.objects import Obj, labels_of, meta_of, name_of, namespace_of
 from sampan.api.resources import STATEFUL_SETS
 from sampan.api.rules import pods as pod_facts
@@ -20,6 +23,13 @@ def ordinal_of(owner: Obj, pod: Obj) -> int:
     prefix, _, text = name_of(pod).rpartition("-")
     number = number_up_to(_MOST, text) if prefix == name_of(owner) else None
     return -1 if number is None else number
+
+
+def first_missing(taken: Container[int], start: int, count: int, most: int) -> list[int]:
+    """Of `count` numbers from `start` on those that are not taken, at most so many. It costs what
+    is taken and what is answered."""
+    numbers = range(start, start + count)
+    return list(islice((number for number in numbers if number not in taken), most))
 
 
 def new_pod(owner: Obj, revision: Obj, ordinal: int) -> Obj:

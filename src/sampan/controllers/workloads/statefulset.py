@@ -7,10 +7,10 @@ Invariant: never two pods of one ordinal: the name is the lock.
 Invariant: no more than BURST steps at a time; nothing is as long as spec.replicas says.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 
+from sampan.api import features
 from sampan.api.errors import AlreadyExists, NotFound
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of, namespace_of, uid_of
 from sampan.api.resources import (
@@ -67,6 +67,7 @@ from sampan.controllers.workloads.stateful_events import (
 from sampan.controllers.workloads.stateful_pods import (
     claim_names,
     claims_for,
+    first_missing,
     has_identity,
     identity_labels,
     is_running_and_ready,
@@ -75,6 +76,12 @@ from sampan.controllers.workloads.stateful_pods import (
     revision_of_pod,
 )
 from sampan.controllers.workloads.stateful_step import Creation, Step
+from sampan.controllers.workloads.stateful_update import (
+    Candidate,
+    most_unavailable,
+    next_outdated,
+    several_outdated,
+)
 from sampan.core.fast_dataclass import dataclass
 
 BURST = 200  # pods with their claims, as they are sent
@@ -303,19 +310,24 @@ class _Rollout:
         return Step(handed, deletions=[highest], blocks=True)
 
     def _update(self) -> Step:
-        """The first outdated one from above, broken or not: the update may be what heals it."""
         if not self._rolls():
             return Step()
         pods, least = self._replica_pods(), self._start() + self._partition()
-        for ordinal in sorted(pods, reverse=True):
-            pod = pods[ordinal]
-            if ordinal < least:
-                break
-            if revision_of_pod(pod) != name_of(self.revision.obj) and not is_deleted(pod):
-                return Step(deletions=[pod])
-            if not self._is_healthy(pod):
-                break  # wait for it
-        return Step()
+        found = [
+            Candidate(
+                pods[ordinal],
+                revision_of_pod(pods[ordinal]) != name_of(self.revision.obj)
+                and not is_deleted(pods[ordinal]),
+                ordinal < least,
+                self._is_healthy(pods[ordinal]),
+            )
+            for ordinal in sorted(pods, reverse=True)
+        ]
+        if not features.enabled("MaxUnavailableStatefulSet"):
+            return Step(deletions=next_outdated(found))
+        heals = not self._is_monotonic() and features.changed("ParallelUpdateHeals")
+        most = most_unavailable(self._rolling(), self._replicas())
+        return Step(deletions=several_outdated(found, most, heals=heals)[:BURST])
 
     def _needs_current(self, ordinal: int) -> bool:
         """Below the partition pods stay old."""
@@ -354,8 +366,11 @@ class _Rollout:
         return 1 if wanted is None else int(wanted)
 
     def _partition(self) -> int:
-        rolling = (self.owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
-        return int(rolling.get("partition") or 0)
+        return int(self._rolling().get("partition") or 0)
+
+    def _rolling(self) -> Obj:
+        strategy: Obj = self.owner["spec"].get("updateStrategy") or {}
+        return strategy.get("rollingUpdate") or {}
 
     def _rolls(self) -> bool:
         strategy = self.owner["spec"].get("updateStrategy") or {}
@@ -373,13 +388,6 @@ class _Rollout:
 
     def _is_healthy(self, pod: Obj) -> bool:
         return self._is_available(pod) and not is_deleted(pod)
-
-
-def first_missing(taken: Container[int], start: int, count: int, most: int) -> list[int]:
-    """Of `count` numbers from `start` on those that are not taken, at most so many. It costs what
-    is taken and what is answered."""
-    numbers = range(start, start + count)
-    return list(islice((number for number in numbers if number not in taken), most))
 
 
 def _references_patch(claim_: Obj, references: Sequence[Obj]) -> Patch:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.objects import time_text
 from sampan.api.resources import JOBS
 from sampan.controllers.actions import Patch
@@ -120,6 +122,15 @@ def test_a_suspended_job_has_no_pods():
     found = planned(owner, pod(owner, "a"))
     assert removed_names(found) == ["a"]
     assert conditions(found)["Suspended"] == "JobSuspended"
+
+
+@pytest.mark.parametrize(("minor", "changes"), [("1.35", {}), ("1.36", {"startTime": None})])
+def test_from_v1_36_on_a_job_that_is_suspended_has_not_begun(minor, changes):
+    """[V1] MutableSchedulingDirectivesForSuspendedJobs"""
+    owner = job({"startTime": time_text(NOW - 100)}, suspend=True)
+    with features.used(Release(minor)):
+        status = status_in(without_trouble(planned(owner, pod(owner, "a"))))
+    assert {key: status[key] for key in ("startTime",) if key in status} == changes
 
 
 def test_each_index_has_one_pod_until_it_succeeded():

@@ -1,6 +1,12 @@
+import pytest
+
+from sampan.api import features
+from sampan.api.features import Release
+from sampan.api.objects import time_text
 from sampan.controllers.actions import NOTHING
 from sampan.controllers.storage.volume_protection import plan_claim, plan_volume
 
+NOW = 1_800_000_000.0
 PROTECTED = ["kubernetes.io/pvc-protection"]
 
 
@@ -15,15 +21,53 @@ def finalizers_after(plan):
 
 
 def test_what_lives_is_protected():
-    assert finalizers_after(plan_claim(claim(), [])) == PROTECTED
-    assert plan_claim(claim(PROTECTED), []) == NOTHING
+    assert finalizers_after(plan_claim(claim(), [], NOW)) == PROTECTED
+    assert plan_claim(claim(PROTECTED), [], NOW) == NOTHING
 
 
 def test_a_pod_counts_once_it_has_a_node():
     going = claim([*PROTECTED, "other"], deleted=True)
-    assert plan_claim(going, [{"spec": {"nodeName": "n"}}]) == NOTHING
-    assert finalizers_after(plan_claim(going, [{"spec": {}}])) == ["other"]
-    assert finalizers_after(plan_claim(claim(PROTECTED, deleted=True), [])) is None
+    assert plan_claim(going, [{"spec": {"nodeName": "n"}}], NOW) == NOTHING
+    assert finalizers_after(plan_claim(going, [{"spec": {}}], NOW)) == ["other"]
+    assert finalizers_after(plan_claim(claim(PROTECTED, deleted=True), [], NOW)) is None
+
+
+UNUSED = {"type": "Unused", "status": "True", "reason": "NoPodsUsingPVC",
+          "message": "No pods are currently referencing this PVC"}  # fmt: skip
+USED = {"type": "Unused", "status": "False", "reason": "PodUsingPVC",
+        "message": "A pod is currently referencing this PVC"}  # fmt: skip
+WAITING = {"spec": {}, "status": {"phase": "Pending"}}
+RUNNING = {"status": {"containerStatuses": [{"state": {"running": {}}}]}}
+ENDED = {"status": {"phase": "Succeeded"}}
+LEAVING = {"metadata": {"deletionTimestamp": "now"}, **RUNNING}
+LEFT = {"metadata": {"deletionTimestamp": "now"}, "status": {"containerStatuses": [{}]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "before", "after"),
+    [
+        ([], [], [UNUSED]),
+        ([WAITING], [], [USED]),
+        ([ENDED, LEFT], [{"type": "Resizing"}, USED], [{"type": "Resizing"}, UNUSED]),
+        ([LEAVING], [UNUSED], [USED]),
+        ([RUNNING], [USED], None),
+        ([], [UNUSED], None),
+    ],
+)
+def test_from_v1_37_on_a_bound_claim_says_since_when_it_is_not_used(pods, before, after):
+    """[V1] PersistentVolumeClaimUnusedSinceTime"""
+    bound = {**claim(PROTECTED), "status": {"phase": "Bound", "conditions": before}}
+    assert plan_claim(bound, pods, NOW) == NOTHING
+    with features.used(Release("1.37")):
+        found = plan_claim(bound, pods, NOW)
+        assert plan_claim({**bound, "status": {"phase": "Pending"}}, pods, NOW) == NOTHING
+    if after is None:
+        assert found == NOTHING
+        return
+    [patch] = found.actions
+    told = patch.patch["status"]["conditions"]
+    assert (patch.subresource, told[-1].pop("lastTransitionTime")) == ("status", time_text(NOW))
+    assert told == after
 
 
 def test_a_volume_is_protected_while_it_is_bound():

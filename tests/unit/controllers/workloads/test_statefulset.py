@@ -2,7 +2,9 @@
 
 import pytest
 
+from sampan.api import features
 from sampan.api.errors import Forbidden
+from sampan.api.features import Release
 from sampan.api.objects import name_of, time_text
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
 from sampan.controllers.actions import Create, Outcome, next_step
@@ -128,6 +130,42 @@ def test_a_partition_holds_the_update_back(strategy, expected):
     assert (
         removed_names(planned(owner, *(pod(owner, one, old=True) for one in range(3)))) == expected
     )
+
+
+BUDGET = Release(gates={"MaxUnavailableStatefulSet": True})
+
+
+@pytest.mark.parametrize(
+    ("release", "policy", "most", "broken", "expected"),
+    [
+        (Release(), "OrderedReady", 3, (), ["web-4"]),
+        (BUDGET, "OrderedReady", 3, (), ["web-4", "web-3", "web-2"]),
+        (BUDGET, "OrderedReady", "45%", (), ["web-4", "web-3"]),
+        (BUDGET, "OrderedReady", "5%", (), ["web-4"]),
+        (BUDGET, "Parallel", 2, (), ["web-4", "web-3"]),
+        (BUDGET, "Parallel", 2, (0,), ["web-4"]),
+        (BUDGET, "Parallel", 2, (0, 1), []),
+        (Release("1.37"), "Parallel", 2, (), ["web-4", "web-3"]),
+        (Release("1.37"), "Parallel", 2, (0,), ["web-0", "web-4"]),
+        (Release("1.37"), "Parallel", 2, (0, 1, 3), ["web-3", "web-1", "web-0"]),
+        (Release("1.37"), "Parallel", None, (1,), ["web-1"]),
+    ],
+)
+def test_as_many_are_updated_as_may_be_unavailable(release, policy, most, broken, expected):
+    """[V1] as stateful_set_control.go of v1.35 and v1.37"""
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": most}}
+    owner = stateful_set(5, policy=policy, updateStrategy=rolling)
+    pods = [pod(owner, one, old=True, ready=one not in broken) for one in range(5)]
+    with features.used(release):
+        assert removed_names(planned(owner, *pods)) == expected
+
+
+def test_a_partition_holds_the_broken_ones_back_too():
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2, "maxUnavailable": 3}}
+    owner = stateful_set(5, policy="Parallel", updateStrategy=rolling)
+    pods = [pod(owner, one, old=one < 4, ready=one not in (0, 3)) for one in range(5)]
+    with features.used(Release("1.37")):
+        assert removed_names(planned(owner, *pods)) == ["web-3", "web-2"]
 
 
 def test_the_status_counts_ready_available_and_updated_pods():

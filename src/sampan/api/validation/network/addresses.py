@@ -1,10 +1,12 @@
 """IP addresses and networks in API fields.
 
 Job: from a text to an address or network, and to what is wrong with a bad one.
-Invariant: no function raises. Leading zeros are forgiven, as upstream forgives them in old fields.
+Invariant: no function raises. In old fields odd spellings are forgiven as upstream forgives them:
+    where StrictIPCIDRValidation is off, and in what an object has had before.
 """
 
 import re
+from collections.abc import Container
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
@@ -15,6 +17,7 @@ from ipaddress import (
     ip_network,
 )
 
+from sampan.api import features
 from sampan.api.errors import FieldError, invalid_value
 from sampan.core.digits import is_digits
 
@@ -59,14 +62,42 @@ def family_of(text: str) -> int:
     return 0 if found is None else found.version
 
 
-def validate_address(text: str, path: str, errors: list[FieldError]) -> None:
-    if not family_of(text):
-        errors.append(invalid_value(path, text, _BAD_ADDRESS))
+def validate_address(
+    text: str, path: str, errors: list[FieldError], kept: Container[str | None] = ()
+) -> bool:
+    """Whether it is good. `kept`: those that the object has had."""
+    if text in kept or _is_plain_ipv4(text):
+        return True
+    address = address_of(text)
+    why = _BAD_ADDRESS if address is None else ""
+    if address is not None and features.enabled("StrictIPCIDRValidation"):
+        why = _oddity_of_address(text, address)
+    if why:
+        errors.append(invalid_value(path, text, why))
+    return not why
 
 
-def validate_network(text: str, path: str, errors: list[FieldError]) -> None:
-    if network_of(text) is None:
+def validate_canonical_address(text: str, path: str, errors: list[FieldError]) -> bool:
+    """Of fields that were never forgiving: as upstream's IsValidIP."""
+    address = address_of(text)
+    why = _BAD_ADDRESS if address is None else _oddity_of_address(text, address)
+    if not why and text != str(address):
+        why = f'must be in canonical form ("{address}")'
+    if why:
+        errors.append(invalid_value(path, text, why))
+    return not why
+
+
+def validate_network(
+    text: str, path: str, errors: list[FieldError], kept: Container[str] = ()
+) -> None:
+    """`kept`: those that the object has had."""
+    if text in kept:
+        return
+    if (network := network_of(text)) is None:
         errors.append(invalid_value(path, text, _BAD_NETWORK))
+    elif features.enabled("StrictIPCIDRValidation") and (why := _oddity_of(text, network)):
+        errors.append(invalid_value(path, text, why))
 
 
 def validate_canonical_network(text: str, path: str, errors: list[FieldError]) -> None:
@@ -75,10 +106,20 @@ def validate_canonical_network(text: str, path: str, errors: list[FieldError]) -
         errors.append(invalid_value(path, text, _BAD_NETWORK))
     elif why := _oddity_of(text, network):
         errors.append(invalid_value(path, text, why))
+    elif text != str(network):
+        errors.append(invalid_value(path, text, f'must be in canonical form ("{network}")'))
+
+
+def _oddity_of_address(text: str, address: Address) -> str:
+    """Empty where programs agree on what is meant."""
+    if _forgiven(text) != text:
+        return "must not have leading 0s"
+    is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+    return "must not be an IPv4-mapped IPv6 address" if is_mapped else ""
 
 
 def _oddity_of(text: str, network: Network) -> str:
-    """Empty where the network is written in its one spelling."""
+    """Empty where programs agree on what is meant."""
     address, _, bits = text.partition("/")
     if _forgiven(address) != address or (len(bits) > 1 and bits.startswith("0")):
         return "must not have leading 0s in IP or prefix length"
@@ -87,7 +128,7 @@ def _oddity_of(text: str, network: Network) -> str:
         return "must not have an IPv4-mapped IPv6 address"
     if written != network.network_address:
         return "must not have bits set beyond the prefix length"
-    return "" if text == str(network) else f'must be in canonical form ("{network}")'
+    return ""
 
 
 def _forgiven(text: str) -> str:

@@ -14,7 +14,11 @@ from sampan.api.validation.fields import (
     validate_optional_choice,
     validate_with,
 )
-from sampan.api.validation.network.addresses import address_of
+from sampan.api.validation.network.addresses import (
+    family_of,
+    validate_address,
+    validate_canonical_address,
+)
 from sampan.api.validation.network.service import validate_ordinary_address
 from sampan.api.validation.rules import Rules
 
@@ -89,11 +93,10 @@ def _validate_address(address: str, kind: str, path: str, errors: Errors) -> Non
     if kind == "FQDN":
         _validate_full_name(address, path, errors)
         return
-    found = address_of(address)
-    if found is None:
-        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        errors.append(invalid_value(path, address, why))
-    elif kind in ("IPv4", "IPv6") and f"IPv{found.version}" != kind:
+    is_good = validate_canonical_address if kind == "IPv6" else validate_address
+    if not is_good(address, path, errors):
+        return
+    if kind in ("IPv4", "IPv6") and f"IPv{family_of(address)}" != kind:
         list_path = path.rpartition("[")[0]  # as upstream
         errors.append(invalid_value(list_path, address, f"must be an {kind} address"))
     else:

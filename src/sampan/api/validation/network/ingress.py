@@ -68,7 +68,9 @@ def _validate_ingress(ingress: Obj, name: names.NameRule, errors: Errors) -> Non
 
 def validate_ingress_status(new: Obj, old: Obj, errors: Errors) -> None:
     balancer = status_of(new).get("loadBalancer") or {}
-    validate_load_balancer(balancer, "status.loadBalancer", errors)
+    had = (status_of(old).get("loadBalancer") or {}).get("ingress") or ()
+    kept = {ingress.get("ip") for ingress in had}
+    validate_load_balancer(balancer, "status.loadBalancer", errors, kept)
 
 
 def validate_ingress_class(ingress_class: Obj, errors: Errors) -> None:

@@ -4,6 +4,8 @@ Job: what must hold of a NetworkPolicy.
 Invariant: a peer is a block of addresses or a selection of pods, not both.
 """
 
+from collections.abc import Container, Iterator
+
 from sampan.api import features
 from sampan.api.errors import (
     FieldError,
@@ -16,14 +18,15 @@ from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_port
 from sampan.api.validation.network.addresses import network_of, validate_network
-from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
-def validate_network_policy(policy: Obj, errors: Errors) -> None:
+def validate_network_policy(policy: Obj, errors: Errors, kept: Container[str] = ()) -> None:
+    """`kept`: networks that it has had."""
     spec = spec_of(policy)
     validate_label_selector(spec.get("podSelector"), "spec.podSelector", errors)
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -32,7 +35,7 @@ def validate_network_policy(policy: Obj, errors: Errors) -> None:
             for number, port in enumerate(rule.get("ports") or ()):
                 _validate_port(port, f"{path}.ports[{number}]", errors)
             for number, peer in enumerate(rule.get(peers) or ()):
-                _validate_peer(peer, f"{path}.{peers}[{number}]", errors)
+                _validate_peer(peer, f"{path}.{peers}[{number}]", errors, kept)
     types = spec.get("policyTypes") or []
     if len(types) > 2:
         why = "may not specify more than two policyTypes"
@@ -41,6 +44,18 @@ def validate_network_policy(policy: Obj, errors: Errors) -> None:
     for index, kind in enumerate(types):
         if kind not in ("Egress", "Ingress"):
             errors.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress")))
+
+
+def validate_network_policy_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_network_policy(new, errors, set(_networks_in(spec_of(old))))
+
+
+def _networks_in(spec: Obj) -> Iterator[str]:
+    for direction, peers in (("ingress", "from"), ("egress", "to")):
+        for rule in spec.get(direction) or ():
+            for peer in rule.get(peers) or ():
+                block = peer.get("ipBlock") or {}
+                yield from (block.get("cidr") or "", *(block.get("except") or ()))
 
 
 def _validate_port(port: Obj, path: str, errors: Errors) -> None:
@@ -64,7 +79,7 @@ def _validate_port(port: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.endPort", shown, why))
 
 
-def _validate_peer(peer: Obj, path: str, errors: Errors) -> None:
+def _validate_peer(peer: Obj, path: str, errors: Errors, kept: Container[str]) -> None:
     selectors = [key for key in ("podSelector", "namespaceSelector") if peer.get(key) is not None]
     for key in selectors:
         validate_label_selector(peer[key], f"{path}.{key}", errors)
@@ -76,19 +91,19 @@ def _validate_peer(peer: Obj, path: str, errors: Errors) -> None:
     if selectors:
         why = "may not specify both ipBlock and another peer"
         errors.append(field_forbidden(path, why))
-    _validate_block(block, f"{path}.ipBlock", errors)
+    _validate_block(block, f"{path}.ipBlock", errors, kept)
 
 
-def _validate_block(block: Obj, path: str, errors: Errors) -> None:
+def _validate_block(block: Obj, path: str, errors: Errors, kept: Container[str]) -> None:
     text = block.get("cidr") or ""
     if not text:
         errors.append(required_value(f"{path}.cidr"))
         return
-    validate_network(text, f"{path}.cidr", errors)
+    validate_network(text, f"{path}.cidr", errors, kept)
     network = network_of(text)
     for index, exception in enumerate(block.get("except") or ()):
         here = f"{path}.except[{index}]"
-        validate_network(exception, here, errors)
+        validate_network(exception, here, errors, kept)
         part = network_of(exception)
         if network is None or part is None:
             continue
@@ -101,4 +116,4 @@ def _inside(part: object, whole: object) -> bool:
     return inside
 
 
-RULES = Rules(names.dns_subdomain, validate_network_policy, same_rules(validate_network_policy))
+RULES = Rules(names.dns_subdomain, validate_network_policy, validate_network_policy_update)

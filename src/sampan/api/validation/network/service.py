@@ -4,7 +4,8 @@ Job: what must hold of a Service.
 Invariant: a cluster IP, once given, stays while the service has one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import chain
 
 from sampan.api.errors import (
     FieldError,
@@ -35,7 +36,8 @@ _LONGEST_AFFINITY_SECONDS = 86400
 _NOT_FOR_NAMES = ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
-def validate_service(service: Obj, errors: Errors) -> None:
+def validate_service(service: Obj, errors: Errors, kept: Container[str] = ()) -> None:
+    """`kept`: addresses and networks that it has had."""
     spec = spec_of(service)
     kind = spec.get("type") or ""
     headless = _is_headless(spec)
@@ -52,11 +54,11 @@ def validate_service(service: Obj, errors: Errors) -> None:
     _validate_ports_differ(ports, errors)
     validate_labels(spec.get("selector") or {}, "spec.selector", errors)
     _validate_affinity(spec, errors)
-    _validate_families(spec, kind, errors)
+    _validate_families(spec, kind, errors, kept)
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        validate_address(address, f"spec.externalIPs[{index}]", errors)
-        validate_ordinary_address(address, f"spec.externalIPs[{index}]", errors)
-    _validate_policies(spec, kind, errors)
+        if validate_address(address, f"spec.externalIPs[{index}]", errors, kept):
+            validate_ordinary_address(address, f"spec.externalIPs[{index}]", errors)
+    _validate_policies(spec, kind, errors, kept)
 
 
 def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -72,9 +74,15 @@ def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
     )
     if checked and spec.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
         errors.append(field_forbidden("spec.healthCheckNodePort", "field is immutable"))
-    validate_service(new, errors)
+    validate_service(new, errors, _addresses_in(was))
     # Of a new service the allocator finds them, which comes first there.
     _validate_node_ports_differ(spec.get("ports") or (), errors)
+
+
+def _addresses_in(spec: Obj) -> set[str]:
+    listed = (spec.get(key) or () for key in ("externalIPs", "clusterIPs"))
+    networks = (text.strip() for text in spec.get("loadBalancerSourceRanges") or ())
+    return {*chain(*listed), *networks}
 
 
 def _validate_same_addresses(spec: Obj, was: Obj, errors: Errors) -> None:
@@ -110,7 +118,8 @@ def validate_service_status(new: Obj, old: Obj, errors: Errors) -> None:
             errors.append(field_forbidden(here, "may not be specified when `ip` is not set"))
         else:
             validate_optional_choice(mode, ("Proxy", "VIP"), here, errors)
-    validate_load_balancer({"ingress": listed}, "status.loadBalancer", errors)
+    kept = {ingress.get("ip") for ingress in _ingress_of(old)}
+    validate_load_balancer({"ingress": listed}, "status.loadBalancer", errors, kept)
 
 
 def _ingress_of(service: Obj) -> list[Obj]:
@@ -118,12 +127,14 @@ def _ingress_of(service: Obj) -> list[Obj]:
     return balancer.get("ingress") or []
 
 
-def validate_load_balancer(balancer: Obj, path: str, errors: Errors) -> None:
-    """Of services and of ingresses."""
+def validate_load_balancer(
+    balancer: Obj, path: str, errors: Errors, kept: Container[str | None]
+) -> None:
+    """Of services and of ingresses. `kept`: addresses that it has had."""
     for index, ingress in enumerate(balancer.get("ingress") or ()):
         here = f"{path}.ingress[{index}]"
         if ingress.get("ip"):
-            validate_address(ingress["ip"], f"{here}.ip", errors)
+            validate_address(ingress["ip"], f"{here}.ip", errors, kept)
         name = ingress.get("hostname")
         if name:
             validate_with(names.dns_subdomain, name, f"{here}.hostname", errors)
@@ -244,11 +255,11 @@ def _validate_affinity(spec: Obj, errors: Errors) -> None:
 def validate_families(service: Obj) -> Errors:
     """Addresses and families, which upstream looks at before it looks at anything else."""
     errors: Errors = []
-    _validate_families(spec_of(service), spec_of(service).get("type") or "", errors)
+    _validate_families(spec_of(service), spec_of(service).get("type") or "", errors, kept=())
     return errors
 
 
-def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
+def _validate_families(spec: Obj, kind: str, errors: Errors, kept: Container[str]) -> None:
     if kind == "ExternalName":
         return
     families, addresses = spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
@@ -265,7 +276,7 @@ def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
     policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     validate_optional_choice(spec.get("ipFamilyPolicy"), policies, "spec.ipFamilyPolicy", errors)
-    _validate_cluster_ips(addresses or ([single] if single else []), families, errors)
+    _validate_cluster_ips(addresses or ([single] if single else []), families, errors, kept)
 
 
 def _validate_at_most_two(values: list[str], path: str, errors: Errors) -> None:
@@ -273,16 +284,17 @@ def _validate_at_most_two(values: list[str], path: str, errors: Errors) -> None:
         errors.append(invalid_value(path, values, "may only hold up to 2 values"))
 
 
-def _validate_cluster_ips(addresses: list[str], families: list[str], errors: Errors) -> None:
+def _validate_cluster_ips(
+    addresses: list[str], families: list[str], errors: Errors, kept: Container[str]
+) -> None:
     path, before = "spec.clusterIPs", len(errors)
     for index, address in enumerate(addresses):
         if address == "None" and index == 0:
             if len(addresses) > 1:
                 why = "'None' must be the first and only value"
                 errors.append(invalid_value(path, addresses, why))
-        elif address_of(address) is None:
-            why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            errors.append(invalid_value(f"{path}[{index}]", address, why))
+        else:
+            validate_address(address, f"{path}[{index}]", errors, kept)
     _validate_at_most_two(addresses, path, errors)
     if len(errors) == before and addresses[:1] != ["None"]:
         _validate_versions(addresses, families, errors)
@@ -300,7 +312,7 @@ def _validate_versions(addresses: list[str], families: list[str], errors: Errors
             errors.append(invalid_value(f"spec.clusterIPs[{index}]", addresses[index], why))
 
 
-def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
+def _validate_policies(spec: Obj, kind: str, errors: Errors, kept: Container[str]) -> None:
     inside, outside = spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy")
     if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
         validate_choice(inside, ("Cluster", "Local"), "spec.internalTrafficPolicy", errors)
@@ -324,7 +336,7 @@ def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
                 why = "may only be used when `type` is 'LoadBalancer'"
                 errors.append(field_forbidden(f"spec.{key}", why))
     for index, source in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        validate_network(source, f"spec.LoadBalancerSourceRanges[{index}]", errors)
+        validate_network(source.strip(), f"spec.LoadBalancerSourceRanges[{index}]", errors, kept)
     validate_optional_choice(
         spec.get("trafficDistribution"),
         ("PreferClose", "PreferSameNode", "PreferSameZone"),

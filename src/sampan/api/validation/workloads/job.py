@@ -4,9 +4,11 @@ Job: what must hold of a Job, or of the job that a CronJob makes.
 Invariant: a job's pods end: their restart policy is never Always.
 """
 
+from sampan.api import features
 from sampan.api.errors import FieldError, invalid_value, required_value, too_long
 from sampan.api.objects import Obj, copy_of, name_of, spec_of, status_of, uid_of
 from sampan.api.rules import names, selectors
+from sampan.api.rules.conditions import is_true
 from sampan.api.validation.fields import (
     validate_immutable,
     validate_optional_choice,
@@ -97,11 +99,33 @@ def validate_job_update(new: Obj, old: Obj, errors: Errors) -> None:
     for key in _IMMUTABLE:
         validate_immutable(spec.get(key), was.get(key), f"spec.{key}", errors)
     _validate_completions(spec, was, errors)
-    template, had = spec.get("template") or {}, was.get("template") or {}
-    if was.get("suspend") and not status_of(old).get("startTime"):
-        template, had = _without_placement(template), _without_placement(had)
-    if template != had:
-        errors.append(invalid_value("spec.template", spec.get("template"), "field is immutable"))
+    _validate_template(spec.get("template") or {}, old, errors)
+
+
+def _validate_template(template: Obj, old: Obj, errors: Errors) -> None:
+    """A suspended Job may still be told where to run, and with how much."""
+    is_suspended, has_begun = bool(spec_of(old).get("suspend")), status_of(old).get("startTime")
+    is_idle = is_suspended and _has_stopped(old)
+    is_placeable = is_suspended and not has_begun
+    if features.enabled("MutableSchedulingDirectivesForSuspendedJobs"):
+        is_placeable = is_idle
+    now, had = template, spec_of(old).get("template") or {}
+    if is_placeable:
+        now, had = _without_placement(now), _without_placement(had)
+    if features.enabled("MutablePodResourcesForSuspendedJobs") and is_idle:
+        now, had = _without_resources(spec_of(now)), _without_resources(spec_of(had))
+        if now != had:
+            shown = template.get("spec")
+            errors.append(invalid_value("spec.template.spec", shown, "field is immutable"))
+    elif now != had:
+        errors.append(invalid_value("spec.template", template, "field is immutable"))
+
+
+def _has_stopped(job: Obj) -> bool:
+    """Or has never run."""
+    status = status_of(job)
+    is_new = features.changed("NewSuspendedJobIsMutable") and not status.get("startTime")
+    return not status.get("active") and (is_new or is_true(job, "Suspended"))
 
 
 def _validate_managed_by(spec: Obj, path: str, errors: Errors) -> None:
@@ -181,7 +205,7 @@ def _validate_completions(spec: Obj, was: Obj, errors: Errors) -> None:
 
 
 def _without_placement(template: Obj) -> Obj:
-    """A suspended job that has not started may still be told where to run."""
+    """What says where its pods run."""
     copy: Obj = copy_of(template)
     meta, spec = copy.get("metadata") or {}, copy.get("spec") or {}
     for key in ("labels", "annotations"):
@@ -192,6 +216,18 @@ def _without_placement(template: Obj) -> Obj:
     if others := {key: value for key, value in affinity.items() if key != "nodeAffinity"}:
         spec["affinity"] = others
     return {"metadata": meta, "spec": spec}
+
+
+def _without_resources(pod_spec: Obj) -> Obj:
+    """Those of its containers."""
+    found = dict(pod_spec)
+    for key in ("containers", "initContainers"):
+        if found.get(key):
+            found[key] = [
+                {name: value for name, value in container.items() if name != "resources"}
+                for container in found[key]
+            ]
+    return found
 
 
 RULES = Rules(names.dns_subdomain, validate_job, validate_job_update, validate_job_status)

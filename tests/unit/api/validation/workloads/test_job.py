@@ -1,5 +1,7 @@
 """What may change of a Job: where the pods of one that never ran go, and nothing else of them."""
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.objects import copy_of
 from sampan.api.validation.workloads.job import validate_job_update
 from sampan.api.validation.workloads.job_status import validate_job_status
@@ -53,6 +55,27 @@ def test_a_suspended_job_that_never_ran_may_be_sent_elsewhere():
         assert complaints(job(), job(**pod)) == []
         assert complaints(job(**pod, started=True), job(started=True)) == ["spec.template"]
         assert complaints(job(**pod), job(suspend=False)) == ["spec.template"]
+
+
+def test_from_v1_36_on_a_job_that_has_stopped_may_be_sent_elsewhere_and_with_other_resources():
+    """[V1] as an original v1.36 answers; v1.35 with both gates wants the controller's word"""
+    stopped = job(started=True)
+    stopped["status"]["conditions"] = [{"type": "Suspended", "status": "True"}]
+    stopping = copy_of(stopped)
+    stopping["status"]["active"] = 1
+    elsewhere = job(nodeSelector={"zone": "a"})
+    otherwise = job(hostNetwork=True)
+    with features.used(Release("1.36")):
+        for new in (elsewhere, with_resources(job()), with_resources(elsewhere)):
+            assert complaints(new, stopped) == complaints(new, job()) == []
+            assert complaints(new, stopping) == ["spec.template"]
+            assert complaints(new, job(started=True)) == ["spec.template"]
+            assert complaints(new, job(suspend=False)) == ["spec.template"]
+        assert complaints(otherwise, stopped) == ["spec.template.spec"]
+    gates = ("MutablePodResourcesForSuspendedJobs", "MutableSchedulingDirectivesForSuspendedJobs")
+    with features.used(Release("1.35", gates=dict.fromkeys(gates, True))):
+        assert complaints(with_resources(elsewhere), stopped) == []
+        assert complaints(elsewhere, job()) == ["spec.template"]
 
 
 def test_its_pods_stay_what_they_are():

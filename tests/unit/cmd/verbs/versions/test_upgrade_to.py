@@ -1,12 +1,18 @@
 """cmd/verbs/versions/upgrade_to.py: a cluster's data moves to another Kubernetes."""
 
+import base64
+import shutil
+
 import orjson
 import pytest
+import yaml
 
+from sampan.apiserver.storage.encryption import transformers
 from sampan.cmd.cluster.data_dir import Lock, open_data_dir
 from sampan.cmd.cluster.releases import KEPT, UPGRADING, kept_minor
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.verbs.versions import upgrade_to
+from sampan.store.open import open_store
 from sampan.store.sqlite_copy import NewEntry, living, write_store
 
 CLAIMS, CLASSES = "resourceclaims.resource.k8s.io", "volumeattributesclasses.storage.k8s.io"
@@ -109,6 +115,77 @@ def test_what_is_encrypted_is_left_alone_and_the_cluster_can_be_started(tmp_path
     assert upgraded(data, "1.37") == 1
     assert f"{CLASSES} are encrypted" in capsys.readouterr().err
     assert kept_minor(data) == "1.34"
+
+
+SECRET = base64.b64encode(b"0123456789abcdef").decode()
+ENCRYPTION = f"""
+kind: EncryptionConfiguration
+resources:
+- resources: [{CLAIMS}]
+  providers: [aesgcm: {{keys: [{{name: k, secret: {SECRET}}}]}}]
+"""
+
+
+def test_what_is_encrypted_moves_with_its_keys_and_stays_encrypted(tmp_path, capsys):
+    """[V3]"""
+    keys, plain = tmp_path / "keys.yaml", orjson.dumps(claim(1))
+    keys.write_text(ENCRYPTION)
+    sealing = transformers(yaml.safe_load(ENCRYPTION))[f"/registry/{CLAIMS}/"]
+    name = f"/registry/{CLAIMS}/default/c1"
+    data = open_data_dir(str(tmp_path / "d"))
+    write_store(data.store, [NewEntry(name, sealing.sealed(name, plain))])
+    data.remember(store="sqlite:", **{KEPT: "1.34"})
+    assert upgrade_to.run(str(data.root), "1.37", dry_run=False) == 1
+    assert "--encryption-provider-config says how" in capsys.readouterr().err
+    assert upgrade_to.run(str(data.root), "1.37", str(keys), dry_run=False) == 0
+    assert kept_minor(data) == "1.37"
+    [after] = living(data.store, f"/registry/{CLAIMS}/").values()
+    assert after.startswith(b"k8s:enc:aesgcm:v1:k:")
+    assert orjson.loads(sealing.opened(name, after)[0])["apiVersion"] == "resource.k8s.io/v1"
+    keys.write_text("kind: Other")
+    assert upgrade_to.run(str(data.root), "1.37", str(keys), dry_run=False) == 1
+    assert "not an EncryptionConfiguration" in capsys.readouterr().err
+
+
+class Photographed:
+    """A store of which every write leaves a picture of the directory: what a kill would leave."""
+
+    def __init__(self, store, picture):
+        self._store, self._picture = store, picture
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def update(self, *words, **rest):
+        self._picture()
+        found = await self._store.update(*words, **rest)
+        self._picture()
+        return found
+
+
+@pytest.mark.slow
+def test_killed_at_any_write_the_same_command_finishes(tmp_path, monkeypatch, capsys):
+    """[V3]"""
+    data = cluster(tmp_path / "d", *(claim(number) for number in range(3)))
+    pictures = []
+
+    def picture():
+        pictures.append(tmp_path / str(len(pictures)))
+        shutil.copytree(data.root, pictures[-1])
+
+    async def photographed(*words):
+        return Photographed(await open_store(*words), picture)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(upgrade_to, "open_store", photographed)
+        assert upgraded(data, "1.37") == 0
+    assert len(pictures) == 6
+    for left in pictures:
+        killed = open_data_dir(str(left))
+        with pytest.raises(CannotStart, match="was interrupted"):
+            kept_minor(killed)
+        assert upgraded(killed, "1.37") == 0
+        assert (stored(killed), kept_minor(killed)) == (stored(data), "1.37")
 
 
 def test_without_a_cluster_there_is_nothing_to_upgrade(tmp_path, capsys):
