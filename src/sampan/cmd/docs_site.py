@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 # What people look for first; a folder is all of its other pages.
 SECTIONS = {
     "Begin": (
-        "README.md", "docs/guide/app.md", "docs/running.md",
+        "README.md", "docs/guide/concepts.md", "docs/guide/app.md", "docs/running.md",
         "docs/errors.md", "docs/guide/",
     ),
     "Tests and simulation": (
