@@ -1,4 +1,5 @@
-"""How long a command takes: every verb's start, and `get pods` beside kubectl's."""
+"""How long a command takes: every verb's start, `get pods` beside kubectl's, a completion; and what
+a test run pays for the kit."""
 
 import os
 import statistics
@@ -24,7 +25,7 @@ def command_figures(kubeconfig: Path, home: Path) -> dict[str, float]:
     }
     slowest = max(starts, key=lambda verb: starts[verb])
     print(f"… the slowest verb to start is {slowest}", file=sys.stderr)
-    ours, theirs, bare = [], [], []
+    ours, theirs, bare, completed, kit = [], [], [], [], []
     get = ("get", "pods", "-A")
     for command in ([*sampan, *get], ["kubectl", *get]):
         _took(command, env)  # discovery is kept from now on
@@ -32,6 +33,8 @@ def command_figures(kubeconfig: Path, home: Path) -> dict[str, float]:
         ours.append(_took([*sampan, *get], env))
         theirs.append(_took(["kubectl", *get], env))
         bare.append(_took([sys.executable, "-c", "pass"], env))
+        completed.append(_took([*sampan, "__complete", "get", "pods", ""], env))
+        kit.append(_took([sys.executable, "-c", "import sampan.testing.kit.cluster"], env))
     return {
         "a verb's start p50, ms": 1000 * statistics.median(starts.values()),
         "the slowest verb's start, ms": 1000 * starts[slowest],
@@ -39,6 +42,8 @@ def command_figures(kubeconfig: Path, home: Path) -> dict[str, float]:
         "kubectl get pods p50, ms": 1000 * statistics.median(theirs),
         "get pods ÷ kubectl": statistics.median(ours) / statistics.median(theirs),
         "bare python p50, ms": 1000 * statistics.median(bare),
+        "completion of pods p50, ms": 1000 * statistics.median(completed),
+        "import of the test kit p50, ms": 1000 * statistics.median(kit),
     }
 
 

@@ -20,12 +20,8 @@ from sampan.core.clock import Clock
 from sampan.core.durations import DurationError
 from sampan.core.http.messages import Handler, Limits, Request
 from sampan.core.virtual_time.loop import AT_ONCE_SECONDS, SteppedLoop, VirtualClock
-from sampan.core.virtual_time.outside import (
-    ARRIVAL_SECONDS,
-    PATIENCE_SECONDS,
-    Waited,
-    outside_of,
-)
+from sampan.core.virtual_time.outside import Waited, outside_of
+from sampan.core.virtual_time.patience import ARRIVAL_SECONDS, PATIENCE_SECONDS
 from sampan.kubelet.node.leases_on_demand import LeasesOnDemand
 from sampan.store.contract import Store
 

@@ -8,7 +8,6 @@ import gzip
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
 import orjson
@@ -37,7 +36,7 @@ class Snapshot:
     revision: str = ""
     server: str = ""
     taken: str = ""  # RFC 3339
-    notes: Sequence[str] = field(default_factory=tuple)  # what is not in it, or not at the revision
+    notes: Sequence[str] = ()  # what is not in it, or not at the revision
 
 
 def write(path: Path, snapshot: Snapshot) -> None:

@@ -13,11 +13,9 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Handler, Reply, Request, Stream
 from sampan.core.virtual_time.client_activity import LOOK_SECONDS, ClientActivity
 from sampan.core.virtual_time.loop import SteppedLoop
+from sampan.core.virtual_time.patience import ANYBODY, ARRIVAL_SECONDS, PATIENCE_SECONDS
 from sampan.core.virtual_time.peer_processes import PeerProcesses
 
-PATIENCE_SECONDS = 10.0
-ARRIVAL_SECONDS = 30.0  # of those who are expected by name
-ANYBODY = ""
 MOST_CLIENTS = 256
 BOOKMARK_BYTES = 1024  # none is longer
 OTHERS, NAMELESS = "others", "a client without a name"

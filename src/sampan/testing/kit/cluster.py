@@ -25,7 +25,7 @@ from sampan.cmd.snapshot.snapshot_file import read, write
 from sampan.cmd.snapshot.take import take
 from sampan.core.clock import SystemClock
 from sampan.core.durations import DurationError
-from sampan.core.virtual_time.outside import PATIENCE_SECONDS
+from sampan.core.virtual_time.patience import PATIENCE_SECONDS
 from sampan.testing.kit.expectations import (
     READY,
     Condition,

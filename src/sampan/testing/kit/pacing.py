@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sampan.api.rules.durations import long_seconds
-from sampan.core.virtual_time.outside import ANYBODY, ARRIVAL_SECONDS
+from sampan.core.virtual_time.patience import ANYBODY, ARRIVAL_SECONDS
 from sampan.testing.kit.expectations import NotAsExpected
 from sampan.testing.kit.launcher import Control
 

@@ -4,7 +4,8 @@ import asyncio
 
 from sampan.core.http.messages import Request, Response, Stream
 from sampan.core.virtual_time.client_activity import FIRST_SECONDS, LEAST_SECONDS
-from sampan.core.virtual_time.outside import ANYBODY, Outside, told
+from sampan.core.virtual_time.outside import Outside, told
+from sampan.core.virtual_time.patience import ANYBODY
 
 POD = b'{"type":"ADDED","object":{}}\n'
 BOOKMARK = b'{"type":"BOOKMARK","object":{}}\n'
