@@ -38,6 +38,7 @@ log = get_logger(__name__)
 QUEUE_BOUND = 1000  # as client-go's broadcaster
 AT_ONCE = 16
 ATTEMPTS = 12  # as client-go: with the pauses below, an outage of about two minutes is bridged
+RENAMES = 32  # of an event whose name is taken
 PAUSE = Backoff(first_seconds=0.5, cap_seconds=20.0)
 LONGEST_MESSAGE = 1024  # what validation allows
 # A turn of the event loop that takes this long has work in it that matters more than an event.
@@ -173,11 +174,14 @@ class EventRecorder:
             except NotFound:
                 pass  # it has expired meanwhile: it begins anew under a new name
             event = self._rename(event)
-        try:
-            return await self._client.create(EVENTS, event, namespace)
-        except AlreadyExists:
-            # Another kind of object of that name had one in the very same nanosecond.
-            return await self._client.create(EVENTS, self._rename(event), namespace)
+        for _ in range(RENAMES):
+            try:
+                return await self._client.create(EVENTS, event, namespace)
+            except AlreadyExists:
+                # Others had one of an object of that name in the very same nanosecond: where time
+                # is virtual, many do.
+                event = self._rename(event)
+        return await self._client.create(EVENTS, event, namespace)
 
     def _rename(self, event: Obj) -> Obj:
         return {**event, "metadata": {**event["metadata"], "name": self._name(event)}}

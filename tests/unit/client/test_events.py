@@ -1,6 +1,6 @@
 import asyncio
 
-from sampan.api.errors import Forbidden, ServiceUnavailable, not_found
+from sampan.api.errors import Forbidden, ServiceUnavailable, already_exists, not_found
 from sampan.client.events import AT_ONCE, ATTEMPTS, QUEUE_BOUND, EventRecorder, reference
 from sampan.core.tasks import Tasks
 from tests.support import virtual_time
@@ -110,6 +110,22 @@ def test_an_event_that_expired_begins_anew():
         await asyncio.sleep(10)
         assert len(api.events) == 1
         assert set(api.events) != first
+
+    recorded(story)
+
+
+def test_a_moment_that_others_have_had_loses_nothing_and_counts_nobody_else_s_event():
+    """Where time is virtual many parts tell of one object in the same nanosecond."""
+
+    async def story(api, recorder):
+        api.failures = [already_exists("events", "", "web.1") for _ in range(5)]
+        recorder.record(reference(POD), "Warning", "FailedAttachVolume", "no")
+        await asyncio.sleep(1)
+        [name] = api.events
+        recorder.record(reference(POD), "Warning", "FailedAttachVolume", "no")
+        await asyncio.sleep(1)
+        assert {key: event["count"] for key, event in api.events.items()} == {name: 2}
+        assert api.calls == 7
 
     recorded(story)
 
