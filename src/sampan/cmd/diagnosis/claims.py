@@ -6,6 +6,7 @@ Job: the pod's claims, their classes and the node that was chosen for them → l
 from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, annotations_of, name_of, namespace_of, spec_of, status_of
+from sampan.api.quantity import value_of
 from sampan.api.rules.storage import LOCAL_PROVISIONER, LOCAL_ROOT, SELECTED_NODE
 
 
@@ -39,12 +40,38 @@ def _why(claim: Obj, objects: Sequence[Obj]) -> str:
     maker = storage_class.get("provisioner") or ""
     chosen = annotations_of(claim).get(SELECTED_NODE)
     if not chosen:
-        return f"{said}: {maker} has to make a volume of class {name}."
+        return f"{said}: {_no_room(claim, name, objects) or _has_to_make(maker, name)}"
     said = f"{said}: {maker} has to make a volume of class {name} on node {chosen}"
     node = _find(objects, "Node", chosen)
     if maker == LOCAL_PROVISIONER and node is not None and LOCAL_ROOT not in annotations_of(node):
         return f"{said}, which keeps none: use volumes that exist, or another node."
     return f"{said}, and has not done so yet."
+
+
+def _has_to_make(maker: str, storage_class: str) -> str:
+    return f"{maker} has to make a volume of class {storage_class}."
+
+
+def _no_room(claim: Obj, storage_class: str, objects: Sequence[Obj]) -> str:
+    """Where the driver says how much is left, and that is not enough anywhere."""
+    rooms = [
+        (value_of(item.get("maximumVolumeSize") or item.get("capacity") or "0"), item)
+        for item in objects
+        if item.get("kind") == "CSIStorageCapacity"
+        and item.get("storageClassName") == storage_class
+    ]
+    requests = (spec_of(claim).get("resources") or {}).get("requests") or {}
+    wanted = requests.get("storage") or "0"
+    if not rooms or any(room >= value_of(wanted) for room, _ in rooms):
+        return ""
+    most, place = max(rooms, key=lambda room: room[0])
+    labels = (place.get("nodeTopology") or {}).get("matchLabels") or {}
+    where = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return (
+        f"it asks for {wanted}, and of class {storage_class} there is room for {most} at most"
+        + (f" (where {where})" if where else "")
+        + ": ask for less, or add storage."
+    )
 
 
 def why_not_bound(claim: Obj, objects: Sequence[Obj]) -> tuple[str, str]:

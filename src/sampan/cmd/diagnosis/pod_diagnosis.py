@@ -36,7 +36,7 @@ def diagnosis(pod: Obj, events: Iterable[Obj] = (), node: Obj | None = None) -> 
         return [over]
     found = [*_going(pod), *_node(pod, node)]
     found += [*_volumes(noted), *_devices(noted)] if not _all_started(pod) else []
-    found += _sandbox(pod, noted)
+    found += [*_sick_devices(pod), *_sandbox(pod, noted)]
     waiting = _initializing(pod, noted)
     found += waiting
     if not waiting:
@@ -113,9 +113,10 @@ def _node(pod: Obj, node: Obj | None) -> list[Finding]:
 
 
 def _volumes(events: _Events) -> list[Finding]:
-    for reason in ("FailedAttachVolume", "FailedMount"):
+    for reason in ("FailedAttachVolume", "FailedMount", "FailedMapVolume"):
         if message := events.last(reason):
-            return [Finding("volumes", reason, message, advice_for(FAILED, reason, message))]
+            like = "FailedMount" if reason == "FailedMapVolume" else reason  # of a block device
+            return [Finding("volumes", reason, message, advice_for(FAILED, like, message))]
     return []
 
 
@@ -125,6 +126,23 @@ def _devices(events: _Events) -> list[Finding]:
     if not message:
         return []
     return [Finding("devices", reason, message, advice_for(FAILED, reason, message))]
+
+
+def _sick_devices(pod: Obj) -> list[Finding]:
+    """What a container runs with, whatever it says itself."""
+    return [
+        Finding(
+            f"container {status.get('name')}",
+            "device unhealthy",
+            f"{item.get('resourceID')} of {resource.get('name')} is {item.get('health')}",
+            "look at the log of its driver on the node; a pod that is deleted gives it back, and"
+            " the next one gets another",
+        )
+        for status in _statuses(pod, "containerStatuses")
+        for resource in status.get("allocatedResourcesStatus") or ()
+        for item in resource.get("resources") or ()
+        if item.get("health") == "Unhealthy"
+    ]
 
 
 def _sandbox(pod: Obj, events: _Events) -> list[Finding]:

@@ -38,6 +38,10 @@ FAILED: Advice = (
     ("TopologyAffinityError", (),
      "no NUMA node of its node has all that it asks for: ask for less, choose another node, or"
      " loosen topologyManagerPolicy; then delete it"),
+    ("SMTAlignmentError", (), "its node gives whole cores only (full-pcpus-only): ask for as many"
+     " processors as they have threads; then delete it"),
+    ("VolumeAttachmentLimitExceeded", (), "its node can take no more volumes: delete it, a"
+     " controller makes another one elsewhere"),
     ("DeadlineExceeded", (), "it ran longer than activeDeadlineSeconds allows"),
     ("NodeAffinity", (), "the node no longer has the labels that the pod asks for; delete it"),
     ("NodeShutdown", (), "its node was shut down; delete it, a controller makes another one"),

@@ -43,3 +43,33 @@ def claim(phase="Pending", name="local", node=""):
 def test_what_a_volume_waits_for(objects, said):
     lines = waiting_for_volumes(POD, objects)
     assert lines == [] if said is None else said in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            "20Gi",
+            "it asks for 20Gi, and of class fast there is room for 10Gi at most (where zone=b)",
+        ),
+        ("8Gi", "d.example.com has to make a volume of class fast."),
+    ],
+)
+def test_a_claim_that_fits_nowhere_is_told_how_much_there_is(wanted, said):
+    """[H1]"""
+    asking = claim(name="fast")
+    asking["spec"]["resources"] = {"requests": {"storage": wanted}}
+    fast = {"kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "d.example.com"}
+    rooms = [
+        {
+            "kind": "CSIStorageCapacity",
+            "storageClassName": name,
+            "nodeTopology": {"matchLabels": {"zone": zone}},
+            "capacity": size,
+        }
+        for name, zone, size in (
+            ("fast", "a", "1Gi"), ("fast", "b", "10Gi"), ("other", "c", "1Ti"),
+        )
+    ]  # fmt: skip
+    [line] = waiting_for_volumes(POD, [asking, fast, *rooms])
+    assert said in line

@@ -197,6 +197,8 @@ def test_volumes_that_are_missing():
         ("FailedPrepareDynamicResources", "prepare claims: DRA driver d.example.com is not "
          "registered", "does not run on the pod's node"),
         ("FailedPrepareDynamicResources", "NodePrepareResources failed: busy", "look at its log"),
+        ("FailedMapVolume", 'MapVolume.SetUpDevice failed for volume "v" : driver name d not found '
+         "in the list of registered CSI drivers", "does not run on the pod's node"),
     ],
 )  # fmt: skip
 def test_drivers_that_are_missing_or_refuse(reason, message, what_to_do):
@@ -206,6 +208,19 @@ def test_drivers_that_are_missing_or_refuse(reason, message, what_to_do):
     assert [one[1:] for one in found(made, said)] == [(reason, message)]
     assert what_to_do in advice(made, said)
     assert found(pod((runs(), {})), said) == []
+
+
+def test_a_running_container_with_a_sick_device():
+    """[H2]"""
+    health = [{"resourceID": "device-0", "health": "Unhealthy"},
+              {"resourceID": "device-1", "health": "Healthy"}]  # fmt: skip
+    made = pod((runs(), {}))
+    [status] = made["status"]["containerStatuses"]
+    status["allocatedResourcesStatus"] = [{"name": "example.com/gpu", "resources": health}]
+    [(where, what, why)] = found(made)
+    assert (where, what) == (f"container {status['name']}", "device unhealthy")
+    assert why == "device-0 of example.com/gpu is Unhealthy"
+    assert "log of its driver" in advice(made)
 
 
 def test_a_sandbox_that_cannot_be_made():
@@ -258,6 +273,16 @@ def test_a_node_that_is_not_ready_or_gone_comes_first():
             "TopologyAffinityError",
             "Pod was rejected: Resources cannot be allocated with Topology locality",
             "no NUMA node of its node",
+        ),
+        (
+            "SMTAlignmentError",
+            "SMT Alignment Error: requested 1 cpus not multiple cpus per core = 2",
+            "as many processors as they have threads",
+        ),
+        (
+            "VolumeAttachmentLimitExceeded",
+            "Pod was rejected: Node has reached its volume attachment limit, rejecting pod. …",
+            "its node can take no more volumes",
         ),
     ],
 )
