@@ -80,7 +80,7 @@ LAYERS = {
     ),
     "kubelet": (
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
-        "images simulated.script simulated.scenario resource_managers.numa "
+        "images simulated.script simulated.scenario simulated.pretence resource_managers.numa "
         "resource_managers.topology_policies resource_managers.cpu_sets "
         "resource_managers.cpu_options resource_managers.manager_settings settings context "
         "node.machine resource_managers.manager_configuration configuration_fields configuration "

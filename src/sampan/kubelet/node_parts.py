@@ -5,6 +5,8 @@ Job: settings → the parts in which these nodes differ; everything else of a no
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.api.resources import SERVICES
@@ -22,7 +24,7 @@ from sampan.kubelet.contracts.volumes_hook import Volumes
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.node.machine import SIMULATED, Machine, less_reserved, read_machine
 from sampan.kubelet.node.node_status import allocatable_of
-from sampan.kubelet.node_plugins import NodePlugins
+from sampan.kubelet.node_plugins import NodePlugins, Plugins
 from sampan.kubelet.pods.start_inputs import Services
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Check
@@ -35,8 +37,12 @@ from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
+if TYPE_CHECKING:
+    from sampan.kubelet.simulated.simulated_plugins import SimulatedPlugins
+
 # What is told of a pod's start is written in one go, and not while it starts.
 EVENTS_SECONDS = 0.03
+_PRETENDED = "sampan.kubelet.simulated.simulated_plugins"
 Loop = Callable[[], Awaitable[None]]
 Retry = Callable[[str], None]  # of a pod, by its uid
 
@@ -52,7 +58,7 @@ class MachineSide:
     check: Check  # how probes look
     image_access: ImageAccess
     is_real: bool = True  # it has disks and memory that fill up
-    plugins: NodePlugins | None = None
+    plugins: Plugins | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +119,24 @@ def _simulated_side(context: NodeContext, objects: TrackedObjects, retry: Retry)
     settings = context.settings
     machine = _simulated_machine(settings)
     facts = facts_of(settings, machine)
+    plugins = _pretended_plugins(context) if settings.pretence.is_any else None
+    mounting = plugins.mounting if plugins is not None else None
     return MachineSide(
         machine,
         facts,
         None,
-        SimulatedVolumes(objects=objects, changed=retry, node=facts),
+        SimulatedVolumes(objects=objects, changed=retry, node=facts, csi=mounting),
         ScriptedCheck(context.runtime, settings.scenario),
         ImageAccess(""),
         is_real=False,
+        plugins=plugins,
     )
+
+
+def _pretended_plugins(context: NodeContext) -> "SimulatedPlugins":
+    """Few nodes have any."""
+    made: SimulatedPlugins = import_module(_PRETENDED).SimulatedPlugins(context)
+    return made
 
 
 def api_side(context: NodeContext) -> ApiSide:

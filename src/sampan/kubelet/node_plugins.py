@@ -7,6 +7,7 @@ Owner: Kubelet.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Protocol
 
 from sampan.api.features import enabled
 from sampan.api.objects import Obj, uid_of
@@ -56,6 +57,27 @@ class NodeHooks:
     tell: Tell  # events
     running: Running  # containers
     active_pods: Callable[[], Iterable[Obj]]  # that are not over
+
+
+class Plugins(Protocol):
+    """What a node has for plugins, be they real or pretended."""
+
+    @property
+    def devices(self) -> DeviceManager: ...
+
+    @property
+    def csi(self) -> CsiVolumes: ...
+
+    @property
+    def resources(self) -> ResourceAdmission: ...
+
+    def join(self, hooks: NodeHooks) -> None: ...
+
+    def loops(self) -> Iterator[tuple[str, Loop]]: ...
+
+    def node_seen(self, node: Obj) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class NodePlugins:

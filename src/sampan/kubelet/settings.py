@@ -15,6 +15,7 @@ from sampan.kubelet.images.credentials import NodeCredentialSettings
 from sampan.kubelet.images.image_gc import ImageGCPolicy
 from sampan.kubelet.node.shutdown_steps import ShutdownStep
 from sampan.kubelet.resource_managers.manager_settings import NO_MANAGERS, ManagerSettings
+from sampan.kubelet.simulated.pretence import NOTHING_PRETENDED, Pretence
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 
 
@@ -91,6 +92,7 @@ class KubeletSettings:
     allowed_unsafe_sysctls: tuple[str, ...] = ()  # names, or `net.core.*`
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup
     scenario: Scenario = NOTHING  # how simulated pods behave, beside their annotations
+    pretence: Pretence = NOTHING_PRETENDED  # of a simulated node
     simulated: bool = False  # nothing of the machine is shown in the node's status
     shapes_bandwidth: bool = True  # the pod network heeds the annotations for it
     shutdown: tuple[ShutdownStep, ...] = ()  # how pods end with the machine; empty: at once

@@ -17,7 +17,7 @@ from sampan.api.errors import NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import NODES, SERVICE_ACCOUNTS
 from sampan.api.validation import kinds
-from sampan.apiserver.authn.user import MASTERS, User, component
+from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.server import ApiServer
 from sampan.client.contract import Client
 from sampan.client.inprocess import Backend, InProcessClient
@@ -35,6 +35,7 @@ from sampan.cmd.cluster.nodes import (
     NodeSetup,
     Together,
     own_identity,
+    part_of_cluster,
 )
 from sampan.cmd.cluster.process import process_metrics
 from sampan.cmd.cluster.progress import Progress
@@ -249,7 +250,7 @@ class AllInOne:
 
     def _client_maker(self, server: ApiServer) -> ClientMaker:
         def client_of(name: str) -> Client:
-            backend: Backend = server.as_user(component(name))
+            backend: Backend = server.as_user(part_of_cluster(name))
             if self._surroundings is not None:
                 backend = self._surroundings.between(name, backend)
             return InProcessClient(backend)

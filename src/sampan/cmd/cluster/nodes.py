@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.api.objects import Obj
+from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine
 from sampan.cmd.cluster.data_dir import DataDir
@@ -35,7 +36,15 @@ NODES_DIRECTORY = "nodes"  # in a data directory: of real nodes besides this mac
 LOCAL_PROVISIONER_USER = "system:serviceaccount:kube-system:local-provisioner"
 DNS_USER = "system:sampan:cluster-dns"
 
+PRETENDED_DRIVERS = "system:sampan:pretended-drivers"
+
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
+
+
+def part_of_cluster(name: str) -> User:
+    """Who acts inside this process under a name. Drivers that are only pretended are installed as
+    an administrator would install them."""
+    return User(name, (MASTERS,)) if name == PRETENDED_DRIVERS else component(name)
 
 
 # Node → renewTime of its lease, at once for many; those that have to renew theirs by themselves.

@@ -13,7 +13,7 @@ from sampan.core.log import get_logger
 from sampan.drivers.csi.csi_driver import CsiDriver
 from sampan.drivers.csi.objects import install, snapshot_class
 from sampan.drivers.csi.settings import DriverSettings
-from sampan.drivers.sidecars.sidecars import Sidecars
+from sampan.drivers.sidecars.sidecars import Sidecars, at_socket
 from sampan.drivers.sidecars.snapshot_kinds import CLASSES
 
 log = get_logger(__name__)
@@ -32,7 +32,7 @@ class InstalledDriver:
     ) -> None:
         self._settings, self._make_client, self._clock = settings, client, clock
         self._driver = CsiDriver(settings, endpoint, registration, clock)
-        self._sidecars = Sidecars(endpoint, client, settings.node_id, clock)
+        self._sidecars = Sidecars(at_socket(endpoint), client, settings.node_id, clock)
 
     async def start(self) -> None:
         """Raises OSError."""

@@ -58,8 +58,9 @@ class Capacity:
         """Is there any class whose pods may go by it?"""
         wanted = {}
         for item in self._classes():
-            made = await self._object(item)
-            wanted[name_of(made)] = made
+            for segments in self._places():
+                made = await self._object(item, segments)
+                wanted[name_of(made)] = made
         selector = f"{DRIVER_LABEL}={self._context.driver},{MANAGED_LABEL}={self._manager()}"
         listed = await self._context.client.list(
             CSI_STORAGE_CAPACITIES, NAMESPACE, label_selector=selector
@@ -80,12 +81,14 @@ class Capacity:
             and item.get("volumeBindingMode") == rules.WAITS
         ]
 
-    async def _object(self, storage_class: Obj) -> Obj:
-        segments = rules.segments_of(
-            self._context.known.nodes.cache.get(self._context.node_name) or {},
-            self._context.known.csi_nodes.cache.get(self._context.node_name) or {},
-            self._context.driver,
-        )
+    def _places(self) -> list[rules.Segments]:
+        """Each once."""
+        own = self._context.node_name
+        nodes = [own] if own else self._context.nodes()
+        found = [self._context.segments(name) for name in nodes]
+        return [item for number, item in enumerate(found) if item not in found[:number]]
+
+    async def _object(self, storage_class: Obj, segments: rules.Segments) -> Obj:
         left, most = await self._context.calls.capacity(
             rules.parameters_of(storage_class), segments
         )
@@ -107,7 +110,7 @@ class Capacity:
         return made
 
     def _manager(self) -> str:
-        return f"sampan-{self._context.node_name}"[:63]
+        return f"sampan-{self._context.node_name}"[:63].rstrip("-")
 
     async def _write(self, made: Obj, known: Obj | None) -> None:
         client = self._context.client

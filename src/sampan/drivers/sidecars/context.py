@@ -7,7 +7,7 @@ import base64
 from collections.abc import Mapping
 
 from sampan.api.errors import NotFound
-from sampan.api.objects import Obj, spec_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.resources import SECRETS
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
@@ -18,7 +18,7 @@ from sampan.core.flag import Flag
 from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.tasks import Tasks
 from sampan.drivers.sidecars.controller_calls import MULTI_WRITER, Capability, ControllerCalls
-from sampan.drivers.sidecars.provisioning_rules import MODES
+from sampan.drivers.sidecars.provisioning_rules import MODES, Segments, segments_of
 from sampan.drivers.sidecars.work import Sync, Work
 
 
@@ -42,13 +42,25 @@ class SidecarContext:
     recorder: EventRecorder
     tasks: Tasks
     clock: Clock
-    node_name: str  # beside which the driver runs
+    node_name: str  # beside which the driver runs; empty: one for all nodes
     ready: Flag  # all that is known is known by now
     creates_capacity: bool = True  # CSIStorageCapacity objects
 
     @property
     def driver(self) -> str:
         return self.calls.name
+
+    def nodes(self) -> list[str]:
+        """With the driver."""
+        return sorted(
+            name_of(item)
+            for item in self.known.csi_nodes.cache.all()
+            if any(entry.get("name") == self.driver for entry in spec_of(item).get("drivers") or ())
+        )
+
+    def segments(self, node: str) -> Segments:
+        found = self.known.nodes.cache.get(node) or {}
+        return segments_of(found, self.known.csi_nodes.cache.get(node) or {}, self.driver)
 
     def work(self, name: str, sync: Sync) -> Work:
         return Work(name, sync, self.tasks, self.ready)

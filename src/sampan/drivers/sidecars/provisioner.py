@@ -54,7 +54,9 @@ class Provisioner:
         found = self._known.classes.cache.get(name)
         if found is None:
             return  # its coming wakes us
-        if not rules.is_ready(claim, found, self._context.node_name, self._lowest_node()):
+        lowest = min(self._context.nodes(), default="")
+        here = self._context.node_name or annotations_of(claim).get(rules.SELECTED_NODE) or lowest
+        if not rules.is_ready(claim, found, here, lowest):
             return
         self._context.tell(
             claim, "Provisioning",
@@ -132,31 +134,12 @@ class Provisioner:
         if not self._calls.has_topology:
             return [], []
         chosen = annotations_of(claim).get(rules.SELECTED_NODE)
-        every = {name: self._segments(name) for name in self._nodes()}
         if chosen:
-            mine = [self._segments(chosen)]
+            mine = [self._context.segments(chosen)]
             return mine, mine
-        found = [segments for segments in every.values() if segments]
+        every = [self._context.segments(name) for name in self._context.nodes()]
+        found = [segments for segments in every if segments]
         return found, found
-
-    def _segments(self, node: str) -> rules.Segments:
-        found = self._known.nodes.cache.get(node) or {}
-        of_csi = self._known.csi_nodes.cache.get(node) or {}
-        return rules.segments_of(found, of_csi, self._context.driver)
-
-    def _nodes(self) -> list[str]:
-        """With the driver."""
-        return sorted(
-            name_of(item)
-            for item in self._known.csi_nodes.cache.all()
-            if any(
-                entry.get("name") == self._context.driver
-                for entry in spec_of(item).get("drivers") or ()
-            )
-        )
-
-    def _lowest_node(self) -> str:
-        return min(self._nodes(), default="")
 
     async def _source(self, claim: Obj) -> tuple[str, str] | None:
         """Handles of the snapshot, or of the volume, that it is a copy of; None where its kind is
@@ -234,5 +217,5 @@ class Provisioner:
         identity = (spec_of(volume).get("csi") or {}).get("volumeAttributes") or {}
         made_by = identity.get("storage.kubernetes.io/csiProvisionerIdentity") or ""
         mine = f"{self._context.driver}-{self._context.node_name}"
-        others = {f"{self._context.driver}-{node}" for node in self._nodes()} - {mine}
+        others = {f"{self._context.driver}-{node}" for node in self._context.nodes()} - {mine}
         return made_by not in others

@@ -7,6 +7,7 @@ Owner: cmd/ runs them beside a driver; a test beside its own.
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from sampan.api.errors import AlreadyExists
 from sampan.api.resources import (
@@ -42,11 +43,21 @@ log = get_logger(__name__)
 PATIENCE_SECONDS = 1.0  # until a driver that does not answer is asked again
 
 
+def at_socket(endpoint: str) -> Callable[[], CsiSocket]:
+    return partial(CsiSocket, endpoint)
+
+
 class Sidecars:
     def __init__(
-        self, endpoint: str, client: Callable[[], Client], node_name: str, clock: Clock
+        self,
+        connect: Callable[[], CsiSocket],
+        client: Callable[[], Client],
+        node_name: str,
+        clock: Clock,
     ) -> None:
-        self._endpoint, self._make_client = endpoint, client
+        """`connect`: to the driver, once they run. `node_name`: beside which it is; empty: it is
+        one for all nodes."""
+        self._connect, self._make_client = connect, client
         self._node_name, self._clock = node_name, clock
         self._tasks = Tasks("sidecars")
         self._socket: CsiSocket | None = None
@@ -63,7 +74,7 @@ class Sidecars:
         """They have nobody to wait for."""
 
     async def _begin(self) -> None:
-        self._socket = CsiSocket(self._endpoint)
+        self._socket = self._connect()
         calls, client = ControllerCalls(self._socket), self._make_client()
         while True:
             try:
@@ -107,7 +118,10 @@ class Sidecars:
 
     def _recorder(self, client: Client, driver: str) -> EventRecorder:
         recorder = EventRecorder(
-            client, f"{driver}_{self._node_name}", clock=self._clock, rng=random.Random()
+            client,
+            f"{driver}_{self._node_name}".rstrip("_"),
+            clock=self._clock,
+            rng=random.Random(),
         )
         self._tasks.supervise("events", recorder.run)
         return recorder

@@ -96,24 +96,30 @@ class CsiDrivers:
 
     async def register(self, plugin: Plugin) -> None:
         version = self._version("RegisterPlugin", plugin)
-        calls = await self._connect(plugin)
+        await self.plug(await self._connect(plugin), version)
+
+    async def plug(self, calls: "DriverCalls", version: Version) -> None:
+        """Raises PluginRefused."""
         try:
             await self._writer.install(await calls.node_info())
         except (GrpcFailure, CsiNodeFailure) as error:
             await calls.close()
             raise PluginRefused(str(error)) from error
-        self._drivers[plugin.name] = _Driver(version, calls)
-        self.changed(plugin.name)
+        self._drivers[calls.name] = _Driver(version, calls)
+        self.changed(calls.name)
 
     async def deregister(self, plugin: Plugin) -> None:
-        driver = self._drivers.pop(plugin.name, None)
+        await self.unplug(plugin.name)
+
+    async def unplug(self, name: str) -> None:
+        driver = self._drivers.pop(name, None)
         if driver is not None:
             await driver.calls.close()
         try:
-            await self._writer.uninstall(plugin.name)
+            await self._writer.uninstall(name)
         except CsiNodeFailure as error:
-            log.warning("CSI driver stays in CSINode", driver=plugin.name, error=error)
-        self.changed(plugin.name)
+            log.warning("CSI driver stays in CSINode", driver=name, error=error)
+        self.changed(name)
 
     async def ask_again(self, name: str) -> None:
         """How many volumes the node can take may have changed."""

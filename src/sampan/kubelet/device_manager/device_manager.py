@@ -38,6 +38,7 @@ from sampan.kubelet.device_manager.device_rules import (
     completed,
     device_hints,
 )
+from sampan.kubelet.device_manager.plugin_client import PluginClient
 from sampan.kubelet.device_manager.pod_devices import Allocation, PodDevices
 from sampan.kubelet.plugin_manager.plugin_manager import PluginRefused
 from sampan.kubelet.plugin_manager.plugin_state import Plugin
@@ -61,7 +62,7 @@ _PROTOCOL = "sampan.plugins.device_plugin"
 class _Endpoint:
     """A plugin that is, or was, here."""
 
-    client: "DevicePluginClient | None" = None
+    client: PluginClient | None = None
     options: "Options | None" = None
     task: "asyncio.Task[None] | None" = None
 
@@ -158,7 +159,7 @@ class DeviceManager:
             raise PluginRefused(str(failure)) from failure
 
     async def deregister(self, plugin: Plugin) -> None:
-        await self._disconnect(plugin.name)
+        await self.unplug(plugin.name)
 
     async def _connect(self, resource: str, path: str) -> None:
         """Raises GrpcFailure."""
@@ -169,7 +170,13 @@ class DeviceManager:
         except GrpcFailure:
             await client.close()
             raise
-        await self._disconnect(resource)
+        await self.plug(resource, client, options)
+
+    async def plug(
+        self, resource: str, client: PluginClient, options: "Options | None" = None
+    ) -> None:
+        """The plugin of a resource is here."""
+        await self.unplug(resource)
         endpoint = _Endpoint(client, options)
         self._endpoints[resource] = endpoint
         self._devices.setdefault(resource, {})
@@ -179,7 +186,8 @@ class DeviceManager:
         )
         log.info("device plugin registered", resource=resource)
 
-    async def _disconnect(self, resource: str) -> None:
+    async def unplug(self, resource: str) -> None:
+        """Its plugin is gone."""
         endpoint = self._endpoints.get(resource)
         if endpoint is None or endpoint.client is None:
             return
@@ -202,9 +210,7 @@ class DeviceManager:
             await self._store()
             self.changed()
 
-    async def _follow(
-        self, resource: str, endpoint: _Endpoint, client: "DevicePluginClient"
-    ) -> None:
+    async def _follow(self, resource: str, endpoint: _Endpoint, client: PluginClient) -> None:
         try:
             async for answer in client.watch():
                 self._tell(resource, [
@@ -219,7 +225,7 @@ class DeviceManager:
         except GrpcFailure as failure:
             log.warning("device plugin is gone", resource=resource, why=failure)
         if self._endpoints.get(resource) is endpoint:
-            await self._disconnect(resource)
+            await self.unplug(resource)
 
     def _tell(self, resource: str, devices: "list[PluginDevice]") -> None:
         before = self._devices.get(resource, {})
@@ -392,8 +398,8 @@ class DeviceManager:
             except GrpcFailure as failure:
                 why = f"device plugin PreStartContainer rpc failed with err: {failure}"
                 raise GrantFailure(why) from failure
-        if not held:
-            return None
+        if not any(allocation.answer for allocation in held.values()):
+            return None  # its plugins have nothing for it
         answers = await asyncio.to_thread(
             import_module, "sampan.kubelet.device_manager.allocate_answers"
         )

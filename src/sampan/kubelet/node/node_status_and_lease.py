@@ -30,7 +30,7 @@ from sampan.kubelet.node.node_status import (
     reconciled_metadata,
 )
 from sampan.kubelet.node.shared_leases import Leases
-from sampan.kubelet.node_plugins import NodePlugins
+from sampan.kubelet.node_plugins import Plugins
 from sampan.kubelet.pods import fit
 from sampan.kubelet.resource_managers.manager_settings import pinned_resources
 from sampan.kubelet.runtime.pleg import RuntimeHealth
@@ -55,7 +55,7 @@ class NodeStatusManager:
         health: RuntimeHealth,
         recorder: EventRecorder,
         leases: Leases | None = None,
-        plugins: NodePlugins | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         """`leases`: where the nodes of one process renew theirs together."""
         self._plugins, self._pinned = plugins, pinned_resources(context.settings.managers)

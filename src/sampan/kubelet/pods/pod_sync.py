@@ -252,7 +252,7 @@ class PodSync:
     async def _look_first(self, job: Job) -> ObservedPod | None:
         """What there is of the pod; all of it, where it can start at once."""
         is_new = job.first and self._observations.never_had(uid_of(job.pod))
-        can_start = is_new and self._health.network_ready
+        can_start = is_new and self._health.network_ready and self._resources is None
         if is_new and not (can_start and self._at_once.start(job.pod)):
             return None
         return await self._observe(job.pod)

@@ -13,6 +13,8 @@ Invariant: a word that means nothing is refused, with the place where it stands.
       labels: {disk: ssd}
       taints: [{key: dedicated, value: batch, effect: NoSchedule}]
       devices: [{driver: gpu.example.com, count: 4, attributes: {model: {string: a}}}]
+      devicePlugins: [{resource: example.com/nic, count: 2}]
+      csiDrivers: [{name: disk.example.com, volumes: 8, topology: [topology.kubernetes.io/zone]}]
       failures: [{at: 30m, for: 10m, zone: a, count: 1}]
 """
 
@@ -23,20 +25,31 @@ from itertools import pairwise
 
 from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
-from sampan.api.quantity import QuantityError, canonical, value_of
+from sampan.api.quantity import QuantityError, canonical, from_value, value_of
 from sampan.api.rules.durations import long_seconds
 from sampan.api.rules.names import Complaints, dns_label, dns_subdomain, label_key, label_value
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.core.durations import DurationError
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.node.machine import SIMULATED
 from sampan.kubelet.settings import Capacity
+from sampan.kubelet.simulated.pretence import (
+    NOTHING_PRETENDED,
+    Pretence,
+    PretendedDriver,
+    PretendedPlugin,
+)
 
 API_VERSION, KIND = "simulated.sampan.dev/v1", "Nodes"
 MOST_NODES, MOST_DEVICES = 50_000, 128  # of a ResourceSlice, as upstream
 ZONE_LABEL, TYPE_LABEL = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
+MOST_PLUGIN_DEVICES = 1000
+_DEVICES = ("driver", "name", "count", "attributes", "capacity", "partitions", "prepares")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TYPE = ("name", "count", "names", "capacity", "zones", "labels", "taints", "devices", "failures")
+_TYPE = (
+    "name", "count", "names", "capacity", "zones", "labels", "taints", "devices", "devicePlugins",
+    "csiDrivers", "failures",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,7 @@ class NodeShape:
     taints: tuple[Mapping[str, str], ...] = ()
     slices: tuple[Obj, ...] = ()  # specs of ResourceSlices
     outages: tuple[Outage, ...] = ()
+    pretence: Pretence = NOTHING_PRETENDED
 
     @property
     def likeness(self) -> str:
@@ -78,7 +92,17 @@ def shapes_of(written: object) -> tuple[NodeShape, ...]:
     if len(shapes) > MOST_NODES:
         reader.wrong("types", f"{len(shapes)} nodes: at most {MOST_NODES}")
     reader.settle()
-    return tuple(shapes)
+    return tuple(_with_known_drivers(shapes))
+
+
+def _with_known_drivers(shapes: Sequence[NodeShape]) -> Sequence[NodeShape]:
+    """A driver that some nodes have is missing on the others."""
+    known = frozenset(driver.name for shape in shapes for driver in shape.pretence.drivers)
+    if not known:
+        return shapes
+    return [
+        replace(shape, pretence=replace(shape.pretence, known_drivers=known)) for shape in shapes
+    ]
 
 
 class _Type:
@@ -100,10 +124,11 @@ class _Type:
         shapes = []
         for at, own in enumerate(names):
             zone_label = {ZONE_LABEL: zones[at % len(zones)]} if zones else {}
+            all_labels = {"kubernetes.io/hostname": own, **type_label, **zone_label, **labels}
             shapes.append(NodeShape(
                 own, capacity, {**type_label, **zone_label, **labels}, taints,
                 tuple(self._slice(item, own, index) for index, item in enumerate(devices)),
-                tuple(outages.get(at, ())),
+                tuple(outages.get(at, ())), self._pretence(capacity, all_labels),
             ))  # fmt: skip
             if self._reader.problems:
                 break  # the same again for each of them
@@ -172,18 +197,76 @@ class _Type:
         """Of a driver's devices on one node."""
         path = f"{self._path}.devices[{index}]"
         given = self._reader.mapping(item, path)
-        self._reader.known(given, ("driver", "name", "count", "attributes", "capacity"), path)
+        self._reader.known(given, _DEVICES, path)
         driver, stem = str(given.get("driver") or ""), str(given.get("name") or "device")
         self._complain(f"devices[{index}].driver", dns_subdomain(driver))
         self._complain(f"devices[{index}].name", dns_label(stem))
         count = self._count(given, "count", 1, f"devices[{index}]")
-        if count > MOST_DEVICES:
+        parts = self._count(given, "partitions", 0, f"devices[{index}]")
+        if count * max(1, parts) > MOST_DEVICES:
             self._reader.wrong(f"{path}.count", f"at most {MOST_DEVICES}")
-            count = 0
+            count = parts = 0
         more = {word: given[word] for word in ("attributes", "capacity") if word in given}
         pool = {"name": f"{node}-{index}", "generation": 1, "resourceSliceCount": 1}
         devices = [{"name": f"{stem}-{number}", **more} for number in range(count)]
+        if parts:
+            divided = self._divided(more.get("capacity"), parts, f"{path}.capacity")
+            devices = [part for whole in devices for part in _parts(whole, parts, divided)]
         return {"driver": driver, "nodeName": node, "pool": pool, "devices": devices}
+
+    def _divided(self, capacity: object, parts: int, path: str) -> Obj:
+        """What each part of a device has of it."""
+        found: Obj = {}
+        for name, entry in self._reader.mapping(capacity or {}, path).items():
+            try:
+                whole = value_of(self._reader.mapping(entry, f"{path}.{name}")["value"])
+                found[str(name)] = {"value": str(from_value(whole.value() // parts, whole.format))}
+            except (QuantityError, TypeError, ValueError, KeyError):
+                self._reader.wrong(f"{path}.{name}", "expected a value that is a quantity")
+        return found
+
+    def _pretence(self, capacity: Capacity | None, labels: Mapping[str, str]) -> Pretence:
+        plugins = tuple(self._plugin(item, index, capacity)
+                        for index, item in enumerate(self._items("devicePlugins")))  # fmt: skip
+        drivers = tuple(self._driver(item, index, labels)
+                        for index, item in enumerate(self._items("csiDrivers")))  # fmt: skip
+        prepares = any(isinstance(item, dict) and item.get("prepares") is True
+                       for item in self._items("devices"))  # fmt: skip
+        return Pretence(plugins, drivers, prepares=prepares)
+
+    def _plugin(self, item: object, index: int, capacity: Capacity | None) -> PretendedPlugin:
+        path = f"{self._path}.devicePlugins[{index}]"
+        given = self._reader.mapping(item, path)
+        self._reader.known(given, ("resource", "count"), path)
+        resource = str(given.get("resource") or "")
+        if not is_extended_resource(resource):
+            self._reader.wrong(f"{path}.resource", f"{resource!r} is no extended resource")
+        if capacity is not None and resource in capacity.extended:
+            self._reader.wrong(f"{path}.resource", "capacity says how many there are")
+        count = self._count(given, "count", 1, f"devicePlugins[{index}]")
+        if count > MOST_PLUGIN_DEVICES:
+            self._reader.wrong(f"{path}.count", f"at most {MOST_PLUGIN_DEVICES}")
+        return PretendedPlugin(resource, min(count, MOST_PLUGIN_DEVICES))
+
+    def _driver(self, item: object, index: int, labels: Mapping[str, str]) -> PretendedDriver:
+        path = f"{self._path}.csiDrivers[{index}]"
+        given = self._reader.mapping(item, path)
+        self._reader.known(given, ("name", "volumes", "topology", "capacity", "attach"), path)
+        name = str(given.get("name") or "")
+        self._complain(f"csiDrivers[{index}].name", dns_subdomain(name))
+        keys = [str(key) for key in self._reader.items(given.get("topology"), f"{path}.topology")]
+        for key in keys:
+            if key not in labels:
+                self._reader.wrong(f"{path}.topology", f"its nodes have no label {key}")
+        size = None
+        if "capacity" in given:
+            try:
+                size = value_of(canonical(given["capacity"])).value()
+            except (QuantityError, TypeError, ValueError):
+                self._reader.wrong(f"{path}.capacity", f"{given['capacity']!r} is no quantity")
+        most = self._count(given, "volumes", 0, f"csiDrivers[{index}]")
+        segments = {key: labels[key] for key in keys if key in labels}
+        return PretendedDriver(name, most, segments, size, given.get("attach") is not False)
 
     def _outages(self, count: int, zones: Sequence[str]) -> dict[int, list[Outage]]:
         """By the number of the node."""
@@ -232,3 +315,13 @@ class _Type:
     def _complain(self, name: str, complaints: Complaints) -> None:
         for complaint in complaints[:1]:
             self._reader.wrong(f"{self._path}.{name}", complaint)
+
+
+def _parts(whole: Obj, parts: int, capacity: Obj) -> list[Obj]:
+    """Of one device, each a device of its own."""
+    attributes = {**(whole.get("attributes") or {}), "parent": {"string": whole["name"]}}
+    more = {"capacity": capacity} if capacity else {}
+    return [
+        {"name": f"{whole['name']}-part-{number}", "attributes": attributes, **more}
+        for number in range(parts)
+    ]

@@ -50,6 +50,7 @@ from sampan.kubelet.simulated.parts import (
 )
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.kubelet.simulated.script import Script
+from sampan.kubelet.simulated.scripted_failures import ScriptedFailures
 
 
 class SimulatedRuntime:
@@ -68,7 +69,7 @@ class SimulatedRuntime:
         self.table = ContainerTable(clock, node_name, pod_subnets, self._images, scenario)
         self.table.tell = self._tell
         self._listeners: list[Listener | Hearer] = []
-        self._failed: dict[tuple[str, str], int] = {}
+        self._failures = ScriptedFailures()
         self._down = ""
         self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
         self.calls: dict[str, int] = {}  # how often each call was made: for tests and metrics
@@ -359,13 +360,8 @@ class SimulatedRuntime:
                 raise RuntimeUnavailable(self._down)
 
     def _fail_if_scripted(self, step: str, about: str, script: Script) -> None:
-        failure = script.failure(step)
-        if failure is None:
-            return
-        times, message = failure
-        count = self._failed.get((step, about), 0)
-        if times is None or count < times:
-            self._failed[(step, about)] = count + 1
+        message = self._failures.next(step, about, script)
+        if message is not None:
             raise RuntimeFailure(message)
 
     def _found(self, container_id: str) -> tuple[SimulatedSandbox, SimulatedContainer]:

@@ -26,7 +26,8 @@ only:
     tcp.PORT             or what it is told as soon as it is connected
     fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
                          create_container, start_container, stop_container, update_container,
-                         remove_sandbox)
+                         remove_sandbox; allocate_devices and prepare_claims where the node
+                         pretends plugins and drivers)
                          fails that many times; no TIMES: always
 """
 
@@ -51,7 +52,7 @@ _WHOLE_POD = ("sandbox-seconds", "fail")
 _WORDS = frozenset((*_NUMBERS, *_TEXTS, *_PROBES, *_AMOUNTS, *_PORTS, _METRIC, "exit-code", "fail"))
 _STEPS = (
     "run_sandbox", "create_container", "start_container", "stop_container", "update_container",
-    "remove_sandbox",
+    "remove_sandbox", "allocate_devices", "prepare_claims",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ Owner: Kubelet, for a simulated node.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from sampan.api.objects import Obj, uid_of
 from sampan.core.tasks import give_way
@@ -23,11 +24,27 @@ VOLUMES_PER_TURN = 64  # of the loop
 MOUNTS_PER_TURN = 1000
 
 
+class PretendedMounting(Protocol):
+    """Who pretends that CSI drivers mount."""
+
+    async def mount(self, pod: Obj) -> None:
+        """What drivers of this cluster have of the pod's volumes. Raises VolumeFailure."""
+
+    async def unmount(self, uid: str) -> None:
+        """Raises VolumeFailure."""
+
+
 class SimulatedVolumes:
     def __init__(
-        self, *, objects: TrackedObjects, changed: Callable[[str], None], node: NodeFacts
+        self,
+        *,
+        objects: TrackedObjects,
+        changed: Callable[[str], None],
+        node: NodeFacts,
+        csi: PretendedMounting | None = None,
     ) -> None:
-        self._objects, self._on_change = objects, changed
+        """`csi`: of a node that pretends to have such drivers."""
+        self._objects, self._on_change, self._csi = objects, changed, csi
         self._around = Surroundings(node.node_name, node.node_ips, allocatable=node.allocatable)
 
     async def objects(self, pod: Obj) -> Objects:
@@ -46,6 +63,8 @@ class SimulatedVolumes:
 
     async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
         await self.check(pod, objects)
+        if self._csi is not None:
+            await self._csi.mount(pod)
         place = f"/simulated/{uid_of(pod)}/volumes"
         return {item["name"]: MountedVolume(f"{place}/{item['name']}") for item in volumes_of(pod)}
 
@@ -70,6 +89,8 @@ class SimulatedVolumes:
         return None
 
     async def clean_up(self, uid: str) -> None:
+        if self._csi is not None:
+            await self._csi.unmount(uid)
         self._objects.release(uid)
 
     async def remove_orphans(self, is_known: Callable[[str], bool]) -> None:

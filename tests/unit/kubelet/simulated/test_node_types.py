@@ -50,6 +50,66 @@ def test_devices_become_slices_of_their_node():
     assert spec["devices"][0]["attributes"] == {"model": {"string": "a"}}
 
 
+def test_a_device_may_be_offered_in_parts():
+    """[H7]"""
+    [shape] = shapes(
+        {
+            "name": "n",
+            "devices": [{"driver": "gpu.example.com", "name": "gpu", "count": 2, "partitions": 2,
+                         "attributes": {"model": {"string": "a"}},
+                         "capacity": {"memory": {"value": "80Gi"}}}],
+        }
+    )  # fmt: skip
+    [spec] = shape.slices
+    names = ["gpu-0-part-0", "gpu-0-part-1", "gpu-1-part-0", "gpu-1-part-1"]
+    assert [device["name"] for device in spec["devices"]] == names
+    last = spec["devices"][-1]
+    assert last["attributes"] == {"model": {"string": "a"}, "parent": {"string": "gpu-1"}}
+    assert last["capacity"] == {"memory": {"value": "40Gi"}}
+    assert not shape.pretence.is_any, "claims are taken as prepared"
+
+
+def test_nodes_pretend_plugins_and_drivers():
+    [first, second, other] = shapes(
+        {
+            "name": "n",
+            "count": 2,
+            "zones": ["a", "b"],
+            "devicePlugins": [{"resource": "example.com/gpu", "count": 2}],
+            "csiDrivers": [{"name": "disk.example.com", "volumes": 8, "topology": [ZONE_LABEL],
+                            "capacity": "10Gi"}],
+        },
+        {"name": "other", "devices": [{"driver": "d.example.com", "prepares": True}]},
+    )  # fmt: skip
+    [plugin], [driver] = second.pretence.plugins, second.pretence.drivers
+    assert (plugin.resource, plugin.ids) == ("example.com/gpu", ("device-0", "device-1"))
+    assert (driver.most_volumes, driver.capacity_bytes) == (8, 10 * 1024**3)
+    assert (driver.topology, driver.attaches) == ({ZONE_LABEL: "b"}, True)
+    assert first.pretence.drivers[0].topology == {ZONE_LABEL: "a"}
+    assert other.pretence.drivers == ()
+    assert other.pretence.prepares
+    assert other.pretence.known_drivers == {"disk.example.com"}, "it is missing there"
+
+
+@pytest.mark.parametrize(
+    ("word", "entry", "says"),
+    [
+        ("devicePlugins", {"resource": "cpu"}, "'cpu' is no extended resource"),
+        ("devicePlugins", {"resource": "example.com/x"}, "capacity says how many there are"),
+        ("devicePlugins", {"resource": "a.com/b", "count": 1001}, "count: at most 1000"),
+        ("csiDrivers", {"name": "d.com", "topology": ["rack"]}, "its nodes have no label rack"),
+        ("csiDrivers", {"name": "d.com", "capacity": "much"}, "'much' is no quantity"),
+        ("csiDrivers", {"name": "d.com", "speed": 1}, "csiDrivers[0].speed"),
+        ("devices", {"driver": "d.com", "count": 10, "partitions": 20}, "at most 128"),
+        ("devices", {"driver": "d.com", "partitions": 2, "capacity": {"m": {}}}, "capacity.m"),
+    ],
+)
+def test_what_nobody_can_pretend_is_refused(word, entry, says):
+    with pytest.raises(BadConfiguration) as refused:
+        shapes({"name": "n", "capacity": {"example.com/x": 1}, word: [entry]})
+    assert says in str(refused.value)
+
+
 def test_failures_concern_a_zone_or_some_or_all():
     found = shapes(
         {

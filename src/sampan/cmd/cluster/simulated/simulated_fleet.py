@@ -86,6 +86,7 @@ class SimulatedFleet:
             relist_seconds=VIRTUAL_RELIST_SECONDS if self._virtual else MANY_RELIST_SECONDS,
             routine_events=len(self.shapes) <= MANY_NODES,
             scenario=scenario,
+            pretence=shape.pretence,
             **{
                 **options,
                 "labels": {**shape.labels, **options.get("labels", {})},

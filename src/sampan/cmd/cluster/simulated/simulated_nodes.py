@@ -15,9 +15,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sampan.api.errors import AlreadyExists, ApiError, NotFound
+from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, spec_of, status_of
-from sampan.api.resources import LEASES, NODES, PODS, RESOURCE_SLICES
+from sampan.api.resources import LEASES, NODES, PODS
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
@@ -31,14 +31,14 @@ from sampan.cmd.cluster.nodes import (
     all_ready,
 )
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.simulated.node_drivers import NodeDrivers
 from sampan.cmd.cluster.simulated.simulated_fleet import (
     MANY_NODES,
     VIRTUAL_HEARTBEAT_SECONDS,
     SimulatedFleet,
 )
 from sampan.cmd.cluster.simulated.simulated_servers import SimulatedServers
-from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags.scenario import NODES_FLAG, scenario_in
+from sampan.cmd.flags.scenario import scenario_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass, replace
@@ -97,6 +97,7 @@ class SimulatedNodes:
         self._agents: dict[str, asyncio.Task[None]] = {}
         self.runtimes: dict[str, SimulatedRuntime] = {}  # by node: for who lets containers fail
         self._servers = SimulatedServers(self._server_of)
+        self._drivers = NodeDrivers(clock)
 
     async def gateways(self) -> tuple[str, ...]:
         return ()
@@ -149,7 +150,7 @@ class SimulatedNodes:
             for numbers in like:
                 await self._register(numbers, boot, nodes, step.count)
             await all_ready([kubelet.node_ready for kubelet in self._kubelets.values()], step.count)
-            await all_of(self._publish(shape, clients) for shape in self._shapes if shape.slices)
+            await self._drivers.start(self._shapes, clients)
             step.detail = f"{len(self._shapes)} simulated, Ready"
         for number, shape in enumerate(self._shapes):
             if shape.outages:
@@ -161,7 +162,7 @@ class SimulatedNodes:
             return list(range(len(self._shapes))), []
         busy, like = [], defaultdict[str, list[int]](list)
         for number, shape in enumerate(self._shapes):
-            if not number or shape.outages:
+            if not number or shape.outages or shape.pretence.is_any:
                 busy.append(number)
             else:
                 like[shape.likeness].append(number)
@@ -262,20 +263,6 @@ class SimulatedNodes:
 
         assert self._idle is not None
         return Keeper(node, self.runtimes[name].listen, partial(self._idle.leave, name))
-
-    async def _publish(self, shape: "NodeShape", clients: ClientMaker) -> None:
-        """The devices of a node, as the driver there would."""
-        client = clients(f"system:node:{shape.name}")
-        for number, spec in enumerate(shape.slices):
-            name = f"{shape.name}-{spec['driver']}-{number}"
-            obj: Obj = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
-                   "metadata": {"name": name}, "spec": spec}  # fmt: skip
-            try:
-                await client.create(RESOURCE_SLICES, obj)
-            except AlreadyExists:
-                continue  # of an earlier start
-            except ApiError as error:
-                raise CannotStart(f"{NODES_FLAG}: devices of {shape.name}: {error}") from error
 
     async def _fail(self, number: int, shape: "NodeShape", boot: "_Boot") -> None:
         began = self._clock.monotonic()
@@ -430,6 +417,7 @@ class SimulatedNodes:
             if kubelet.shuts_down_gracefully and self._idle is not None:
                 self._idle.leave(name)  # it has to say so
         await all_of(kubelet.shut_down() for kubelet in self._kubelets.values())
+        await self._drivers.stop()
         await self._tasks.stop()
         await self._servers.stop()
         if self._objects is not None:

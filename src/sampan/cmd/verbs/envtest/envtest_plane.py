@@ -12,7 +12,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from sampan.apiserver.authn.user import component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.contract import Client
@@ -20,7 +19,7 @@ from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.certificates.ensure import ensure
-from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes, Together
+from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes, Together, part_of_cluster
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
 from sampan.cmd.flags.scenario import scripts_in
@@ -111,7 +110,7 @@ class EnvtestPlane:
     def _client_of(self, user: str) -> Client:
         server = self._process.server
         assert server is not None, "it was started before"
-        return InProcessClient(server.as_user(component(user)))
+        return InProcessClient(server.as_user(part_of_cluster(user)))
 
     def _start_scheduler(self) -> None:
         from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of

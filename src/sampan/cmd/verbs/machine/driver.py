@@ -41,10 +41,10 @@ def _driver(given: argparse.Namespace) -> Parts:
         return DevicePlugin(driver_flags.device_plugin_settings(given), SystemClock())
     endpoint = os.path.abspath(given.endpoint)
     if given.kind == "csi-sidecars":
-        from sampan.drivers.sidecars.sidecars import Sidecars
+        from sampan.drivers.sidecars.sidecars import Sidecars, at_socket
 
         client = partial(_client, given.kubeconfig)
-        return Sidecars(endpoint, client, given.node_name, SystemClock())
+        return Sidecars(at_socket(endpoint), client, given.node_name, SystemClock())
     registration = os.path.abspath(given.registration) if given.registration else ""
     if given.kind == "dra":
         from sampan.drivers.dra.dra_driver import DraDriver

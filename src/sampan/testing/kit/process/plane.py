@@ -17,7 +17,7 @@ import orjson
 
 from sampan.api.objects import Obj, micro_time_text
 from sampan.api.schema.published import Schema
-from sampan.apiserver.authn.user import MASTERS, User, component
+from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.contract import Client
@@ -27,7 +27,7 @@ from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.addresses import server_names
 from sampan.cmd.cluster.certificates.ensure import ensure
 from sampan.cmd.cluster.node_accounts import INGRESS_USER
-from sampan.cmd.cluster.nodes import NodeIdentity, Together
+from sampan.cmd.cluster.nodes import NodeIdentity, Together, part_of_cluster
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
 from sampan.cmd.cluster.simulated.simulated_nodes import SimulatedNodes
@@ -232,7 +232,7 @@ class Plane:
             await self.server.renew_leases({node: micro_time_text(self.clock.now())})
 
     def client_of(self, user: str) -> Client:
-        backend: Backend = self.server.as_user(component(user))
+        backend: Backend = self.server.as_user(part_of_cluster(user))
         node = user.removeprefix("system:node:")
         if node != user:
             backend = self.ways[node] = SeveredBackend(backend)
