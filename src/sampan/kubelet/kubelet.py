@@ -305,7 +305,9 @@ class Kubelet:
     def _volume_stats(self) -> VolumeStatsReader:
         plugins, context = self._below.plugins, self._context
         csi = plugins.csi.stats if plugins is not None else no_csi_stats
-        return VolumeStatsReader(context.client, self._settings.root_dir, csi, self._clock)
+        return VolumeStatsReader(
+            context.client, self._settings.root_dir, csi, self._clock, self._events.warning
+        )
 
     @cached_property
     def _eviction_manager(self) -> EvictionManager:

@@ -27,9 +27,9 @@ _RPC = messages.NodeServiceCapability.RPC
 _MODES = messages.VolumeCapability.AccessMode
 _BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600)
 
-STAGE, STATS, EXPAND, GROUP, MANY_WRITERS = (
+STAGE, STATS, EXPAND, GROUP, MANY_WRITERS, CONDITION = (
     _RPC.STAGE_UNSTAGE_VOLUME, _RPC.GET_VOLUME_STATS, _RPC.EXPAND_VOLUME, _RPC.VOLUME_MOUNT_GROUP,
-    _RPC.SINGLE_NODE_MULTI_WRITER,
+    _RPC.SINGLE_NODE_MULTI_WRITER, _RPC.VOLUME_CONDITION,
 )  # fmt: skip
 
 
@@ -172,7 +172,7 @@ class DriverCalls:
         return VolumeStats(
             usage.get(messages.VolumeUsage.BYTES),
             usage.get(messages.VolumeUsage.INODES),
-            condition.abnormal if answer.HasField("volume_condition") else None,
+            condition.abnormal if await self.can(CONDITION) else None,
             condition.message,
         )
 

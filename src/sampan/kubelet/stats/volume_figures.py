@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.api.errors import ApiError
+from sampan.api.features import enabled
 from sampan.api.objects import Obj, namespace_of, spec_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.client.contract import Client
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+HEALTH = "CSIVolumeHealth"
 FRESH_SECONDS = 60.0  # as upstream's volumeStatsAggPeriod
 PATIENCE_SECONDS = 5.0
 _MOST_PODS, _MOST_VOLUMES = 1000, 10_000
@@ -47,6 +49,7 @@ class VolumeFigures:
     inodes: int = 0
     inodes_free: int = 0
     inodes_used: int = 0
+    abnormal: bool | None = None  # None: nobody says, or nobody wants to know (CSIVolumeHealth)
 
     def shown(self, namespace: str, now: str) -> Obj:
         """As a summary has it."""
@@ -62,6 +65,8 @@ class VolumeFigures:
         }
         if self.claim:
             found["pvcRef"] = {"name": self.claim, "namespace": namespace}
+        if self.abnormal is not None:
+            found["volumeHealthStats"] = {"abnormal": self.abnormal}
         return found
 
 
@@ -74,7 +79,9 @@ _GAUGES = (
     ("inodes", "Maximum number of inodes in the volume", "inodes"),
     ("inodes_free", "Number of free inodes in the volume", "inodes_free"),
     ("inodes_used", "Number of used inodes in the volume", "inodes_used"),
-)
+    ("health_status_abnormal", "Abnormal volume health status. The count is either 1 or 0. 1 "
+     "indicates the volume is unhealthy, 0 indicates volume is healthy", "abnormal"),
+)  # fmt: skip
 
 
 async def no_csi_stats(_uid: str) -> "Mapping[str, VolumeStats]":
@@ -83,8 +90,17 @@ async def no_csi_stats(_uid: str) -> "Mapping[str, VolumeStats]":
 
 
 class VolumeStatsReader:
-    def __init__(self, client: Client, root_dir: str, csi: CsiStats, clock: Clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        root_dir: str,
+        csi: CsiStats,
+        clock: Clock,
+        tell: Callable[[Obj, str, str], None] = lambda *_event: None,
+    ) -> None:
+        """`tell`: a warning about a pod: its reason and its message."""
         self._client, self._root, self._csi, self.clock = client, root_dir, csi, clock
+        self._tell = tell
         self._known: Recent[str, tuple[float, list[VolumeFigures]]] = Recent(_MOST_PODS)
         self._volumes: Recent[tuple[str, str], Obj] = Recent(_MOST_VOLUMES)  # uid and claim → PV
 
@@ -115,8 +131,10 @@ class VolumeStatsReader:
                 continue
             for figures in await self.of(pod):
                 for gauge, field in gauges if figures.claim else ():
-                    gauge.set(getattr(figures, field), namespace_of(pod), figures.claim)
-                    told = True
+                    amount = getattr(figures, field)
+                    if amount is not None:
+                        gauge.set(float(amount), namespace_of(pod), figures.claim)
+                        told = True
         return metrics.render() if told else ""
 
     async def _measured(self, pod: Obj) -> AsyncIterator[VolumeFigures]:
@@ -144,8 +162,13 @@ class VolumeStatsReader:
                     stats = await self._csi(uid) if stats is None else stats
                     key = source.get("metadata", {}).get("name", name)
                     found = _of_driver(stats.get(key), name, claim)
+                    self._warn(pod, name, stats.get(key))
             if found is not None:
                 yield found
+
+    def _warn(self, pod: Obj, name: str, stats: "VolumeStats | None") -> None:
+        if stats is not None and stats.abnormal and enabled(HEALTH):
+            self._tell(pod, "VolumeConditionAbnormal", f"Volume {name}: {stats.message}")
 
     async def _volume(self, pod: Obj, claim: str) -> Obj:
         key = (uid_of(pod), claim)
@@ -214,4 +237,5 @@ def _of_driver(stats: "VolumeStats | None", name: str, claim: str) -> VolumeFigu
         inodes.total if inodes is not None else 0,
         inodes.available if inodes is not None else 0,
         inodes.used if inodes is not None else 0,
+        stats.abnormal if enabled(HEALTH) else None,
     )

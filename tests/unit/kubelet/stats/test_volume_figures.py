@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
+
+from sampan.api import features
 from sampan.api.errors import NotFound
+from sampan.api.features import Release
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS
 from sampan.core.metrics import Metrics
 from sampan.kubelet.csi.driver_calls import Usage, VolumeStats
@@ -81,6 +85,34 @@ def test_every_volume_is_measured_where_it_is(tmp_path):
     asyncio.run(clock.advance(volume_figures.FRESH_SECONDS))
     asyncio.run(reader.metrics([POD]))
     assert (driver.asked, api.reads) == (2, 6)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_condition_of_a_volume_is_told_where_that_is_wanted(tmp_path, is_on):
+    """[H1]"""
+    sick = VolumeStats(Usage(60, 100, 40), None, abnormal=True, message="its disk is slow")
+    told = []
+
+    async def stats(_uid):
+        return {"pv-one": sick, "inline": VolumeStats(Usage(1, 2, 1), None, abnormal=False)}
+
+    async def story():
+        api, clock = Api(str(tmp_path)), ManualClock()
+        reader = VolumeStatsReader(
+            api, str(tmp_path), stats, clock, lambda *event: told.append(event)
+        )  # fmt: skip
+        found = {item.name: item.shown("shop", "now") for item in await reader.of(POD)}
+        return found, await reader.metrics([POD])
+
+    with features.used(Release(gates={"CSIVolumeHealth": is_on})):
+        found, text = asyncio.run(story())
+    labels = 'namespace="shop",persistentvolumeclaim="one"'
+    assert (f"kubelet_volume_stats_health_status_abnormal{{{labels}}} 1" in text) is is_on
+    assert 'health_status_abnormal{namespace="shop",persistentvolumeclaim="p-scratch"' not in text
+    abnormal = [found[name].get("volumeHealthStats") for name in ("data", "inline", "scratch")]
+    assert abnormal == ([{"abnormal": True}, {"abnormal": False}, None] if is_on else [None] * 3)
+    message = (POD, "VolumeConditionAbnormal", "Volume data: its disk is slow")
+    assert told == ([message] if is_on else [])
 
 
 def test_pods_without_claims_cost_metrics_nothing(tmp_path):
