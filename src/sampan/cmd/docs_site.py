@@ -29,7 +29,7 @@ SECTIONS = {
     ),
     "Reference": (
         "docs/cli.md", "docs/compatibility.md", "docs/page.md", "docs/traces.md",
-        "docs/metrics/README.md", "docs/tasks.md",
+        "docs/metrics/README.md", "docs/tasks.md", "docs/",
     ),
     "Operation": (
         "docs/production.md", "docs/authentication.md", "docs/security.md", "docs/node.md",
