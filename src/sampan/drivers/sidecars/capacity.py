@@ -85,8 +85,8 @@ class Capacity:
         """Each once."""
         own = self._context.node_name
         nodes = [own] if own else self._context.nodes()
-        found = [self._context.segments(name) for name in nodes]
-        return [item for number, item in enumerate(found) if item not in found[:number]]
+        found = (self._context.segments(name) for name in nodes)
+        return list({tuple(sorted(item.items())): item for item in found}.values())
 
     async def _object(self, storage_class: Obj, segments: rules.Segments) -> Obj:
         left, most = await self._context.calls.capacity(
