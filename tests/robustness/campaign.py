@@ -260,8 +260,10 @@ def is_ready(node):
 
 def is_complete(obj):
     status, wanted = obj.get("status", {}), obj["spec"]["replicas"]
-    counts = [status.get(name) for name in ("replicas", "readyReplicas", "updatedReplicas")]
-    return counts == [wanted] * 3 and status["observedGeneration"] == obj["metadata"]["generation"]
+    counts = [status.get(name, 0) for name in ("replicas", "readyReplicas", "updatedReplicas")]
+    return (
+        counts == [wanted] * 3 and status.get("observedGeneration") == obj["metadata"]["generation"]
+    )
 
 
 def deployment(number, replicas):

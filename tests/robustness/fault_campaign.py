@@ -68,8 +68,17 @@ class World:
     rng: random.Random
     clock: SystemClock = field(default_factory=SystemClock)
     selector: str = SELECTOR
-    relay: Relay | None = None
-    client: rest.RestClient | None = None  # past the relay
+    relay: Relay | None = None  # for those who fight, watch, list and scale
+    uncut: Relay | None = None
+    client: rest.RestClient | None = None  # through `uncut`
+
+    def connection(self):
+        return kubeconfig.load(str(self.process.kubeconfig), {}, "").connection()
+
+    def follow_port(self):
+        """A cluster that is started again has another one where somebody has taken its own."""
+        for relay in (self.relay, self.uncut):
+            relay.lead_to(port_of(self.connection()))
 
 
 @dataclass
@@ -127,12 +136,9 @@ def _world(root, plan, members):
 
 
 async def _story(world, plan):
-    connection = kubeconfig.load(str(world.process.kubeconfig), {}, "").connection()
-    world.client = rest.connect(connection, clock=world.clock)
-    port = int(connection.server.rpartition(":")[2])
-    async with Relay(port) as world.relay:
-        through = replace(connection, server=f"https://127.0.0.1:{world.relay.port}")
-        client = rest.connect(through, clock=world.clock)
+    port = port_of(world.connection())
+    async with Relay(port) as world.relay, Relay(port) as world.uncut:
+        client, world.client = connected(world, world.relay), connected(world, world.uncut)
         arena = Arena(client, SELECTOR, random.Random(f"{plan.seed} watchers"))
         show = Show(world, plan, arena)
         try:
@@ -142,6 +148,15 @@ async def _story(world, plan):
             await client.close()
             await world.client.close()
     return show.judged()
+
+
+def port_of(connection):
+    return int(connection.server.rpartition(":")[2])
+
+
+def connected(world, relay):
+    through = replace(world.connection(), server=f"https://127.0.0.1:{relay.port}")
+    return rest.connect(through, clock=world.clock)
 
 
 class Show:
@@ -164,7 +179,11 @@ class Show:
         ]
         working.append(start("lister", Lister(self.arena, f"{seed} lister").run()))
         working.append(start("scaler", self.scale(random.Random(f"{seed} scaler"))))
-        await self.faults.inflict(self.world.rng, self.plan.seconds)
+        try:
+            async with asyncio.timeout(self.plan.seconds + HEALED_SECONDS):
+                await self.faults.inflict(self.world.rng, self.plan.seconds)
+        except TimeoutError:
+            self.arena.faults.append("what was done could not be undone")
         self.arena.stop.set()
         for task in working:
             await asyncio.wait([task])

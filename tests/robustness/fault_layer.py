@@ -34,8 +34,8 @@ class FaultLayer:
         self._offset, self._sync, self._write, self._delay = 0, 0, 0, 0
 
     def jump(self, seconds):
-        """The wall clock, by so much from where it is."""
-        self._offset += seconds
+        """The wall clock, to so much ahead of the machine's."""
+        self._offset = seconds
         self._tell()
 
     def fail_syncs(self, fails):

@@ -44,14 +44,25 @@ class Relay:
     def mend(self) -> None:
         self._is_cut = False
 
+    def lead_to(self, port: int) -> None:
+        """From now on; connections stay where they are."""
+        self._to = port
+
+    def _refuses(self) -> bool:
+        return self._is_cut
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_cut:
+        if self._refuses():
             writer.transport.abort()
             return
         try:
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._to)
         except OSError:
             writer.transport.abort()  # nobody listens there now
+            return
+        if self._refuses():  # meanwhile
+            writer.transport.abort()
+            there_writer.transport.abort()
             return
         self._writers |= {writer, there_writer}
         self._tasks.start("there", self._pass_on(reader, there_writer))
