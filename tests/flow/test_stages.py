@@ -394,3 +394,24 @@ async def test_a_template_that_fails_is_told_once_and_tried_again_when_the_objec
     await plane.client.patch(CONFIG_MAPS, "default", "m", patch, patch_type="merge")
     await plane.settled(600)
     assert len((await plane.client.list(EVENTS, "default")).items) == 1
+
+
+TO_AND_FRO = [
+    stage(
+        f"to-{there}", "ConfigMap", {"matchLabels": {"at": here}},
+        [{"patch": {"template": f"metadata: {{labels: {{at: {there}}}}}"}}], api_group="v1",
+    )
+    for here, there in (("a", "b"), ("b", "a"))
+]  # fmt: skip
+
+
+@played(*TO_AND_FRO)
+async def test_stages_that_lead_to_each_other_do_not_stop_the_clock(plane):
+    meta = {"name": "m", "namespace": "default", "labels": {"at": "a"}}
+    made = await plane.client.create(
+        CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    )
+    await plane.settled(60)
+    found = await plane.client.get(CONFIG_MAPS, "default", "m")
+    passed = int(found["metadata"]["resourceVersion"]) - int(made["metadata"]["resourceVersion"])
+    assert 20 <= passed <= 100

@@ -4,6 +4,7 @@ Job: which objects have Stages; wait as long as each stays where it is, then do 
 Invariant: of Nodes only those are played that say `kwok.x-k8s.io/node: fake`, of Pods only theirs:
     a node with an agent has an owner already.
 Invariant: a Stage is played once for each state of an object; that it changed begins the next.
+Invariant: Stages without a delay that lead to each other go round once a second.
 Owner: one per cluster.
 """
 
@@ -47,6 +48,7 @@ NODE_ADDRESS = "192.0.2.1"  # of nodes that say none: nobody is there
 NODE_INDEX = "node"
 LEASE_NAMESPACE, LEASE_SECONDS, RENEW_SECONDS = "kube-node-lease", 40, 10.0
 FAILED = "StageFailed"
+MOST_HURRIED, ROUND_SECONDS = 20, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Waiting:
     stage: Stage | None
     due: float = 0.0
     played: bool = False
+    hurried: int = 0  # Stages in a row that did not stay
 
 
 def stage_controller(stages: Sequence[Stage]) -> Controller:
@@ -171,7 +174,8 @@ class _Player:
             return NOTHING
         waiting = self._waiting.get(key)
         if waiting is None or waiting.revision != revision_of(obj):
-            waiting = self._waiting[key] = self._entered(view, key.resource, obj)
+            hurried = waiting.hurried if waiting is not None else 0
+            waiting = self._waiting[key] = self._entered(view, key.resource, obj, hurried)
         if waiting.stage is None or waiting.played:
             return NOTHING
         if waiting.due > view.now:
@@ -185,13 +189,16 @@ class _Player:
             return is_played(view.cache(NODES).get(spec_of(obj).get("nodeName") or ""))
         return True
 
-    def _entered(self, view: View, resource: Resource, obj: Obj) -> Waiting:
+    def _entered(self, view: View, resource: Resource, obj: Obj, hurried: int) -> Waiting:
         stages = self.kinds.get((resource.api_version, resource.kind), ())
         stage = chosen(stages, obj, view.rng)
         if stage is None:
             return Waiting(revision_of(obj), None)
-        due = view.now + stays_seconds(stage, obj, view.now, view.rng)
-        return Waiting(revision_of(obj), stage, due)
+        seconds = stays_seconds(stage, obj, view.now, view.rng)
+        hurried = 0 if seconds else hurried + 1
+        if hurried > MOST_HURRIED:
+            seconds = ROUND_SECONDS
+        return Waiting(revision_of(obj), stage, view.now + seconds, hurried=hurried)
 
     def _played(self, view: View, item: Item, waiting: Waiting, obj: Obj) -> Plan:
         assert waiting.stage is not None
