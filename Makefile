@@ -118,8 +118,9 @@ bench-testkit: setup-test ## clusters for tests: ready, memory, virtual time, fo
 bench-page: setup-test ## the page in a real browser: frames per second while 200 of 5000 pods come and go each second
 	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.page
 
-suites: setup-test ## the test suites of kopf and kr8s, from their source packages, against a cluster of the test kit
+suites: setup-test ## the test suites of kopf and kr8s, from their source packages, against a cluster of the test kit; KUEUE=DIR: those of Kueue's sources there (GO= builds them, SUITES= chooses, ORIGINAL=DIR compares)
 	PYTHONPATH=src $(VENV)/bin/python tools/suites
+	PYTHONPATH=src $(VENV)/bin/python tools/envtest-suites --kueue "$(KUEUE)" --go "$(GO)" --only "$(SUITES)" --original "$(ORIGINAL)"
 
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos
