@@ -28,14 +28,9 @@ KEPT: dict[str, dict[str, str]] = {
                 "application/yaml",
                 "application/json;q=0.1,application/yaml",
                 "application/yaml;q=0.5,application/json;q=0.4",
+                f"application/yaml;as=Table;{META}",
             )
         },
-        **{
-            f"{path} application/{media};as=Table;{META}": "columns are not described"
-            for path in (f"{SPACES}/kube-public", f"{SPACES}{ONE}")
-            for media in ("json", "yaml")
-        },
-        **dict.fromkeys(("252", "253", "254"), "columns are not described"),
         f"{SPACES}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dnope "
         "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1": "no list",
     },

@@ -17,12 +17,7 @@ from tests.support.generators.api_requests import api_server
 UNITS = recordings(Path(__file__).parent / "recorded" / "custom_resources.jsonl.gz")
 SCALE_APPLY = "an apply of a Scale works here; the original fails with an error of its own making"
 NO_KIND = "the original names a line of its own source"
-DESCRIBED = "the columns of built-in kinds are not described"
 KEPT = {
-    "apiservices": {
-        "auto-table": DESCRIBED,
-        "absent-table": DESCRIBED,
-    },
     "scale": {
         "put-wrong-kind": NO_KIND,
         "put-wrong-version": NO_KIND,

@@ -1,4 +1,5 @@
-"""As whom a controller acts: a service account of kube-system, as upstream's.
+"""As whom a controller acts: a service account of kube-system, as upstream's; one of our own that
+may do anything, as a user that nobody can make a token for.
 
 Job: a controller's name → its user name. Pure.
 """
@@ -37,6 +38,9 @@ _ACCOUNTS = {
 # Upstream's runs with the controller manager's own rights, which reach secrets everywhere.
 _OWN_RIGHTS = frozenset({"serviceaccount-token-controller"})
 
+STAGES_USER = "system:sampan:stages"
+_USERS = {"stage-controller": STAGES_USER}
+
 
 def account_name(controller: str) -> str:
     """In kube-system; empty: it acts as the controller manager itself."""
@@ -44,6 +48,8 @@ def account_name(controller: str) -> str:
 
 
 def user_name(controller: str) -> str:
+    if controller in _USERS:
+        return _USERS[controller]
     account = account_name(controller)
     if not account:
         return "system:kube-controller-manager"

@@ -78,7 +78,9 @@ def _row(resource: Resource, printer: Printer, obj: Obj, now: float, form: Table
             row["conditions"] = conditions
     if form.include == "Object":
         row["object"] = obj
-    elif form.include != "None":
+    elif form.include == "None":
+        row["object"] = None  # Go writes it in any case
+    else:
         row["object"] = {
             "kind": "PartialObjectMetadata",
             "apiVersion": f"meta.k8s.io/{form.version}",

@@ -4,7 +4,8 @@ import pytest
 
 from sampan.core.files.packaged_data import FOLDER, packaged_data
 
-FILES = sorted(path for path in FOLDER.glob("*") if path.is_file())
+MADE = "docs.zip"  # by the build, beside what is written by hand
+FILES = sorted(path for path in FOLDER.glob("*") if path.is_file() and path.name != MADE)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

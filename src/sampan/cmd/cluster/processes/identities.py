@@ -12,6 +12,7 @@ from sampan.apiserver.authn.user import NODE_PREFIX
 from sampan.cmd.cluster.control_plane.control_loops import CONTROLLERS_USER, SCHEDULER_USER
 from sampan.cmd.cluster.node_accounts import INGRESS_USER, NETWORK_USER
 from sampan.cmd.cluster.nodes import DNS_USER, LOCAL_PROVISIONER_USER
+from sampan.controllers.identities import STAGES_USER
 
 API_SERVER, SCHEDULER, CONTROLLERS, NODES = "apiserver", "scheduler", "controllers", "nodes"
 AGENTS = {
@@ -29,7 +30,7 @@ def may_be(part: str, user: str) -> bool:
         case "scheduler":
             return user == SCHEDULER_USER
         case "controllers":
-            own = user in (CONTROLLERS_USER, INGRESS_USER)
+            own = user in (CONTROLLERS_USER, INGRESS_USER, STAGES_USER)
             return own or user.startswith(_CONTROLLER_ACCOUNTS)
         case "nodes":
             return user in _OF_NODES or (
