@@ -172,7 +172,7 @@ class PolicyEnforcer:
     async def _sync_or_wait(self) -> None:
         started = self._clock.now()
         if self._lost:
-            self._close()
+            await finish(asyncio.to_thread(self._close))
             self._lost = False
         try:
             if not self._rules:
@@ -182,7 +182,7 @@ class PolicyEnforcer:
             await self._sync()
         except (OSError, NftError) as error:
             log.warning("policies cannot be applied, trying again", error=error)
-            self._close()
+            await finish(asyncio.to_thread(self._close))
             await self._clock.sleep(RETRY_SECONDS)
             self._wake.set()
             return

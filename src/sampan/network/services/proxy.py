@@ -188,7 +188,7 @@ class ServiceProxy:
         if tampering:
             await self._clock.sleep(max(0.0, self._next_restoration - started))
             started = self._clock.now()
-            self._close()
+            await finish(asyncio.to_thread(self._close))
         try:
             if not self._families:
                 await asyncio.to_thread(self._open, tampering)
@@ -203,7 +203,7 @@ class ServiceProxy:
             self.healthy = False
             log.warning("rules of Services not applied, trying again", error=error)
             # The table is not as we believe: everything is read and compared anew.
-            self._close()
+            await finish(asyncio.to_thread(self._close))
             await self._clock.sleep(RETRY_SECONDS)
             self._tampering = self._tampering or tampering
             self._wake.set()
