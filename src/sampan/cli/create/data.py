@@ -10,13 +10,14 @@ from sampan.api.objects import Obj
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.create.generator import Kind, generator
-from sampan.cli.create.keys import SOURCES, Keys, _read
+from sampan.cli.create.keys import SOURCES, Keys
 from sampan.cli.create.parts import metadata, single_name
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.session import Session
 from sampan.core import tls
 
+_DOCKER_CONFIG = ".dockerconfigjson"
 APPEND_HASH = switch("append-hash", "Append a hash of the content to its name.")
 
 
@@ -119,14 +120,16 @@ def registry_secret(session: Session, values: Values) -> Obj:
             "--docker-server is required"
         )
     if sources:
-        data = {".dockerconfigjson": _read(sources[0].partition("=")[2] or sources[0])}
+        keys = Keys("Secret", name)
+        keys.add_files([one if "=" in one else f"{_DOCKER_CONFIG}={one}" for one in sources])
+        data = keys.data
     else:
         entry = {"username": user, "password": password}
         if values["docker-email"]:
             entry["email"] = values["docker-email"]
         entry["auth"] = base64.b64encode(f"{user}:{password}".encode()).decode()
         text = json.dumps({"auths": {values["docker-server"]: entry}}, separators=(",", ":"))
-        data = {".dockerconfigjson": text.encode()}
+        data = {_DOCKER_CONFIG: text.encode()}
     return _with_name(values, secret_object(name, data, "kubernetes.io/dockerconfigjson"))
 
 

@@ -218,8 +218,15 @@ def items_of_list(obj: Any) -> list[Any]:
 
 
 def _check_decodes(manifest: Manifest, typed: bool) -> None:
+    from sampan.api.decode_scalars import json_word
+
     obj, source = manifest.obj, manifest.source
-    if not isinstance(obj, dict) or not obj.get("kind"):
+    if obj is not None and not isinstance(obj, dict):
+        raise CliError(
+            f'unable to decode "{source}": json: cannot unmarshal {json_word(obj)} into Go value '
+            "of type unstructured.detector"
+        )
+    if not obj or not obj.get("kind"):
         raise CliError(
             f"unable to decode \"{source}\": Object 'Kind' is missing in '{json_text(obj)}'"
         )

@@ -112,8 +112,9 @@ def _write(
     if info.resource.kind == "Secret":
         before, after = _mask_times(before, after)
     name = _file_name(info)
-    if before is not None:
-        (live / name).write_text(to_yaml(before))
+    # As kubectl: of what is not there yet there is an empty file, of a Secret one that says so.
+    absent = "null\n" if info.resource.kind == "Secret" else ""
+    (live / name).write_text(absent if before is None else to_yaml(before))
     (merged / name).write_text(to_yaml(after))
 
 

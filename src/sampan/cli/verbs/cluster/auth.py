@@ -146,8 +146,12 @@ def _list(session: Session, values: Values) -> None:
     session.write(align(rows))
 
 
+_REVIEW = "selfsubjectreview.authentication.k8s.io/<unknown>"  # it has no name
+
+
 def whoami(session: Session, values: Values) -> None:
-    printer = ObjectPrinter(values, typed=True)
+    # A template alone is no format here, and is not looked at.
+    printer = ObjectPrinter(values, typed=True) if values.is_set("output") else None
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     off = "the selfsubjectreviews API is not enabled in the cluster"
     try:
@@ -159,8 +163,9 @@ def whoami(session: Session, values: Values) -> None:
         if error.reason == "Forbidden":
             raise CliError(f"{off} or you do not have permission to call it") from error
         raise
-    if printer.format and values["output"]:  # a template alone is no format here
-        session.write(printer.text(answer, "selfsubjectreview.authentication.k8s.io/<unknown>"))
+    if printer is not None:
+        # An empty format that is asked for is that of names.
+        session.write(printer.text(answer, _REVIEW) if printer.format else f"{_REVIEW}\n")
         return
     user = answer["status"]["userInfo"]
     rows = [["ATTRIBUTE", "VALUE"], ["Username", user.get("username") or ""]]

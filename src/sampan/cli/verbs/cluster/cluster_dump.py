@@ -46,12 +46,12 @@ def _parts(
     session: Session, values: Values, printer: ObjectPrinter, ending: str
 ) -> Iterator[tuple[str, str]]:
     """(file, text), in the order in which they are printed."""
-    yield f"nodes{ending}", printer.text(_typed(session.api.json("GET", "/api/v1/nodes")))
+    yield f"nodes{ending}", printer.text(_as_decoded(session.api.json("GET", "/api/v1/nodes")))
     for namespace in _namespaces(session, values):
         for plural, root in LISTS:
             answer = session.api.json("GET", f"{root}/namespaces/{namespace}/{plural}")
             file = f"{namespace}/{FILES.get(plural, plural)}{ending}"
-            yield file, printer.text(_typed(answer))
+            yield file, printer.text(_as_decoded(answer))
         for pod in answer.get("items") or []:
             yield f"{namespace}/{pod['metadata']['name']}/logs.txt", _logs(session, pod)
 
@@ -63,11 +63,9 @@ def _namespaces(session: Session, values: Values) -> list[str]:
     return list(values["namespaces"]) or ["kube-system", session.namespace]
 
 
-def _typed(answer: Obj) -> Obj:
-    """A list whose items say what they are, as kubectl's have it."""
-    kind, version = str(answer["kind"]).removesuffix("List"), answer["apiVersion"]
-    items = [{**item, "kind": kind, "apiVersion": version} for item in answer.get("items") or []]
-    return {**answer, "items": items}
+def _as_decoded(answer: Obj) -> Obj:
+    """No items are null, as in a list that kubectl has read in protobuf."""
+    return {**answer, "items": answer.get("items") or None}
 
 
 def _logs(session: Session, pod: Obj) -> str:

@@ -73,11 +73,11 @@ def run(session: Session, values: Values) -> None:
     result = builder.do()
     found = list(result.visit())
     failures: list[Exception] = [one for one in found if isinstance(one, Exception)]
-    if len(failures) > 1:
-        failures = [Several(failures)]
-    if failures and getattr(failures[0], "code", 0) == 404 and len(words) == 2:
+    if len(failures) == 1 and getattr(failures[0], "code", 0) == 404 and len(words) == 2:
         _describe_near(session, values, result.resources[0], failures[0])
         return
+    if failures:  # as kubectl: what the visit met with is one failure, and never says `error:`
+        failures = [Several(failures)]
     infos = [one for one in found if isinstance(one, Info)]
     _describe_all(session, values, infos, failures)
     if failures:
