@@ -304,6 +304,46 @@ def test_a_schema_that_its_hash_names_may_be_kept_for_a_year(schema):
     run(schema, story)
 
 
+def owners(obj):
+    return [
+        (entry["manager"], entry["operation"], entry.get("subresource"), "time" in entry,
+         "f:replicas" in entry["fieldsV1"]["f:spec"])
+        for entry in obj["metadata"]["managedFields"]
+    ]  # fmt: skip
+
+
+def test_owners_of_replicas_go_through_the_scale_as_in_the_original(schema):
+    """As v1.35.8: who writes by the scale has an entry without a time, before the others; who
+    writes what is there splits the entry of the one who has it."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+
+    async def story(api):
+        async def scaled(name, manager, replicas):
+            scale = {"metadata": {"name": name, "namespace": "default"}}
+            where = f"{path}/{name}/scale?fieldManager={manager}"
+            await api.put(where, {**scale, "spec": {"replicas": replicas}})
+            return owners((await api.get(f"{path}/{name}")).obj)
+
+        for name in ("changed", "same"):
+            await api.made(f"{path}?fieldManager=maker", {"metadata": {"name": name}, "spec": spec})
+        maker = ("maker", "Update", None, True, False)
+        scaler = ("scaler", "Update", "scale", False, True)
+        assert await scaled("changed", "scaler", 5) == [scaler, maker]
+        assert await scaled("changed", "scaler", 6) == [scaler, maker]
+        other = ("other", "Update", "scale", False, True)
+        assert await scaled("changed", "other", 2) == [other, maker]
+        split = ("maker", "Update", None, False, True)
+        assert await scaled("same", "scaler", 3) == [split, maker]
+        assert await scaled("same", "scaler", 4) == [maker]
+
+    run(schema, story)
+
+
 def test_the_root_names_every_path_that_can_be_asked(schema):
     async def story(api):
         paths = (await api.get("/")).obj["paths"]

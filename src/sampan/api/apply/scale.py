@@ -97,16 +97,21 @@ def scale_entries(entries: list[Obj], replicas: FieldSet = REPLICAS) -> list[Obj
 def object_entries(
     before: list[Obj], of_scale: list[Obj], api_version: str, replicas: FieldSet = REPLICAS
 ) -> list[Obj]:
-    """Of the object, after a write of its Scale has left these of the Scale."""
-    left = {_who(item): item for item in of_scale}
+    """Of the object, after a write of its Scale has left these of the Scale. As upstream: an
+    updater is known by the version in which it wrote, and that of a Scale is another; so what it
+    still owns of a Scale is an entry of its own, without a time."""
+    left = {identity(item): item for item in of_scale}
     found = []
     for item in before:
-        if not _owns(item, replicas) or left.pop(_who(item), None) is not None:
+        if not _owns(item, replicas) or left.pop(identity(item), None) is not None:
             found.append(item)
         elif rest := difference(item["fieldsV1"], replicas):
             found.append({**item, "fieldsV1": rest})
-    new = [{**item, "apiVersion": api_version, "fieldsV1": replicas} for item in left.values()]
-    return in_order([*found, *new])
+    for item in left.values():
+        new = {**item, "apiVersion": api_version, "fieldsV1": replicas}
+        new.pop("time", None)
+        found.append(new)
+    return in_order(found)
 
 
 def _owns(entry: Obj, replicas: FieldSet) -> bool:
@@ -117,9 +122,3 @@ def _owns(entry: Obj, replicas: FieldSet) -> bool:
             return False
         fields = fields[label]
     return True
-
-
-def _who(entry: Obj) -> tuple[str, str, str]:
-    """Whatever version it has written in: a Scale has but one."""
-    manager, operation, _, subresource = identity(entry)
-    return manager, operation, subresource

@@ -20,6 +20,7 @@ from sampan.api.apply.managed_fields import (
     Writer,
     after_write,
     entries_of,
+    identity,
     manager_from_user_agent,
     new_entry,
     patch_errors,
@@ -64,6 +65,20 @@ _NODE = "system:node:"
 _MOST_SKELETONS = 256
 _MOST_FIELDS = 64  # of an object whose skeleton is looked at
 _MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+def _scale_with_entries(call: Call, obj: Obj) -> tuple[Obj, list[Obj], FieldSet]:
+    """An object's Scale, those who own its number, and where that is in the object."""
+    custom, entries = custom_of(call.resource), _last_of_each(obj)
+    if custom is None or custom.scale is None:
+        return scale_of(obj), scale_entries(entries, REPLICAS), REPLICAS
+    replicas = owned_at(custom.scale.spec)
+    return custom_scale_of(obj, custom.scale), scale_entries(entries, replicas), replicas
+
+
+def _last_of_each(obj: Obj) -> list[Obj]:
+    """As upstream reads them: of two entries of one writer the later is the one that counts."""
+    return [*{identity(entry): entry for entry in entries_of(obj)}.values()]
 
 
 class Ownership:
@@ -145,6 +160,9 @@ class Ownership:
         if call.subresource in _UNOWNED:
             self.own(new, [*entries_of(new)], old)  # nobody's; but a copy may share its sets
             return
+        if call.subresource == "scale":
+            self.own(new, self._scaled(user, call, new, old, now), old)
+            return
         self.own(new, self._after_write(old, new, self._writer(user, call, now)), old)
 
     def _after_write(self, old: Obj, new: Obj, writer: Writer) -> list[Obj]:
@@ -187,18 +205,26 @@ class Ownership:
         one, among those who own the number. Raises BadRequest, Conflict."""
         config = self._configuration(call)
         _judge_repeated(call, warnings)
-        writer = replace(
-            self._writer(user, call, now), api_version=SCALE_VERSION, included=_SCALE_FIELDS
-        )
-        custom, before, replicas = custom_of(call.resource), entries_of(live), REPLICAS
-        if custom is None or custom.scale is None:
-            scale = scale_of(live)
-        else:
-            scale, replicas = custom_scale_of(live, custom.scale), owned_at(custom.scale.spec)
-        scale["metadata"]["managedFields"] = scale_entries(before, replicas)
+        scale, entries, replicas = _scale_with_entries(call, live)
+        scale["metadata"]["managedFields"] = entries
+        writer = self._scale_writer(user, call, now)
         result = apply(self._fields, scale, config, writer, bool(call.options.force))
-        entries = object_entries(before, result.entries, call.resource.api_version, replicas)
-        return result.obj, entries
+        version = call.resource.api_version
+        return result.obj, object_entries(_last_of_each(live), result.entries, version, replicas)
+
+    def _scaled(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> list[Obj]:
+        """The entries of an object whose Scale was written: as upstream, of the Scale, and from
+        there back to the object."""
+        before, entries, replicas = _scale_with_entries(call, old)
+        after, _, _ = _scale_with_entries(call, new)
+        for scale in (before, after):
+            scale["metadata"]["managedFields"] = entries
+        found = after_write(self._fields, before, after, self._scale_writer(user, call, now))
+        return object_entries(_last_of_each(old), found, call.resource.api_version, replicas)
+
+    def _scale_writer(self, user: User, call: Call, now: float) -> Writer:
+        writer = self._writer(user, call, now)
+        return replace(writer, api_version=SCALE_VERSION, included=_SCALE_FIELDS)
 
     def own(self, obj: Obj, entries: list[Obj], live: Obj) -> None:
         """Make these the entries of `obj`, which `live` becomes."""

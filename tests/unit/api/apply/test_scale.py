@@ -38,7 +38,17 @@ def test_owners_of_the_number_go_into_the_scale_and_come_back():
     assert [one["manager"] for one in of_scale] == ["maker", "hand"]
     assert {one["apiVersion"] for one in of_scale} == {"autoscaling/v1"}
     assert all(one["fieldsV1"] == REPLICAS for one in of_scale)
-    assert object_entries(before, of_scale, "apps/v1") == before
+    # An updater is known by the version in which it wrote: it comes back as an entry of its own.
+    hand = entry("hand", REPLICAS, subresource="scale")
+    assert object_entries(before, of_scale, "apps/v1") == in_order(
+        [before[0], hand, entry("other", {"f:metadata": {"f:labels": {}}})]
+    )
+
+
+def test_what_comes_back_from_a_scale_has_no_time():
+    before = [{**entry("hand", REPLICAS), "time": "2026-01-01T00:00:00Z"}]
+    [back] = object_entries(before, scale_entries(before), "apps/v1")
+    assert back == entry("hand", REPLICAS)
 
 
 def test_who_lost_the_number_keeps_the_rest_and_who_won_it_is_there():
