@@ -193,7 +193,7 @@ def test_a_scale_is_applied_among_those_who_own_the_number(schema):
         got = (await api.get(path)).obj
         assert got["spec"]["replicas"] == 3
         assert got["metadata"]["generation"] == 2
-        assert managers(got) == [("maker", "Apply", ""), ("scaler", "Apply", "scale")]
+        assert managers(got) == [("scaler", "Apply", "scale"), ("maker", "Apply", "")]
         assert fields_of(got, "scaler") == {"f:spec": {"f:replicas": {}}}
         assert "f:replicas" not in fields_of(got, "maker")["f:spec"]
         again = await api.patch(door, scale(3), APPLY)

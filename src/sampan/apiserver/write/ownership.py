@@ -35,9 +35,10 @@ from sampan.api.apply.scale import (
     owned_at,
     scale_entries,
     scale_of,
+    value_at,
 )
 from sampan.api.calls import Call
-from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.custom.custom_version import CustomVersion, ScalePaths, custom_of
 from sampan.api.decode_scalars import json_word
 from sampan.api.errors import BadRequest, Failure, invalid
 from sampan.api.kinds import Kinds
@@ -60,6 +61,7 @@ _INCLUDED: dict[str, Patterns] = {
     "ephemeralcontainers": {"f:spec": {"f:ephemeralContainers": None}},
     "resize": {"f:spec": {"f:containers": _RESIZED, "f:initContainers": _RESIZED}},
 }
+_NUMBER = ("spec", "replicas")
 _SCALE_FIELDS: Patterns = {"f:spec": {"f:replicas": None}}
 _NODE = "system:node:"
 _MOST_SKELETONS = 256
@@ -67,13 +69,29 @@ _MOST_FIELDS = 64  # of an object whose skeleton is looked at
 _MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
-def _scale_with_entries(call: Call, obj: Obj) -> tuple[Obj, list[Obj], FieldSet]:
-    """An object's Scale, those who own its number, and where that is in the object."""
-    custom, entries = custom_of(call.resource), _last_of_each(obj)
-    if custom is None or custom.scale is None:
-        return scale_of(obj), scale_entries(entries, REPLICAS), REPLICAS
-    replicas = owned_at(custom.scale.spec)
-    return custom_scale_of(obj, custom.scale), scale_entries(entries, replicas), replicas
+def _owners_of_number(call: Call, obj: Obj) -> tuple[list[Obj], FieldSet]:
+    """Those who own the number of replicas, as entries of a Scale; and where it is."""
+    paths = _scale_paths(call)
+    replicas = REPLICAS if paths is None else owned_at(paths.spec)
+    return scale_entries(_last_of_each(obj), replicas), replicas
+
+
+def _scale_paths(call: Call) -> ScalePaths | None:
+    """Of a custom kind, whose definition says where the numbers are."""
+    custom = custom_of(call.resource)
+    return None if custom is None else custom.scale
+
+
+def _bare_scale(call: Call, obj: Obj, entries: list[Obj]) -> Obj:
+    """As much of an object's Scale as somebody can own; of a custom kind it may lack the number."""
+    paths = _scale_paths(call)
+    number = value_at(obj, _NUMBER if paths is None else paths.spec)
+    return {
+        "kind": "Scale",
+        "apiVersion": SCALE_VERSION,
+        "metadata": {"managedFields": entries},
+        "spec": {"replicas": number} if number else {},
+    }
 
 
 def _last_of_each(obj: Obj) -> list[Obj]:
@@ -205,8 +223,9 @@ class Ownership:
         one, among those who own the number. Raises BadRequest, Conflict."""
         config = self._configuration(call)
         _judge_repeated(call, warnings)
-        scale, entries, replicas = _scale_with_entries(call, live)
-        scale["metadata"]["managedFields"] = entries
+        paths = _scale_paths(call)
+        scale = scale_of(live) if paths is None else custom_scale_of(live, paths)
+        scale["metadata"]["managedFields"], replicas = _owners_of_number(call, live)
         writer = self._scale_writer(user, call, now)
         result = apply(self._fields, scale, config, writer, bool(call.options.force))
         version = call.resource.api_version
@@ -215,10 +234,8 @@ class Ownership:
     def _scaled(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> list[Obj]:
         """The entries of an object whose Scale was written: as upstream, of the Scale, and from
         there back to the object."""
-        before, entries, replicas = _scale_with_entries(call, old)
-        after, _, _ = _scale_with_entries(call, new)
-        for scale in (before, after):
-            scale["metadata"]["managedFields"] = entries
+        entries, replicas = _owners_of_number(call, old)
+        before, after = (_bare_scale(call, obj, entries) for obj in (old, new))
         found = after_write(self._fields, before, after, self._scale_writer(user, call, now))
         return object_entries(_last_of_each(old), found, call.resource.api_version, replicas)
 
