@@ -5,9 +5,10 @@ Job: their texts, of which what is required or forbidden says no more, and their
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from sampan.api import features
-from sampan.api.errors import FieldError
+from sampan.api.errors import FieldError, invalid_value
 
 
 class DeclaredError(FieldError):
@@ -21,6 +22,12 @@ def declared(error: FieldError) -> FieldError:
     is_short = error.reason in ("FieldValueRequired", "FieldValueForbidden")
     message = error.message.partition(":")[0] if is_short else error.message
     return DeclaredError(error.reason, error.field, message)
+
+
+def declared_immutable(path: str, form: Any) -> FieldError:
+    """`form`: the new value, which declarative rules do not show."""
+    shown = None if features.changed("DeclarativeErrors") else form
+    return declared(invalid_value(path, shown, "field is immutable"))
 
 
 def in_order(errors: Iterable[FieldError]) -> list[FieldError]:

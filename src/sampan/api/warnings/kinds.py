@@ -245,8 +245,9 @@ def _secret(new: Obj, old: Obj | None) -> Iterator[str]:
 
 
 def _definition(new: Obj, _old: Obj | None) -> Iterator[str]:
-    """Formats that nobody knows are not checked."""
+    """Formats that nobody knows are not checked, and members of some sets not compared."""
     found: dict[str, None] = {}
+    sets: set[str] = set()
     for version in _spec(new).get("versions") or ():
         waiting = [(version.get("schema") or {}).get("openAPIV3Schema") or {}]
         while waiting:
@@ -254,8 +255,17 @@ def _definition(new: Obj, _old: Obj | None) -> Iterator[str]:
             given = part.get("format")
             if given and not formats.is_known(given):
                 found[given] = None
+            items = part.get("items")
+            if part.get("x-kubernetes-list-type") == "set" and isinstance(items, dict):
+                sets.add(items.get("type") or "")
             waiting.extend(parts_of(part))
     yield from (f'unrecognized format "{given}"' for given in found)
+    if features.changed("SetsOfObjectsWarning"):
+        for kind in sorted(sets & {"array", "object"}):
+            yield (
+                f'x-kubernetes-list-type: set for items of type "{kind}" is not supported by '
+                "server-side apply or CEL validation rules"
+            )
 
 
 def _csi_driver(new: Obj, old: Obj | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ from sampan.api.errors import BadRequest, RequestEntityTooLarge
 from sampan.api.json_bounds import TOO_MANY, has_too_many_values
 from sampan.api.objects import DEPTH, is_deeper_than
 from sampan.api.patch.operations import read_operations, unknown_members
+from sampan.api.patch.refusals import not_decoded, not_read
 from sampan.api.protobuf.codec import ProtobufError, ProtobufReader
 from sampan.api.schema.published import NotHandled
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, body_media
@@ -74,10 +75,10 @@ def patch_body_of(request: Request, patch_type: str, validation: str) -> Body:
     if request.body_too_large:
         raise _too_large()
     _check_values(request.body)
-    if patch_type == "json":
-        return _operations(request.body, is_checked)
     if patch_type == "apply":
         return _configuration(request.body)
+    if patch_type == "json":
+        return _operations(request.body, is_checked)
     return _fields(request.body, patch_type, is_checked)
 
 
@@ -93,7 +94,7 @@ def _configuration(body: bytes) -> Body:
 
         parsed = strict_yaml.parse_yaml(body)
     except ValueError as error:
-        raise BadRequest(f"error decoding YAML: {error}") from error
+        raise BadRequest(f"{not_decoded()}: {error}") from error
     _check_depth(parsed.value)
     return parsed.value, tuple(parsed.duplicates)
 
@@ -105,7 +106,8 @@ def _fields(body: bytes, patch_type: str, is_checked: bool) -> Body:
         found = json_reading.loads(body)
     except ValueError as error:
         is_plain = patch_type == "merge" and not is_checked
-        raise BadRequest("Invalid JSON Patch" if is_plain else f"{head}{error}") from error
+        why = "Invalid JSON Patch" if is_plain else f"{head}{error}"
+        raise not_read(body, why) from error
     if is_checked and found is not None and not isinstance(found, dict):
         kind = "Go value of type map[string]interface {}"
         raise BadRequest(f"{head}json: cannot unmarshal {json_word(found)} into {kind}")
@@ -118,7 +120,7 @@ def _operations(body: bytes, is_checked: bool) -> Body:
     try:
         found = read_operations(body, is_checked)
     except ValueError as error:
-        raise BadRequest(str(error)) from error
+        raise not_read(body, str(error)) from error
     _check_depth(found)
     if not is_checked:
         return found, ()

@@ -43,6 +43,7 @@ from sampan.api.decode_scalars import json_word
 from sampan.api.errors import BadRequest, Failure, invalid
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, copy_of, time_text
+from sampan.api.patch.refusals import not_decoded
 from sampan.api.resources import Resource
 from sampan.api.schema.published import NotHandled, Schema
 from sampan.apiserver.authn.user import User
@@ -267,7 +268,7 @@ class Ownership:
         body = {} if call.body is None else call.body
         if not isinstance(body, dict):
             raise BadRequest(
-                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
+                f"{not_decoded()}: error unmarshaling JSON: while decoding JSON: json: cannot "
                 f"unmarshal {json_word(body)} into Go value of type map[string]interface {{}}"
             )
         given, given_kind = _text_of(body.get("apiVersion")), _text_of(body.get("kind"))
@@ -382,7 +383,7 @@ def _judge_repeated(call: Call, warnings: list[str]) -> None:
     """Fields that the configuration has twice. Raises BadRequest."""
     if call.problems and call.options.field_validation == "Strict":
         why = "; ".join(call.problems)
-        raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+        raise BadRequest(f"{not_decoded(strict=True)}: error converting YAML to JSON: {why}")
     if call.options.field_validation == "Warn":
         warnings.extend(line for problem in call.problems for line in warning_lines(problem))
 

@@ -4,6 +4,7 @@ Job: what must hold of Role, ClusterRole, RoleBinding and ClusterRoleBinding.
 Invariant: a binding's role never changes: delete the binding and make another.
 """
 
+from sampan.api import features
 from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -121,7 +122,9 @@ def _validate_subject(subject: Obj, path: str, errors: Errors, *, namespaced: bo
 def _validate_same_role(new: Obj, old: Obj, errors: Errors) -> None:
     if new.get("roleRef") != old.get("roleRef"):
         shown = internal_form("RoleRef", new.get("roleRef"))
-        errors.append(invalid_value("roleRef", shown, "cannot change roleRef"))
+        is_declared = features.changed("DeclarativeErrors")
+        why = "field is immutable" if is_declared else "cannot change roleRef"
+        errors.append(declared(invalid_value("roleRef", shown, why)))
 
 
 ROLE = Rules(names.path_segment, validate_role, same_rules(validate_role))

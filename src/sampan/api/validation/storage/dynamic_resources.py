@@ -17,7 +17,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.declarative import declared
+from sampan.api.validation.declarative import declared, declared_immutable
 from sampan.api.validation.fields import validate_immutable, validate_with
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.metadata import validate_annotations, validate_labels
@@ -52,7 +52,8 @@ def validate_claim(claim: Obj, errors: Errors) -> None:
 
 def validate_claim_update(new: Obj, old: Obj, errors: Errors) -> None:
     now, had = (internal_form("ResourceClaimSpec", spec_of(each)) for each in (new, old))
-    validate_immutable(now, had, "spec", errors)
+    if now != had:
+        errors.append(declared_immutable("spec", now))
 
 
 def validate_claim_template(template: Obj, errors: Errors) -> None:

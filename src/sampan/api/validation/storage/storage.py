@@ -19,7 +19,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.quantity import canonical, value_of
 from sampan.api.rules import names
-from sampan.api.validation.declarative import declared
+from sampan.api.validation.declarative import declared, declared_immutable
 from sampan.api.validation.fields import (
     MAX_INT32,
     NOT_NEGATIVE,
@@ -215,7 +215,7 @@ def _validate_attacher(attacher: str, errors: Errors) -> None:
 def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_attachment(new, errors)
     if spec_of(new) != spec_of(old):
-        errors.append(invalid_value("spec", _attachment_form(spec_of(new)), "field is immutable"))
+        errors.append(declared_immutable("spec", _attachment_form(spec_of(new))))
 
 
 def _attachment_form(spec: Obj) -> Obj:
