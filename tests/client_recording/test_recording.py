@@ -21,7 +21,7 @@ FLOOR = {
     "chg-autoscale": 21, "chg-taint": 26, "chg-edit": 20, "chg-diff": 12, "chg-replace": 20,
     "chg-certs": 6, "auth-misc": 158, "config": 68, "explain": 11, "chg-help": 61,
     "config-multi": 169, "config-none": 12, "config-bad": 129, "complete": 69,
-    "kuberc": 241, "kuberc-live": 11, "composed": 26,
+    "kuberc": 241, "kuberc-live": 11, "composed": 25,
 }  # fmt: skip
 
 
