@@ -21,6 +21,11 @@ pytestmark = [pytest.mark.slow]
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 PLAIN = ("--runtime", "none", "--port", "0")
 UP = ("up", *PLAIN, "--data-dir", "new")
+DRIVERS = """
+apiVersion: simulated.sampan.dev/v1
+kind: Nodes
+types: [{name: large, csiDrivers: [{name: disk.example.com}]}]
+"""
 # What was typed, how it ends, what the sentence says.
 TABLE = {
     "wrong flag": (("up", "--detatch"), 2, ["did you mean --detach?"]),
@@ -54,6 +59,9 @@ TABLE = {
     "tabs in a configuration": ((*UP, "--config", "tabs"), 1, ["tabs: line 2", "\\t"]),
     "a setting": ((*UP, "--config", "typo"), 1, ["nodez is no setting", "did you mean nodes"]),
     "another kind": ((*UP, "--config", "pod"), 1, ["Pod is not", "ClusterConfiguration"]),
+    "drivers of processes": (
+        ("up", "--processes", "--runtime", "simulated", "--port", "0", "--data-dir", "new",
+         "--nodes-file", "drivers"), 1, ["csiDrivers of --nodes-file want one process"]),
     "an address": ((*UP, "--bind-address", "203.0.113.9"), 1, ["--bind-address"]),
     "a file of tokens": ((*UP, "--token-auth-file", "none"), 1, ["none: no such file"]),
     "an audit policy without a log": (
@@ -113,6 +121,7 @@ def place(tmp_path_factory):
         "file": "", "file-with-text": "some text that is no database\n" * 100, "broken": "a: [",
         "list": "[1]", "tabs": "a:\n\tb: 1\n", "typo": "nodez: 3", "pod": "kind: Pod",
         "other/file": "", "damaged/format": "xx", "newer/format": "99", "folder/file": "",
+        "drivers": DRIVERS,
     }  # fmt: skip
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)

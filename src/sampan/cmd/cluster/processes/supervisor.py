@@ -107,6 +107,8 @@ class ProcessCluster:
         setup = NodeSetup(settings, self._data, identity, self._progress, self._clock)
         nodes = choose_nodes(setup, random.Random())
         if isinstance(nodes, SimulatedNodes):
+            if nodes.pretend_drivers:  # as an administrator, which no part may be
+                raise CannotStart("--processes: csiDrivers of --nodes-file want one process")
             return "simulated"
         if isinstance(nodes, NoNodes):
             return "none"

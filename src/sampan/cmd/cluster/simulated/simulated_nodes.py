@@ -99,6 +99,10 @@ class SimulatedNodes:
         self._servers = SimulatedServers(self._server_of)
         self._drivers = NodeDrivers(clock)
 
+    @property
+    def pretend_drivers(self) -> bool:
+        return any(shape.pretence.drivers for shape in self._shapes)
+
     async def gateways(self) -> tuple[str, ...]:
         return ()
 
