@@ -34,8 +34,7 @@ KEPT: dict[str, dict[str, str]] = {
     "node-cordoned": {_TRIES: _ONCE_MORE},
     "node-cordoned-and-back": {_TRIES: _ONCE_MORE},
     "node-out-of-service": {
-        _TRIES: _ONCE_MORE,
-        "events.Normal | Pod | TaintManagerEviction": "the pod is gone before its taint there",
+        "events.Normal | Pod | TaintManagerEviction": "the pod is gone before its taint there"
     },
     "ns-slow-pods": {
         "final.namespaces[1].status.conditions[3]": "the original does not say that pods remain"

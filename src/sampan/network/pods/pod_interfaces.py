@@ -125,7 +125,7 @@ class PodInterfaces:
         # One after the other, and never on the loop: the kernel may be busy with another's rules
         # for seconds.
         self._rules = ThreadPoolExecutor(1, "pod-rules")
-        self._stopped = False
+        self._is_stopping = self._is_closed = False
         self._turns: dict[str, asyncio.Lock] = {}
         self._server: asyncio.AbstractServer | None = None
         self._verbs: dict[str, Callable[[PluginCall], Awaitable[Obj | None]]] = {
@@ -170,29 +170,30 @@ class PodInterfaces:
             part.load(self._attachments.all())
 
     async def stop(self) -> None:
-        """Interfaces stay: pods may run on. Those that are going are gone then; who comes now is
+        """Interfaces stay: pods may run on. Those that are going are gone then; who comes later is
         refused, and found again by what no sandbox has."""
-        self._stopped = True
+        self._is_stopping = True
         if self._server is not None:
             self._server.close()
             self._server = None
             (self._settings.directory / SOCKET).unlink(missing_ok=True)
         await self._tasks.stop()
+        self._is_closed = True
         for part in self._parts:
             part.close()
         self._threads.shutdown(wait=False)
         self._rules.shutdown(wait=False)
 
-    def _check_running(self) -> None:
-        if self._stopped:
+    def _check_open(self) -> None:
+        if self._is_closed:
             raise OSError(errno.ESHUTDOWN, "the node's network has stopped")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        self._check_running()
+        self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def _in_order(self, work: Callable[[], None]) -> None:
-        self._check_running()
+        self._check_open()
         await asyncio.get_running_loop().run_in_executor(self._rules, work)
 
     def holders(self) -> set[str]:
@@ -335,8 +336,10 @@ class PodInterfaces:
         await self._remove_ports(attachment)
         # The kernel takes 20 ms for it, which nobody has to wait for: the pod's processes are gone,
         # and its address is free only afterwards.
-        self._check_running()
-        self._tasks.start("detach", finish(self._detach_later(attachment)))
+        if self._is_stopping:
+            await self._detach(attachment)
+        else:
+            self._tasks.start("detach", finish(self._detach_later(attachment)))
 
     async def _detach_later(self, attachment: Attachment) -> None:
         try:
