@@ -1,6 +1,7 @@
 """For all tests: surroundings of their own (working directory, home, environment), whatever those
-of the user have; Hypothesis without deadlines, since a busy machine is not a bug; frozen instances
-that refuse to be changed; the default version of Kubernetes for each file, whichever the one before
+of the user have; Hypothesis without deadlines, since a busy machine is not a bug, and with the
+same examples in every run, unless SAMPAN_SEED asks for others; frozen instances that refuse to be
+changed; the default version of Kubernetes for each file, whichever the one before
 has chosen; and programs that need not compile sampan at each start, whatever the
 environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
 has them ignore it."""
@@ -19,7 +20,9 @@ refuse_changes()  # before any other module of sampan defines its classes
 
 from sampan.api import features  # noqa: E402
 
-settings.register_profile("sampan", deadline=None, print_blob=True)
+settings.register_profile(
+    "sampan", deadline=None, print_blob=True, derandomize=not os.environ.get("SAMPAN_SEED")
+)
 settings.load_profile("sampan")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

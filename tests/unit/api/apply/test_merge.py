@@ -335,11 +335,29 @@ def written(live, write):
 
 
 # Owned still when others have taken away all that was in it, as upstream.
-EMPTIED = {("f:optional",), ("f:optional", "f:labels"), ("f:fixed", "f:labels"), ("f:labels",)} | {
-    ("f:items", f'k:{{"name":"{name}"}}', *below)
-    for name in "abc"
-    for below in (("f:inner",), ("f:inner", "f:labels"))
-}
+EMPTIED = {
+    ("f:optional",), ("f:optional", "f:labels"), ("f:fixed", "f:labels"), ("f:labels",),
+    ("f:values",),
+    *(
+        ("f:items", f'k:{{"name":"{name}"}}', *below)
+        for name in "abc"
+        for below in (("f:inner",), ("f:inner", "f:labels"))
+    ),
+}  # fmt: skip
+
+
+def test_a_list_that_is_gone_is_still_owned_by_who_emptied_it():
+    """As on an original, with the finalizers of a ConfigMap."""
+    live = {}
+    for how, config in (
+        ("update", {"values": ["a"]}),
+        ("apply", {"values": ["a", "b"]}),
+        ("update", {"values": ["b"], "scalar": "1"}),
+        ("apply", {}),
+    ):
+        live = written(live, (how, "ann", {"apiVersion": "v1", "metadata": {}, **config}))
+    assert "values" not in live
+    assert sets_of(live) == [{"f:values": {}, "f:scalar": {}}]
 
 
 def sets_of(obj):
