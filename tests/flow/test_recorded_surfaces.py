@@ -29,11 +29,6 @@ ABSENT = re.compile(
     r"|devicetaintrule|DeviceTaintRule|DeviceTaintSelector|storagemigration|StorageVersionMigration"
     r"|meta\.v1\.GroupResource$"
 )
-# Operations and types of discovery itself, and the old watches: not told in OpenAPI.
-UNTOLD = re.compile(
-    r"/watch/|/$|/proxy/{path}$|meta\.v1\.(API|GroupVersionForDiscovery|ServerAddressByClientCIDR)"
-    r"|version\.Info$|meta\.v1\.WatchEvent$"
-)
 # Health checks and documents of features that are not here.
 UNCHECKED = re.compile(
     r"/(flagz|statusz)$|loopback-serving-certificate|peer-endpoint-reconciler-controller"
@@ -60,11 +55,7 @@ def is_kept(section, key, wanted, found):
         return set(wanted) <= set(found) and patches
     if ABSENT.search(key) or (section == "aggregated" and ABSENT.search(str(wanted))):
         return True
-    if section == "paths":
-        return found is None and UNCHECKED.search(key)
-    if key.endswith("/proxy"):
-        return {*found, "head", "options"} == {*wanted}
-    return found is None and section in ("operations", "types") and UNTOLD.search(key)
+    return section == "paths" and found is None and UNCHECKED.search(key)
 
 
 @pytest.mark.slow

@@ -11,7 +11,9 @@ from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.api.schema.enums import enums_of, item_enums_of
 from sampan.api.schema.published import Schema
-from sampan.apiserver.openapi.paths import Operation, operations, parameter_type
+from sampan.apiserver.openapi.discovery_paths import resources_operation, root_operations
+from sampan.apiserver.openapi.path_items import paths_v2, paths_v3
+from sampan.apiserver.openapi.paths import TEXT, Operation, operations
 from sampan.apiserver.openapi.zero_values import with_defaults
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -19,8 +21,11 @@ _SHARED = {
     "meta.k8s.io Status": f"{_META}.Status",
     "meta.k8s.io Patch": f"{_META}.Patch",
     "v1 DeleteOptions": f"{_META}.DeleteOptions",
+    "version Info": "io.k8s.apimachinery.pkg.version.Info",
 }
 _TITLE = "Kubernetes"
+_CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+_BEARER = {"description": "Bearer Token authentication", "name": "authorization", "in": "header"}
 # The types that decode themselves, as versions 2 and 3 publish them.
 _SPECIAL_V2: dict[str, Obj] = {
     "quantity": {"type": "string"},
@@ -40,35 +45,72 @@ Prose = Mapping[str, Sequence[Any]]  # name → [text, {field: text}]
 
 def document_v3(schema: Schema, resources: Sequence[Resource], prose: Prose) -> Obj:
     """One group version, with everything that its kinds are made of."""
-    paths, names = _paths_v3(schema, resources)
-    for row in resources:
-        names |= _kind_names(schema, row)
+    told = [*resources_operation(resources), *operations(resources, _option_texts(prose))]
+    kinds = (_kind_names(schema, row) for row in resources)
+    document = _document_v3(schema, told, prose, set[str]().union(*kinds))
+    if all(row.custom is not None for row in resources):
+        document["info"] = _CUSTOM_INFO
+        del document["components"]["securitySchemes"]
+    return document
+
+
+def root_document_v3(schema: Schema, operation: Operation, prose: Prose) -> Obj:
+    """Of discovery, the version or the keys: see root_operations."""
+    return _document_v3(schema, [operation], prose, set())
+
+
+def _document_v3(
+    schema: Schema, told: Iterable[Operation], prose: Prose, more_names: set[str]
+) -> Obj:
+    paths, names = paths_v3(told, lambda text: _name_for(schema, text))
     schemas = {
-        name: _definition_v3(schema, name, prose) for name in sorted(_closure(schema, names))
+        name: _definition_v3(schema, name, prose)
+        for name in sorted(_closure(schema, names | more_names))
     }
     return {
         "openapi": "3.0.0",
-        "info": {"title": _TITLE, "version": schema.version},
+        "info": {"title": _TITLE, "version": _number(schema)},
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {
+            **({"schemas": schemas} if schemas else {}),
+            "securitySchemes": {"BearerToken": {"type": "apiKey", **_BEARER}},
+        },
     }
 
 
 def document_v2(schema: Schema, resources: Sequence[Resource], prose: Prose) -> Obj:
     """Everything in one document, as older clients want it."""
-    paths, names = _paths_v2(schema, resources)
+    told = [
+        *root_operations(resources).values(),
+        *resources_operation(resources),
+        *operations(resources, _option_texts(prose)),
+    ]
+    paths, names, parameters = paths_v2(told, lambda text: _name_for(schema, text))
     for row in resources:
         names |= _kind_names(schema, row)
     prefix = "#/definitions/"
     return {
         "swagger": "2.0",
-        "info": {"title": _TITLE, "version": schema.version},
+        "info": {"title": _TITLE, "version": _number(schema)},
         "paths": paths,
+        "parameters": parameters,
+        "securityDefinitions": {"BearerToken": {"type": "apiKey", **_BEARER}},
+        "security": [{"BearerToken": []}],
         "definitions": {
             name: _definition(schema, name, prose, _SPECIAL_V2, prefix)
             for name in sorted(_closure(schema, names))
         },
     }
+
+
+def _number(schema: Schema) -> str:
+    """`1.35`."""
+    return ".".join(schema.version.removeprefix("v").split(".")[:2])
+
+
+def _option_texts(prose: Prose) -> Mapping[str, str]:
+    found: Mapping[str, str] = prose.get(_SHARED["v1 DeleteOptions"], ("", {}))[1]
+    return found
 
 
 def _kind_names(schema: Schema, row: Resource) -> set[str]:
@@ -111,9 +153,17 @@ def _definition(
         out["properties"][field]["description"] = about
     for field, values in enums_of(name).items():
         out["properties"][field]["enum"] = values
+        _list_values(out["properties"][field], values)
     for field, values in item_enums_of(name).items():
         out["properties"][field]["items"]["enum"] = values
     return out
+
+
+def _list_values(prop: Obj, values: Sequence[str]) -> None:
+    """The description ends with them; what each means is not among the published texts."""
+    listed = "\n".join(f' - `"{value}"`' for value in values)
+    text = prop.get("description", "")
+    prop["description"] = f"{text}\n\nPossible enum values:\n{listed}"
 
 
 def _definition_v3(schema: Schema, name: str, prose: Prose) -> Obj:
@@ -150,76 +200,9 @@ def _published_types(part: Obj, special: Mapping[str, Obj], prefix: str) -> Obj:
     return out
 
 
-def _shared_fields(operation: Operation) -> Obj:
-    return {
-        "tags": [operation.tag],
-        "operationId": operation.operation_id,
-        "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": operation.kind,
-    }
-
-
 def _name_for(schema: Schema, text: str) -> str | None:
     """The definition that an operation takes or gives, where one is published."""
-    if not text:
+    if not text or text == TEXT:
         return None
     api_version, _, kind = text.rpartition(" ")
     return _SHARED.get(text) or schema.name_of(api_version, kind)
-
-
-def _paths_v3(schema: Schema, resources: Sequence[Resource]) -> tuple[Obj, set[str]]:
-    paths: Obj = {}
-    names: set[str] = set()
-    for operation in operations(resources):
-        takes, gives = _name_for(schema, operation.takes), _name_for(schema, operation.gives)
-        names |= {name for name in (takes, gives) if name}
-        out = _shared_fields(operation)
-        out["parameters"] = [_query_v3(name) for name in operation.query]
-        if takes:
-            body = {"schema": {"$ref": f"#/components/schemas/{takes}"}}
-            out["requestBody"] = {"content": dict.fromkeys(operation.consumes, body)}
-        answer: Obj = {"description": "OK"}
-        if gives:
-            media = {"schema": {"$ref": f"#/components/schemas/{gives}"}}
-            answer["content"] = {"application/json": media}
-        out["responses"] = {"200": answer, "401": {"description": "Unauthorized"}}
-        item = paths.setdefault(
-            operation.path, {"parameters": [_in_path_v3(key) for key in operation.in_path]}
-        )
-        item[operation.method] = out
-    return paths, names
-
-
-def _query_v3(name: str) -> Obj:
-    kind = {"type": parameter_type(name), "uniqueItems": True}
-    return {"name": name, "in": "query", "schema": kind}
-
-
-def _in_path_v3(name: str) -> Obj:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-
-
-def _paths_v2(schema: Schema, resources: Sequence[Resource]) -> tuple[Obj, set[str]]:
-    paths: Obj = {}
-    names: set[str] = set()
-    for operation in operations(resources):
-        takes, gives = _name_for(schema, operation.takes), _name_for(schema, operation.gives)
-        names |= {name for name in (takes, gives) if name}
-        out = _shared_fields(operation)
-        out |= {"consumes": list(operation.consumes), "produces": ["application/json"]}
-        out["parameters"] = [
-            {"name": name, "in": "query", "type": parameter_type(name)} for name in operation.query
-        ]
-        if takes:
-            body = {"$ref": f"#/definitions/{takes}"}
-            out["parameters"].append({"name": "body", "in": "body", "schema": body})
-        answer: Obj = {"description": "OK"}
-        if gives:
-            answer["schema"] = {"$ref": f"#/definitions/{gives}"}
-        out["responses"] = {"200": answer, "401": {"description": "Unauthorized"}}
-        in_path = [
-            {"name": key, "in": "path", "required": True, "type": "string"}
-            for key in operation.in_path
-        ]
-        paths.setdefault(operation.path, {"parameters": in_path})[operation.method] = out
-    return paths, names

@@ -19,8 +19,10 @@ from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
 from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.openapi.custom_kinds import ExtendedSchema, with_custom_v2, with_custom_v3
-from sampan.apiserver.openapi.documents import document_v2, document_v3
+from sampan.apiserver.openapi.discovery_paths import root_operations
+from sampan.apiserver.openapi.documents import document_v2, document_v3, root_document_v3
 from sampan.apiserver.openapi.merging import with_foreign_v2
+from sampan.apiserver.openapi.paths import Operation
 from sampan.apiserver.openapi.protobuf import encode
 from sampan.core.fast_dataclass import dataclass
 
@@ -29,7 +31,7 @@ JSON = "application/json"
 _ASKED_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 NOTHING_FOREIGN: Mapping[str, ForeignOpenApi] = {}
-_FORM = "2"  # to be raised when the code here makes another document from the same input
+_FORM = "3"  # to be raised when the code here makes another document from the same input
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class OpenApi:
         self._versions: dict[str, list[Resource]] = {}  # "api/v1", "apis/apps/v1"
         for row in resources:
             self._versions.setdefault(row.path.strip("/"), []).append(row)
+        self._roots = root_operations(row for rows in self._versions.values() for row in rows)
         self._made: dict[str, Packed] = {}
 
     def index(self) -> Packed:
@@ -67,11 +70,12 @@ class OpenApi:
         return self._keep("index", self._index)
 
     def v3(self, name: str) -> Packed | None:
-        """/openapi/v3/`name`, as in `apis/apps/v1`; None where there is no such group version."""
+        """/openapi/v3/`name`, as in `apis/apps/v1`; None where there is no such document."""
         name = name.strip("/")
         rows = self._versions.get(name)
         if rows is None:
-            return None
+            root = self._roots.get(name)
+            return None if root is None else self._keep(name, lambda: self._root_document(root))
         return self._keep(name, lambda: self._document_v3(rows))
 
     def v2(self, accept: str = "") -> Packed:
@@ -85,6 +89,9 @@ class OpenApi:
 
     def hash_of(self, name: str) -> str:
         """Of one group version; of everything, where the name is none."""
+        if name in self._roots:
+            made_of = f"{_FORM} {name} {self._digest}"
+            return hashlib.sha512(made_of.encode()).hexdigest().upper()
         rows = self._versions.get(name, self._versions)
         listed = rows if isinstance(rows, list) else [row for item in rows.values() for row in item]
         custom = [custom.source for row in listed if (custom := custom_of(row)) is not None]
@@ -98,7 +105,7 @@ class OpenApi:
     def _index(self) -> Obj:
         paths = {
             name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={self.hash_of(name)}"}
-            for name in self._versions
+            for name in sorted((*self._versions, *self._roots))
         }
         for name, theirs in self._foreign.items():
             paths.pop(name, None)
@@ -118,6 +125,9 @@ class OpenApi:
     def _document_v3(self, rows: list[Resource]) -> Obj:
         schema = ExtendedSchema(self._schema, rows)
         return with_custom_v3(document_v3(schema, rows, schema.explanations()), schema)
+
+    def _root_document(self, root: Operation) -> Obj:
+        return root_document_v3(self._schema, root, self._schema.explanations())
 
     def _keep(self, name: str, make: Callable[[], Obj]) -> Packed:
         old = self._before.pop(name, None)

@@ -14,7 +14,7 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.apiserver.openapi.protobuf import encode
 
-_PREFIX = "#/definitions/"
+_PREFIX, _SHARED = "#/definitions/", "#/parameters/"
 # What a document that is none may raise when it is read as one.
 _ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
@@ -38,8 +38,9 @@ def with_foreign_v2(own: Obj, body: bytes, prefix: str) -> Obj:
 
 def _part_of(document: Obj, prefix: str) -> Obj:
     """The paths of one group version, and the definitions that they need."""
+    shared: Obj = document.get("parameters") or {}
     paths = {
-        path: item
+        path: _in_place(item, shared)
         for path, item in document["paths"].items()
         if path == prefix or path.startswith(f"{prefix}/")
     }
@@ -51,6 +52,16 @@ def _part_of(document: Obj, prefix: str) -> Obj:
             found[name] = known[name]
             waiting += _references(known[name])
     return {"paths": paths, "definitions": found}
+
+
+def _in_place(value: Any, shared: Obj) -> Any:
+    """Parameters that their document says once, where they are used: ours has others."""
+    if isinstance(value, dict):
+        target = value.get("$ref")
+        if isinstance(target, str) and target.startswith(_SHARED):
+            return shared[target.removeprefix(_SHARED)]
+        return {key: _in_place(item, shared) for key, item in value.items()}
+    return [_in_place(item, shared) for item in value] if isinstance(value, list) else value
 
 
 def _renamed(part: Obj, ours: Obj) -> Obj:

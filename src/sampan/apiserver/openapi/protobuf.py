@@ -2,7 +2,7 @@
 
 Job: the JSON document → bytes of gnostic's openapi.v2.Document. Pure.
 Only what those clients look at is written: definitions whole; of the paths, the operations with
-their query parameters and extensions.
+their query parameters and extensions. Shared parameters are written where they are used.
 """
 
 from collections.abc import Iterable
@@ -18,8 +18,9 @@ _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7,
 
 def encode(document: Obj) -> bytes:
     info = document["info"]
+    shared = {f"#/parameters/{name}": one for name, one in document.get("parameters", {}).items()}
     paths = (
-        _message(2, _text(1, path), _message(2, *_path_item(item)))
+        _message(2, _text(1, path), _message(2, *_path_item(item, shared)))
         for path, item in document["paths"].items()
     )
     return b"".join((
@@ -57,19 +58,20 @@ def _schema(schema: Obj) -> Iterable[bytes]:
     yield from _extensions(31, schema)
 
 
-def _path_item(item: Obj) -> Iterable[bytes]:
+def _path_item(item: Obj, shared: Obj) -> Iterable[bytes]:
     return (
-        _message(number, *_operation(item[method]))
+        _message(number, *_operation(item[method], item, shared))
         for method, number in _METHODS.items()
         if method in item
     )
 
 
-def _operation(operation: Obj) -> Iterable[bytes]:
+def _operation(operation: Obj, item: Obj, shared: Obj) -> Iterable[bytes]:
     for tag in operation.get("tags", ()):
         yield _text(1, tag)
     yield _text(5, operation.get("operationId", ""))
-    for parameter in operation.get("parameters", ()):
+    for one in (*operation.get("parameters", ()), *item.get("parameters", ())):
+        parameter = shared.get(one.get("$ref"), one)
         if parameter.get("in") == "query":
             query = _text(2, "query") + _text(4, parameter["name"])
             query += _text(6, parameter.get("type", "string"))

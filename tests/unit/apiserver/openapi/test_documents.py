@@ -34,7 +34,8 @@ def test_every_reference_is_defined(document, prefix, defined):
     """[A5]"""
     text = orjson.dumps(document).decode()
     wanted = {one.removeprefix(prefix) for one in re.findall(r'"\$ref":"([^"]*)"', text)}
-    assert wanted <= set(defined)
+    shared = {f"#/parameters/{name}" for name in document.get("parameters", ())}
+    assert wanted <= {*defined, *shared}
     assert "io.k8s.api.core.v1.PodList" in defined
 
 
@@ -75,9 +76,11 @@ def test_patches_name_their_kind_and_their_parameters():
     assert patch["x-kubernetes-group-version-kind"] == {"group": "", "version": "v1", "kind": "Pod"}
     names = {one["name"] for one in patch["parameters"]}
     assert {"dryRun", "fieldManager", "fieldValidation", "force"} <= names
-    assert [one["name"] for one in V3["paths"][path]["parameters"]] == ["namespace", "name"]
+    shared = [one["name"] for one in V3["paths"][path]["parameters"]]
+    assert shared == ["name", "namespace", "pretty"]
     older = V2["paths"][path]["patch"]
-    assert {"name": "dryRun", "in": "query", "type": "string"} in older["parameters"]
+    asked = {"name": "dryRun", "in": "query", "type": "string", "uniqueItems": True}
+    assert asked in older["parameters"]
 
 
 def digest(schema):
@@ -87,6 +90,8 @@ def digest(schema):
 
 def _open(part):
     out = {key: value for key, value in part.items() if key != "enum"}
+    if "enum" in part and "description" in part:
+        out["description"] = part["description"].partition("\n\nPossible enum values:")[0]
     if "properties" in out:
         out["properties"] = {name: _open(prop) for name, prop in out["properties"].items()}
     for key in ("items", "additionalProperties"):
@@ -115,5 +120,7 @@ def test_closed_sets_of_values_are_in_both_versions():
     for definitions in (V2["definitions"], V3["components"]["schemas"]):
         spec = definitions["io.k8s.api.core.v1.PodSpec"]["properties"]
         assert spec["restartPolicy"]["enum"] == ["Always", "Never", "OnFailure"]
+        listed = ' - `"Always"`\n - `"Never"`\n - `"OnFailure"`'
+        assert spec["restartPolicy"]["description"].endswith(f"Possible enum values:\n{listed}")
         claim = definitions["io.k8s.api.core.v1.PersistentVolumeClaimSpec"]["properties"]
         assert "ReadWriteOnce" in claim["accessModes"]["items"]["enum"]

@@ -17,7 +17,13 @@ def test_the_index_leads_to_every_group_version():
     """[A5]"""
     api = OpenApi(SCHEMA, [CONFIG_MAPS, LEASES])
     paths = orjson.loads(api.index().body())["paths"]
-    assert list(paths) == ["api/v1", "apis/coordination.k8s.io/v1"]
+    assert list(paths) == [
+        ".well-known/openid-configuration", "api", "api/v1", "apis", "apis/coordination.k8s.io",
+        "apis/coordination.k8s.io/v1", "openid/v1/jwks", "version",
+    ]  # fmt: skip
+    group = orjson.loads(api.v3("apis/coordination.k8s.io").body())
+    assert list(group["paths"]) == ["/apis/coordination.k8s.io/"]
+    assert "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup" in group["components"]["schemas"]
     url = paths["api/v1"]["serverRelativeURL"]
     assert url == f"/openapi/v3/api/v1?hash={api.hash_of('api/v1')}"
     packed = api.v3("api/v1")

@@ -48,6 +48,15 @@ def test_a_definition_of_the_same_name_gets_another_one():
     assert out["definitions"]["Tea"]["properties"]["meta"] == {"$ref": "#/definitions/Meta_v2"}
 
 
+def test_parameters_that_their_document_shares_are_put_in_place():
+    limit = {"name": "limit", "in": "query", "type": "integer"}
+    item = {"parameters": [{"$ref": "#/parameters/limit-x"}], **refers("Tea")}
+    body = {"paths": {f"{PREFIX}/teas": item}, "definitions": {"Tea": {}},
+            "parameters": {"limit-x": limit}}  # fmt: skip
+    out = with_foreign_v2(OWN, orjson.dumps(body), PREFIX)
+    assert out["paths"][f"{PREFIX}/teas"]["parameters"] == [limit]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"no", b"[]", b"{}", b'{"paths":[]}', b'{"paths":{"/apis/tea.example/v1/x":{"get":1}}}',

@@ -93,6 +93,14 @@ def test_operations_carry_query_parameters_and_their_kind():
     assert down(patch, 13, 2, 2) == b'{"kind":"X"}\n'
 
 
+def test_shared_parameters_are_written_where_they_are_used():
+    """Older clients look for dryRun among the operation's own."""
+    shared = {"limit-x": {"name": "limit", "in": "query", "type": "integer"}}
+    paths = {"/x": {"get": {}, "parameters": [{"$ref": "#/parameters/limit-x"}]}}
+    document = {**DOCUMENT, "paths": paths, "parameters": shared}
+    assert down(encode(document), 8, 2, 2, 2, 8, 1, 2, 3, 4) == b"limit"
+
+
 @given(st.text(max_size=400))
 def test_texts_of_any_length_survive(text):
     document = {**DOCUMENT, "definitions": {"a": {"description": text}}}
