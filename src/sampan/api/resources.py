@@ -284,6 +284,10 @@ RESOURCE_CLAIM_TEMPLATES = _row(
 RESOURCE_SLICES = _row(
     "resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER, **_VERSIONS
 )
+STORAGE_VERSION_MIGRATIONS = _row(
+    "storagemigration.k8s.io", "v1", "StorageVersionMigration", "storageversionmigrations", STATUS,
+    **_CLUSTER, **_VERSIONS,
+)  # fmt: skip
 RUNTIME_CLASSES = _row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **_CLUSTER)
 CUSTOM_RESOURCE_DEFINITIONS = _row(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", STATUS,
@@ -361,6 +365,7 @@ RESOURCES: tuple[Resource, ...] = (
         for row in (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES)
         for version in ("v1", "v1beta2", "v1beta1")
     ),
+    STORAGE_VERSION_MIGRATIONS, _in("v1beta1", STORAGE_VERSION_MIGRATIONS),
 )  # fmt: skip
 
 _BY_PLURAL = {(row.group, row.version, row.plural): row for row in (*RESOURCES, *MEASURED)}

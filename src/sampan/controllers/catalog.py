@@ -26,6 +26,10 @@ from sampan.controllers.cluster.small_statuses import (
     service_cidr_controller,
     validating_admission_policy_status_controller,
 )
+from sampan.controllers.cluster.storage_version_migrator import (
+    served_migrations,
+    storage_version_migrator_controller,
+)
 from sampan.controllers.controller import Controller, selected_controllers
 from sampan.controllers.jobs.cronjob import cronjob_controller
 from sampan.controllers.jobs.job import job_controller
@@ -58,8 +62,10 @@ from sampan.controllers.workloads.statefulset import statefulset_controller
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
 
-# Those that are left out where nobody can sign.
-NEED_A_KEY = (
+# Those that are left out where nobody can sign, or where what they care for is not served.
+NOT_ALWAYS = (
+    "storage-version-migrator-controller",
+    "svm",
     "certificatesigningrequest-signing-controller",
     "csrsigning",
     "serviceaccount-token-controller",
@@ -80,7 +86,7 @@ class ControllerSettings:
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
-
+    migrations = served_migrations()
     return [
         namespace_controller(),
         serviceaccount_controller(),
@@ -125,6 +131,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         legacy_token_cleaner_controller(),
         bootstrap_signer_controller(),
         token_cleaner_controller(),
+        *([storage_version_migrator_controller(migrations)] if migrations is not None else []),
         *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
         *(
             [account_tokens_controller(settings.sign_account_token, settings.root_ca)]
@@ -136,5 +143,5 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
 
 def chosen_controllers(settings: ControllerSettings, names: Iterable[str]) -> list[Controller]:
     """By --controllers. Raises UnknownController."""
-    chosen = selected_controllers(all_controllers(settings), names, NEED_A_KEY)
+    chosen = selected_controllers(all_controllers(settings), names, NOT_ALWAYS)
     return [*chosen, *settings.further]

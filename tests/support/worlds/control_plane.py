@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
+from sampan.api.features import release
 from sampan.api.objects import time_text
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User, component
@@ -34,10 +35,14 @@ from tests.support.worlds.lent_objects import spoilt_objects
 START_SECONDS = 60.0
 
 
-@functools.cache
 def published_schema() -> Schema:
-    """Loaded once for all tests of a process: it never changes."""
-    return Schema.load()
+    """Of the release in effect; loaded once for all tests of a process: it never changes."""
+    return _schema(release().minor)
+
+
+@functools.cache
+def _schema(minor: str) -> Schema:
+    return Schema.load(minor)
 
 
 def story(

@@ -23,7 +23,7 @@ from sampan.api.rules.aspects import controller_kind, interest_of, touched
 from sampan.client.indexer import Cache
 from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import (
-    NEED_A_KEY,
+    NOT_ALWAYS,
     ControllerSettings,
     all_controllers,
     chosen_controllers,
@@ -43,7 +43,7 @@ def test_no_two_controllers_share_a_name():
 def test_those_that_need_a_key_are_known_where_there_is_none():
     with_key = {one.name for one in all_controllers(EVERYTHING)}
     without = {one.name for one in all_controllers(ControllerSettings(""))}
-    assert with_key - without <= set(NEED_A_KEY)
+    assert with_key - without <= set(NOT_ALWAYS)
     chosen = chosen_controllers(ControllerSettings(""), ["*", "-csrsigning", "-job"])
     named_only = {one.name for one in all_controllers(EVERYTHING) if one.is_named_only}
     assert {one.name for one in chosen} == without - named_only - {"job-controller"}

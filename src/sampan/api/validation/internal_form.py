@@ -33,6 +33,7 @@ _TYPES = {
     "FlowSchemaSpec": "PriorityLevelConfiguration:PriorityLevelConfigurationReference "
     "MatchingPrecedence=0 DistinguisherMethod:FlowDistinguisherMethod "
     "Rules:PolicyRulesWithSubjects",
+    "GroupResource": 'group="" resource=""',
     "GroupSubject": 'Name=""',
     "LimitResponse": 'Type="" Queuing:QueuingConfiguration',
     "LimitedPriorityLevelConfiguration": "NominalConcurrencyShares=0 LimitResponse:LimitResponse "
@@ -68,6 +69,7 @@ _TYPES = {
     "ServiceAccountSubject": 'Namespace="" Name=""',
     "ServiceCIDRSpec": "CIDRs<cidrs",
     "ServicePort": 'Name="" Protocol="" AppProtocol Port=0 TargetPort=0 NodePort=0',
+    "StorageVersionMigrationSpec": "Resource:GroupResource={}",
     "StatefulSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateStatefulSetStrategy',
     "Subject": 'Kind="" User:UserSubject Group:GroupSubject ServiceAccount:ServiceAccountSubject',
     "SuccessPolicy": "Rules=[]",

@@ -85,6 +85,10 @@ ROWS: dict[tuple[str, str], str] = {
     (_STORAGE, "StorageClass"): "storage.storage.STORAGE_CLASS",
     (_STORAGE, "VolumeAttachment"): "storage.storage.VOLUME_ATTACHMENT",
     (_STORAGE, "VolumeAttributesClass"): "storage.storage.ATTRIBUTES_CLASS",
+    (
+        "storagemigration.k8s.io",
+        "StorageVersionMigration",
+    ): "cluster.storage_version_migration.RULES",
 }
 
 

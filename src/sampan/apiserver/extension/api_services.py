@@ -32,14 +32,16 @@ _PRIORITIES = {
     "apiextensions.k8s.io": (16700, 15), "admissionregistration.k8s.io": (16700, 15),
     "scheduling.k8s.io": (16600, 15), "coordination.k8s.io": (16500, 15),
     "node.k8s.io": (16300, 15), "discovery.k8s.io": (16200, 15), "resource.k8s.io": (16200, 15),
-    "flowcontrol.apiserver.k8s.io": (16100, 21), "metrics.k8s.io": (100, 100),
+    "flowcontrol.apiserver.k8s.io": (16100, 21), "storagemigration.k8s.io": (15800, 15),
+    "metrics.k8s.io": (100, 100),
 }  # fmt: skip
 _VERSIONS = {
     ("autoscaling", "v2"): 30, ("admissionregistration.k8s.io", "v1beta1"): 12,
     ("admissionregistration.k8s.io", "v1alpha1"): 9, ("networking.k8s.io", "v1beta1"): 9,
     ("resource.k8s.io", "v1"): 21, ("resource.k8s.io", "v1beta2"): 15,
     ("resource.k8s.io", "v1beta1"): 9, ("storage.k8s.io", "v1beta1"): 9,
-    ("storage.k8s.io", "v1alpha1"): 1,
+    ("storage.k8s.io", "v1alpha1"): 1, ("storagemigration.k8s.io", "v1beta1"): 9,
+    ("resource.k8s.io", "v1alpha3"): 9,
 }  # fmt: skip
 _CUSTOM = (1000, 100)
 

@@ -362,6 +362,10 @@ _DESCRIBED: dict[str, dict[str, Words]] = {
         "rolebindings": _binding("RoleBinding"),
     },
     "resource.k8s.io": {
+        "devicetaintrules": _shown(
+            "api.resource.v1.DeviceTaint",
+            {"Key": "key", "Value": "value", "Effect": "effect", "TimeAdded": "timeAdded"},
+        ),
         "resourceclaims": {
             "State": "A summary of the current state (allocated, pending, reserved, etc.)."
         },
@@ -378,6 +382,12 @@ _DESCRIBED: dict[str, dict[str, Words]] = {
         )
     },
     "storage.k8s.io": _STORAGE,
+    "storagemigration.k8s.io": {
+        "storageversionmigrations": {
+            "Resource": "GroupResource to migrate",
+            "Status": "Status of the migration",
+        }
+    },
 }  # fmt: skip
 
 

@@ -62,6 +62,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     (_RBAC, "clusterrolebindings"): access.BINDINGS,
     (_RBAC, "rolebindings"): access.BINDINGS,
     (_RESOURCE, "deviceclasses"): storage.JUST_AGE,
+    (_RESOURCE, "devicetaintrules"): storage.DEVICE_TAINT_RULES,
     (_RESOURCE, "resourceclaims"): storage.RESOURCE_CLAIMS,
     (_RESOURCE, "resourceclaimtemplates"): storage.JUST_AGE,
     (_RESOURCE, "resourceslices"): storage.RESOURCE_SLICES,
@@ -71,6 +72,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     (_STORAGE, "storageclasses"): storage.STORAGE_CLASSES,
     (_STORAGE, "volumeattachments"): storage.ATTACHMENTS,
     (_STORAGE, "volumeattributesclasses"): storage.ATTRIBUTES_CLASSES,
+    ("storagemigration.k8s.io", "storageversionmigrations"): storage.MIGRATIONS,
 }
 
 

@@ -9,6 +9,7 @@ from sampan.api.objects import Obj, annotations_of, is_deleted, name_of, spec_of
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
+    NAMED,
     NONE,
     UNSET,
     Column,
@@ -18,6 +19,7 @@ from sampan.apiserver.printers.layout import (
     columns,
     integer,
     just_name_and_age,
+    since,
     wide,
 )
 
@@ -25,6 +27,7 @@ _MODES = {
     "ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }  # fmt: skip
+_MIGRATION_STATES = frozenset({"Failed", "Running", "Succeeded"})
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_ANNOTATIONS = (
     "storageclass.kubernetes.io/is-default-class",
@@ -126,6 +129,28 @@ def _resource_slice(obj: Obj, now: float) -> list[Any]:
     return [name_of(obj), spec.get("nodeName") or "", spec.get("driver") or "", pool, age(obj, now)]
 
 
+def _device_taint_rule(obj: Obj, now: float) -> list[Any]:
+    taint = spec_of(obj).get("taint") or {}
+    added = taint.get("timeAdded")
+    return [
+        name_of(obj), taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "",
+        since(added, now) if added else "", age(obj, now),
+    ]  # fmt: skip
+
+
+def _migration(obj: Obj, now: float) -> list[Any]:
+    resource = spec_of(obj).get("resource") or {}
+    named = ".".join(filter(None, (resource.get("resource"), resource.get("group"))))
+    true = [kind for kind in map(_true_type, status_of(obj).get("conditions") or ()) if kind]
+    return [name_of(obj), named, true[-1] if true else "Unknown"]
+
+
+def _true_type(condition: Obj) -> str:
+    kind: str = condition.get("type") or ""
+    is_shown = condition.get("status") == "True" and kind in _MIGRATION_STATES
+    return kind if is_shown else ""
+
+
 VOLUMES = Printer(
     (*columns(NAME, "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim",
               "StorageClass", "VolumeAttributesClass", "Reason", AGE), *wide("VolumeMode")),
@@ -153,4 +178,9 @@ CSI_DRIVERS = Printer(
 )  # fmt: skip
 RESOURCE_CLAIMS = Printer(columns(NAME, "State", AGE), _resource_claim)
 RESOURCE_SLICES = Printer(columns(NAME, "Node", "Driver", "Pool", AGE), _resource_slice)
+DEVICE_TAINT_RULES = Printer(
+    columns(NAME, "Key", "Value", "Effect", "TimeAdded", AGE), _device_taint_rule
+)
+# As upstream: the name is text like any other.
+MIGRATIONS = Printer(columns(Column("Name", description=NAMED), "Resource", "Status"), _migration)
 JUST_AGE = Printer((NAME, AGE), just_name_and_age)  # device classes, claim templates

@@ -46,7 +46,8 @@ def rbac_objects() -> list[tuple[Resource, Obj]]:
     """Everything, fresh: the caller's to change."""
     both = versioned_data("bootstrap_roles"), packaged_data("sampan_roles")
     rules: Roles = {**both[0]["clusterRoles"], **both[1]["clusterRoles"]}
-    controllers = _controller_roles(*(data["controllerRoles"] for data in both))
+    upstreams = {**_gated_roles(both[0]["gatedControllerRoles"]), **both[0]["controllerRoles"]}
+    controllers = _controller_roles(upstreams, both[1]["controllerRoles"])
     made = [(CLUSTER_ROLES, _cluster_role(name, of)) for name, of in rules.items()]
     made += [(CLUSTER_ROLES, _aggregate(name, rules)) for name in _AGGREGATED]
     for data in both:
@@ -70,6 +71,12 @@ def node_rules() -> tuple[Obj, ...]:
 
 def _node_rules(_release: features.Release) -> tuple[Obj, ...]:
     return tuple(versioned_data("bootstrap_roles")["clusterRoles"]["system:node"])
+
+
+def _gated_roles(by_gate: Mapping[str, Roles]) -> Roles:
+    """Of controllers that a version has only where a gate is on."""
+    on = features.all_enabled()
+    return {name: of for gate, roles in by_gate.items() if gate in on for name, of in roles.items()}
 
 
 def _controller_roles(upstreams: Roles, own: Roles) -> Roles:
