@@ -240,6 +240,19 @@ spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: IMAGE, command: [sh, -c, "cat /etc/hosts; sleep 1000"]}]
 ---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: crun}
+handler: crun
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: classed}
+spec:
+  runtimeClassName: crun
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: IMAGE, command: [sleep, "1000"]}]
+---
 apiVersion: v1
 kind: Pod
 metadata: {name: confined}
@@ -251,11 +264,14 @@ spec:
 
 def test_what_runtimes_do_for_pods_beside_starting_them(node, tmp_path):
     """Labels without SELinux, low ports and ping for any user, a hostPath that is not there yet, a
-    host port on every address, the node's /etc/hosts, and AppArmor that is missing."""
+    host port on every address, the node's /etc/hosts, a class of the runtime's own name, and
+    AppArmor that is missing."""
     kubectl, port, place = node.kubectl, free_port(), tmp_path / "not" / "yet"
     pods = OTHERWISE_RUNTIMES_DO.replace("PORT", str(port)).replace("PLACE", str(place))
     kubectl("apply", "-f", "-", stdin=pods)
-    kubectl("wait", "--for=condition=Ready", "pod/low", "pod/outside", "--timeout=60s")
+    kubectl(
+        "wait", "--for=condition=Ready", "pod/low", "pod/outside", "pod/classed", "--timeout=60s"
+    )
     assert place.is_dir()
     eventually(lambda: "/made\n0\t2147483647\n" in kubectl("logs", "low"))
     [item] = kubectl.get("nodes")["items"]
@@ -361,6 +377,7 @@ def test_an_image_is_pulled_and_containers_outlive_the_agent(
     kubectl("delete", "pod", "pulled", "ends", "--wait")
 
 
+@pytest.mark.runtime("cri")
 def test_a_containerd_runs_what_was_saved_here(node, cluster, tmp_path):
     """And the other way round, which every test does that imports an archive."""
     name, saved = "registry.test/test/saved:1", tmp_path / "saved.tar"

@@ -8,7 +8,7 @@ from typing import Any
 
 from sampan.kubelet.contracts.runtime import Device, RuntimeFailure
 from sampan.kubelet.native.oci_spec import Machine
-from sampan.runtime import user_namespace
+from sampan.runtime import apparmor, user_namespace
 
 # In the kernel's order.
 _CAPABILITIES = (
@@ -30,7 +30,9 @@ def this_machine() -> Machine:
     may_lower = "CAP_SYS_RESOURCE" in capabilities and not rights.is_inside
     least = -1000 if may_lower else own_score
     devices = tuple(_devices("/dev"))
-    return Machine(capabilities, devices, least, rights.has_one_user, is_selinux_on())
+    # What is loaded into the kernel is not ours to use from a user namespace.
+    confines = apparmor.is_loaded() and not rights.is_inside
+    return Machine(capabilities, devices, least, rights.has_one_user, is_selinux_on(), confines)
 
 
 def is_selinux_on() -> bool:

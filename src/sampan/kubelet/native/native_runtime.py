@@ -98,7 +98,9 @@ class NativeRuntime:
         maps_users = mapped_mounts.is_possible(platform.release(), self._programs.name)
         handler = HandlerFeatures(recursive_read_only=True, user_namespaces=maps_users)
         features = RuntimeFeatures(
-            {"": handler}, supplemental_groups_policy=True, image_volumes=True
+            {"": handler, self._programs.name: handler},
+            supplemental_groups_policy=True,
+            image_volumes=True,
         )
         why_not = self._network.why_not_ready()
         lacks = f"Network plugin returns error: cni plugin not initialized: {why_not}"

@@ -18,6 +18,7 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
     SandboxSpec,
 )
+from sampan.runtime.apparmor import DEFAULT_PROFILE
 from sampan.runtime.images.manifests import ImageConfig
 
 SELINUX_DEFAULT = ("system_u", "system_r", "container_t", "s0")
@@ -63,6 +64,7 @@ class Machine:
     least_oom_score: int = -1000  # what we may give; less than our own takes CAP_SYS_RESOURCE
     has_one_user: bool = False  # nothing can belong to others, or to groups
     selinux: bool = False  # it is on
+    apparmor: bool = False  # the profile of containers that name none is loaded
 
 
 def oci_spec(
@@ -133,18 +135,30 @@ def process_of(
         "noNewPrivileges": security.no_new_privileges,
         "oomScoreAdj": max(container.resources.oom_score_adj, machine.least_oom_score),
     }  # fmt: skip
-    if security.apparmor == "RuntimeDefault":
-        raise RuntimeFailure(
-            "there is no AppArmor profile of the runtime's own with --runtime native: name one",
-            reason="CreateContainerError",
-        )
-    if security.apparmor.startswith("localhost/"):
-        found["apparmorProfile"] = security.apparmor.removeprefix("localhost/")
+    if profile := _apparmor_profile(container, machine):
+        found["apparmorProfile"] = profile
     if security.selinux is not None and machine.selinux:
         # As containerd: left out where it is off; what is not said is as for any container.
         parts = zip(security.selinux, SELINUX_DEFAULT, strict=True)
         found["selinuxLabel"] = ":".join(part or default for part, default in parts)
     return found
+
+
+def _apparmor_profile(container: ContainerSpec, machine: Machine) -> str:
+    """As containerd: who names none has the runtime's own, a privileged container none."""
+    wanted = container.security.apparmor
+    if wanted == "RuntimeDefault" and not machine.apparmor:
+        raise RuntimeFailure(
+            "the runtime's AppArmor profile is not loaded: it takes root and apparmor_parser "
+            "(apt-get install apparmor)",
+            reason="CreateContainerError",
+        )
+    if wanted == "RuntimeDefault":
+        return DEFAULT_PROFILE
+    if not wanted:
+        return DEFAULT_PROFILE if machine.apparmor and not container.security.privileged else ""
+    name, slash, profile = wanted.partition("/")
+    return profile if slash and name == "localhost" else ""
 
 
 def _command(container: ContainerSpec, image: ImageConfig) -> list[str]:

@@ -118,7 +118,7 @@ class Sandboxes:
         return await finish(self._run(spec))
 
     async def _run(self, spec: SandboxSpec) -> str:
-        _refuse_what_is_missing(spec)
+        _refuse_what_is_missing(spec, self._programs.name)
         record = SandboxRecord(
             secrets.token_hex(32), spec.name, spec.namespace, spec.uid, spec.attempt,
             self._clock.now(), dict(spec.labels), dict(spec.annotations),
@@ -232,8 +232,9 @@ class Sandboxes:
         self._stopped.discard(sandbox_id)
 
 
-def _refuse_what_is_missing(spec: SandboxSpec) -> None:
-    if spec.runtime_handler:
+def _refuse_what_is_missing(spec: SandboxSpec, handler: str) -> None:
+    """`handler`: the one that there is, which RuntimeClasses may name."""
+    if spec.runtime_handler not in ("", handler):
         raise RuntimeFailure(
             f"the runtime handler {spec.runtime_handler!r} is not there with --runtime native"
         )

@@ -178,11 +178,30 @@ def test_an_selinux_label_is_for_machines_that_have_selinux(on, label):
     assert made["process"].get("selinuxLabel") == label
 
 
+@pytest.mark.parametrize(
+    ("wanted", "privileged", "profile"),
+    [
+        ("", False, "sampan-default"),
+        ("", True, None),
+        ("RuntimeDefault", False, "sampan-default"),
+        ("localhost/mine", False, "mine"),
+        ("Unconfined", False, None),
+    ],
+)
+def test_who_names_no_apparmor_profile_has_the_runtimes(wanted, privileged, profile):
+    security = SecurityContext(apparmor=wanted, privileged=privileged)
+    container = ContainerSpec("main", 0, "sha256:1", "app", security=security)
+    machine = replace(MACHINE, apparmor=True)
+    made = oci_spec.oci_spec(container, SANDBOX, IMAGE, Identity(), AROUND, machine)
+    assert made["process"].get("apparmorProfile") == profile
+
+
 def test_an_apparmor_profile_is_enforced_or_refused_and_never_left_out():
     named = spec(security=SecurityContext(apparmor="localhost/mine"))
     assert named["process"]["apparmorProfile"] == "mine"
     assert "apparmorProfile" not in spec(security=SecurityContext(apparmor="Unconfined"))["process"]
-    with pytest.raises(RuntimeFailure, match="no AppArmor profile of the runtime's own"):
+    assert "apparmorProfile" not in spec()["process"]
+    with pytest.raises(RuntimeFailure, match="AppArmor profile is not loaded"):
         spec(security=SecurityContext(apparmor="RuntimeDefault"))
 
 

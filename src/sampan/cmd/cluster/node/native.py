@@ -15,6 +15,7 @@ from sampan.cmd.cluster.cluster_names import data_directory, name_of_directory
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
+from sampan.core.log import get_logger
 
 if TYPE_CHECKING:
     from sampan.kubelet.native.native_runtime import NativeRuntime
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sampan.runtime.images.image_store import ImageStore
     from sampan.runtime.programs import Programs
 
+log = get_logger(__name__)
 
 # As containerd's own default; the cluster's directory is asked before.
 CERTS_DIRECTORIES = (Path("/etc/containerd/certs.d"), Path("/etc/docker/certs.d"))
@@ -65,12 +67,15 @@ def sandbox_network(
 
 def working_programs(data_dir: Path, *, limits: bool = True) -> "Programs":
     """Takes a moment. `limits`: whether we may make cgroups. Raises CannotStart."""
-    from sampan.runtime.programs import ProgramsMissing, find_programs
+    from sampan.runtime import apparmor, programs, user_namespace
 
     search_path = os.environ.get("PATH", os.defpath)
+    inside = user_namespace.rights().is_inside  # profiles are the machine's root's
+    if not inside and (why_not := apparmor.load_default(search_path)):
+        log.warning("containers have no AppArmor profile of the runtime's", error=why_not)
     try:
-        return find_programs(home(data_dir) / "state", search_path, limits=limits)
-    except ProgramsMissing as error:
+        return programs.find_programs(home(data_dir) / "state", search_path, limits=limits)
+    except programs.ProgramsMissing as error:
         raise CannotStart(f"containers cannot be run: there must be {error}") from error
 
 
