@@ -58,7 +58,8 @@ def follow(step: Step, here: Place, undo: ExitStack) -> None:
         assert command.output is not None
         shown = [line for line in command.output if line.strip()]
         printed = stays.lines_until(lambda line: is_shown(shown[-1:], [line]))
-        assert not complaint_of(command, printed)
+        complaint = complaint_of(command, printed)
+        assert not complaint, complaint
     else:
         for command in step.commands:
             paste(command, here.terminal)

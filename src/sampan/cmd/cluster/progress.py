@@ -51,24 +51,36 @@ class Progress:
         self._stream, self._clock = stream, clock
         self._colours = has_colours(stream)
         self._began = clock.monotonic() if began is None else began
+        self._under_way: list[str] = []
+        self._waiting: dict[str, list[str]] = {}  # lines, by the step that they come after
 
     def elapsed_seconds(self) -> float:
         return self._clock.monotonic() - self._began
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
-        """The line appears when the step ends; one that fails is marked, and the error goes on."""
+    def step(self, name: str, *, after: str = "") -> Iterator[Step]:
+        """The line appears when the step ends, and where one that is under way beside it is named,
+        `after` that; one that fails is marked, and the error goes on."""
         began, step = self._clock.monotonic(), Step(lambda text: self._show(name, text))
         mark = self._mark("✗")
+        self._under_way.append(name)
+        waits = False
         try:
             yield step
             mark = self._mark("✓")
+            waits = after in self._under_way
         finally:
-            self._line(mark, name, step.detail, self._clock.monotonic() - began)
+            line = self._line(mark, name, step.detail, self._clock.monotonic() - began)
+            self._under_way.remove(name)
+            if waits:
+                self._waiting.setdefault(after, []).append(line)
+            else:
+                for each in (line, *self._waiting.pop(name, ())):
+                    self.say(each)
 
     def report(self, name: str, detail: str, seconds: float) -> None:
         """A step that another process took."""
-        self._line(self._mark("✓"), name, detail, seconds)
+        self.say(self._line(self._mark("✓"), name, detail, seconds))
 
     def say(self, text: str = "") -> None:
         print(text, file=self._stream, flush=True)
@@ -85,9 +97,9 @@ class Progress:
             line = f"  … {name:<14} {text:<{WIDTH}}"
             print(line, end="\r", file=self._stream, flush=True)
 
-    def _line(self, mark: str, name: str, detail: str, seconds: float) -> None:
+    def _line(self, mark: str, name: str, detail: str, seconds: float) -> str:
         took = f"{seconds * 1000:.0f} ms"
-        self.say(f"  {mark} {name:<14} {detail:<{WIDTH}} {took:>8}")
+        return f"  {mark} {name:<14} {detail:<{WIDTH}} {took:>8}"
 
     def _mark(self, mark: str) -> str:
         return paint(mark, MARKS[mark]) if self._colours else mark

@@ -28,6 +28,24 @@ def test_a_step_that_fails_is_marked_and_the_error_goes_on():
     assert "✗ store" in stream.getvalue()
 
 
+def test_a_line_may_wait_for_that_of_a_step_beside_it():
+    stream = io.StringIO()
+    progress = Progress(stream, SystemClock())
+    with progress.step("API server"):
+        with progress.step("containers", after="API server"):
+            pass
+        assert stream.getvalue() == ""
+    with progress.step("node", after="API server"):  # which is over
+        pass
+    assert [line.split()[1] for line in stream.getvalue().splitlines()] == [
+        "API", "containers", "node",
+    ]  # fmt: skip
+    with progress.step("API server"):
+        with pytest.raises(OSError, match="gone"), progress.step("containers", after="API server"):
+            raise OSError("gone")
+        assert stream.getvalue().splitlines()[-1].split()[:2] == ["✗", "containers"]
+
+
 def test_a_terminal_gets_colours():
     stream = Terminal()
     with Progress(stream, SystemClock()).step("store"):

@@ -110,7 +110,7 @@ class RealNode:
         return await self.pods.gateways()
 
     async def prepare(self) -> None:
-        with self._progress.step("containers") as step:
+        with self._progress.step("containers", after="API server") as step:
             if self._settings.runtime == "native":
                 step.detail = await self._start_native()
             else:
