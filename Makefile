@@ -64,8 +64,8 @@ fix: setup-test ## format and repair what can be repaired
 flow: setup-test ## in-process clusters, virtual time
 	$(PYTEST) -q tests/flow tests/stateful -n 2
 
-e2e: setup-test ## kubectl and containerd as judges (RUNTIME=native: without containerd)
-	SAMPAN_TEST_RUNTIME=$(or $(RUNTIME),cri) $(PYTEST) -q tests/e2e $(apart)
+e2e: setup-test ## kubectl as judge, on crun and conmon and in part on containerd (RUNTIME=native or cri: all on one)
+	$(if $(RUNTIME),SAMPAN_TEST_RUNTIME=$(RUNTIME)) $(PYTEST) -q tests/e2e $(apart)
 
 pages: setup-test ## every command of README.md, docs/testkit.md and docs/guide, pasted
 	$(PYTEST) -q tests/pages -n 2

@@ -1,4 +1,5 @@
-"""Real parts for the end-to-end tests: one cluster and one registry for the whole run."""
+"""Real parts for the end-to-end tests: one cluster and one registry for the whole run; some files
+see a cluster of either runtime."""
 
 import gc
 import os
@@ -13,7 +14,7 @@ from tests.support.parts.images import busybox_archive
 from tests.support.parts.kubectl import client_minor
 from tests.support.parts.machines import machines
 from tests.support.parts.registry import Registry
-from tests.support.parts.sampan_process import RUNTIME, SampanProcess
+from tests.support.parts.sampan_process import RUNTIME, RUNTIMES, SampanProcess, registry_flags
 
 
 def pytest_collection_modifyitems(items):
@@ -55,13 +56,28 @@ def registry_image(registry, archive):
     return registry.push(archive, "test/busybox", "1")
 
 
+def pytest_generate_tests(metafunc):
+    """Tests that say so see another runtime than the default, or each."""
+    marker = metafunc.definition.get_closest_marker("runtime")
+    if marker is not None and "runtime" in metafunc.fixturenames:
+        names = [name for name in marker.args if name in RUNTIMES]
+        metafunc.parametrize("runtime", names, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def cluster(workspace, archive):
+def runtime(request):
+    """What the shared cluster runs containers with."""
+    return getattr(request, "param", RUNTIME)
+
+
+@pytest.fixture(scope="session")
+def cluster(workspace, archive, runtime):
     """One real node for all tests that do not need one of their own."""
     assert os.getuid() == 0, "these tests run real containers: root is needed"
-    root = workspace / "shared"
+    root = workspace / f"shared-{runtime}"
     gates = ("--feature-gates", "ContainerStopSignals=true")
-    cluster = SampanProcess(root, "--runtime", RUNTIME, *gates)
+    nobody = registry_flags("127.0.0.1:9", runtime)  # tests ask for images there
+    cluster = SampanProcess(root, "--runtime", runtime, *gates, *nobody)
     cluster.up()
     cluster.run("image", "import", str(archive))
     yield cluster
@@ -69,12 +85,6 @@ def cluster(workspace, archive):
     cluster.reset()
     assert code == 0, cluster.output.read_text()
     assert cluster.leftovers() == {}
-
-
-@pytest.fixture(scope="session")
-def runtime():
-    """What the shared cluster runs containers with."""
-    return RUNTIME
 
 
 @pytest.fixture(scope="session")

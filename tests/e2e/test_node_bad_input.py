@@ -166,20 +166,16 @@ class Refuses(BaseHTTPRequestHandler):
         pass
 
 
-def test_only_containerd_asks_registries_on_the_node_that_nobody_named(kubectl, runtime):
-    if runtime != "native":
-        pytest.skip("containerd asks them")
+@pytest.mark.runtime("native")
+def test_only_containerd_asks_registries_on_the_node_that_nobody_named(kubectl):
     create(kubectl, "nobody", image="127.0.0.1:1/a:1")
     said = eventually(lambda: waiting(kubectl, "nobody").get("message"))
     assert "127.0.0.1:1 is an address of the node itself" in said
     kubectl("delete", "pod", "-l", "test=bad-input")
 
 
-def test_registries_that_refuse_hang_or_have_nothing_are_told_apart(
-    kubectl, registry_image, runtime
-):
-    if runtime == "native":
-        pytest.skip("it does not ask them: they are addresses of the node")
+@pytest.mark.runtime("cri")  # the other does not ask them: they are addresses of the node
+def test_registries_that_refuse_hang_or_have_nothing_are_told_apart(kubectl, registry_image):
     refuses = ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
     thread = threading.Thread(target=refuses.serve_forever, daemon=True)
     thread.start()

@@ -6,7 +6,12 @@ import pytest
 
 from tests.support.parts.processes import eventually
 
-pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.runtime("cri"),  # crun can all of it
+]
 
 IMAGE = "localhost/test/busybox:1"
 
@@ -48,9 +53,7 @@ def test_a_pod_that_wants_users_of_its_own_gets_no_sandbox(kubectl):
 
 
 @pytest.mark.usefixtures("able")
-def test_a_mount_that_must_be_read_only_all_the_way_down_is_refused(kubectl, runtime):
-    if runtime == "native":
-        pytest.skip("crun makes such mounts")
+def test_a_mount_that_must_be_read_only_all_the_way_down_is_refused(kubectl):
     mount = {"name": "v", "mountPath": "/v", "readOnly": True, "recursiveReadOnly": "Enabled"}
     create(kubectl, "deep", {"volumeMounts": [mount]}, volumes=[{"name": "v", "emptyDir": {}}])
 

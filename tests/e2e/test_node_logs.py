@@ -7,7 +7,12 @@ import pytest
 
 from tests.support.parts.processes import eventually
 
-pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.runtime("native", "cri"),
+]
 
 IMAGE = "localhost/test/busybox:1"
 FLOOD_LINES = 160_000

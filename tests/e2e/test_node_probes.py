@@ -14,7 +14,12 @@ import pytest
 from tests.support.parts.certificates import Authority
 from tests.support.parts.processes import eventually
 
-pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.runtime("native", "cri"),
+]
 
 IMAGE = "localhost/test/busybox:1"
 QUICK = {"probes.sampan.dev/period-seconds": "0.2"}

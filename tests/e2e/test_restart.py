@@ -249,6 +249,7 @@ def test_pods_that_were_deleted_while_the_node_agent_was_dead_leave_nothing(
     node = SampanProcess(own_cluster.root / "two")
     flags = ("--join", str(own_cluster.data_dir), "--node-name", "two", "--port", "0")
     command = [*sampan_command("kubelet"), "--data-dir", str(node.data_dir), *flags]
+    command += ["--runtime", RUNTIME]
     agent = Program(command, node.output, environment())
     try:
         eventually(lambda: " Ready " in kubectl("get", "nodes"))

@@ -138,7 +138,7 @@ def import_busybox(user):
 @pytest.fixture(scope="module")
 def kubectl(machine, user):
     said = user.sampan("up", "--detach")
-    assert "without containerd" in said
+    assert " and conmon" in said
     assert "limits of pods have no effect" in said
     import_busybox(user)
     found = Kubectl(user.data_dir / "kubeconfig", user.place, where=machine.where)

@@ -19,7 +19,12 @@ import pytest
 from tests.support.parts.kubectl import Kubectl
 from tests.support.parts.processes import eventually
 
-pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.runtime("native", "cri"),
+]
 
 POD = """
 apiVersion: v1

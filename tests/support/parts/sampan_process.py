@@ -15,14 +15,15 @@ from tests.support.parts.leftovers import leftovers, network_of
 from tests.support.parts.processes import Program
 from tests.support.places import PYTHONPATH
 
-# `make e2e RUNTIME=native`: the same stories on nodes of the other runtime.
-RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "cri")
+# `make e2e RUNTIME=cri`: every story on nodes of the other runtime.
+RUNTIME = os.environ.get("SAMPAN_TEST_RUNTIME", "native")
+RUNTIMES = (RUNTIME,) if "SAMPAN_TEST_RUNTIME" in os.environ else ("native", "cri")
 
 
-def registry_flags(address: str) -> tuple[str, ...]:
+def registry_flags(address: str, runtime: str = RUNTIME) -> tuple[str, ...]:
     """A registry on this machine is asked only by name where the node asks registries itself."""
     named = ("--registry-mirror", f"{address}=http://{address}")
-    return named if RUNTIME == "native" else ()
+    return named if runtime == "native" else ()
 
 
 class SampanProcess:

@@ -66,8 +66,8 @@ def _add_node_process(parser: argparse.ArgumentParser) -> None:
     release_flags.add_flags(parser, serves=False)
     parser.set_defaults(network=None)  # as the cluster says
     add("--runtime", choices=("auto", "cri", "native", "simulated"), default="auto",
-        help="auto: a private containerd (cri) where it is installed, else crun and conmon "
-        "(native); a node that was started before stays on what it has")  # fmt: skip
+        help="auto: crun and conmon (native) where they are installed, else a private containerd "
+        "(cri); a node that was started before stays on what it has")  # fmt: skip
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
     add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
     add("--port", type=values.port, default=10250, help="of the node's own HTTP server")

@@ -57,8 +57,8 @@ def _add_runtime(add: common.Add) -> None:
         "--runtime",
         choices=("auto", "cri", "native", "simulated", "none"),
         default="auto",
-        help="auto: a private containerd (cri) where it is installed, else crun and conmon "
-        "(native), else simulated nodes; a cluster that was started before stays on what it has; "
+        help="auto: crun and conmon (native) where they are installed, else a private containerd "
+        "(cri), else simulated nodes; a cluster that was started before stays on what it has; "
         "cri and native: this one or nothing; none: control plane only",
     )
     add("--nodes", metavar="N", type=values.count, default=1,

@@ -29,7 +29,7 @@ class Spec:
     scheduler_config: str = ""  # a KubeSchedulerConfiguration; plugins beside it are found
     nodes_file: str = ""  # types of nodes, instead of a number of them (docs/lab.md)
     real: bool = False  # the node is this machine, with real containers
-    runtime: RuntimeChoice = ""  # of a real node; empty: containerd
+    runtime: RuntimeChoice = ""  # of a real node; empty: as `sampan up` chooses
     version: str = ""  # of Kubernetes: 1.36; empty: the default
     feature_gates: str = ""  # A=true,B=false
     runtime_config: str = ""  # group/version=true

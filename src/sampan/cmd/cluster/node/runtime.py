@@ -105,7 +105,7 @@ class NodeRuntime:
         self.containers = runtime
         info = await runtime.info()
         self.name = info.name
-        return f"{info.name} {info.version}, without containerd"
+        return f"{info.name} {info.version} and conmon"
 
     async def connect(self, socket_path: str) -> str:
         """What it says it is."""

@@ -1,13 +1,14 @@
 """Which runtime a real node's containers run on, and what it needs of the machine.
 
-Job: settings, what the cluster ran on before and what this machine has → containerd or crun and
-    conmon; or what is missing.
+Job: settings, what the cluster ran on before and what this machine has → crun and conmon, or
+    containerd; or what is missing.
 Invariant: a cluster stays on the runtime that it has images and containers of, unless a flag says
     otherwise.
 """
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -33,15 +34,29 @@ def chosen_runtime(settings: UpSettings, data: DataDir) -> RuntimeChoice:
 
 
 def _found_runtime(settings: UpSettings, before: str) -> RuntimeChoice:
-    order: tuple[RuntimeChoice, ...] = (
-        ("native", "cri") if before == "native" else ("cri", "native")
-    )
+    """The first that works here; where none does, the one whose programs are asked for."""
+    order: tuple[RuntimeChoice, ...] = ("native", "cri")
+    if before == "cri" or (before != "native" and not _has_crun()):
+        order = ("cri", "native")
     for runtime in order:
         # Where it ran before, nobody has to see it work.
         tried = runtime != before
         if not what_a_node_misses(replace(settings, runtime=runtime), tried=tried):
             return runtime
-    return order[0]
+    return "cri" if before == "cri" else "native"
+
+
+def _has_crun() -> bool:
+    """With runc, containerd comes before it: that is how runc is mostly used."""
+    return shutil.which("crun", path=_completed_search_path()) is not None
+
+
+def _completed_search_path() -> str:
+    """nft, ip and mount live in directories that the PATH of `su` leaves out."""
+    from sampan.kubelet.containerd.config import search_path
+
+    os.environ["PATH"] = search_path(os.environ)
+    return os.environ["PATH"]
 
 
 def runtime_before(data: DataDir) -> str:
@@ -83,10 +98,9 @@ def what_a_node_misses(settings: UpSettings, *, tried: bool = False) -> list[str
         return [f"a kernel of {OLDEST_KERNEL} or newer (this is {platform.release()})"]
     if settings.runtime == "native":
         return [*_missing_rights_for_native(), *_missing_programs(settings, tried=tried)]
-    from sampan.kubelet.containerd.config import search_path, what_is_missing
+    from sampan.kubelet.containerd.config import what_is_missing
 
-    # nft, ip and mount live in directories that the PATH of `su` leaves out.
-    os.environ["PATH"] = search_path(os.environ)
+    _completed_search_path()
     able = _has_interfaces(settings)
     return [*missing_rights(), *what_is_missing(os.environ, interfaces=able)]
 
@@ -115,9 +129,8 @@ def _missing_rights_for_native() -> list[str]:
 
 def _missing_programs(settings: UpSettings, *, tried: bool) -> list[str]:
     from sampan.cmd.cluster.node import native
-    from sampan.kubelet.containerd.config import search_path
 
-    os.environ["PATH"] = search_path(os.environ)
+    _completed_search_path()
     return native.what_is_missing(interfaces=_has_interfaces(settings), tried=tried)
 
 

@@ -81,7 +81,8 @@ def examine(data_dir: str, port: int) -> Iterator[Check]:
     yield _cgroups()
     if os.geteuid() != 0:
         yield limits_without_root(judge(look(os.geteuid(), os.getpid())))
-    yield runtime(bool(_path("containerd")) and bool(_path("runc")), _native_lacks())
+    has_containerd = bool(_path("containerd")) and bool(_path("runc"))
+    yield runtime(_native_lacks(), has_containerd, has_crun=bool(_path("crun")))
     for program, package in (("nft", "nftables"), ("ip", "iproute2")):
         yield _program(program, package)
     yield _cni()
@@ -119,18 +120,20 @@ def _native_lacks() -> str:
     return ""
 
 
-def runtime(has_containerd: bool, native_lacks: str) -> Check:
+def runtime(native_lacks: str, has_containerd: bool, *, has_crun: bool = True) -> Check:
     """Which one runs containers here, and which one could."""
-    if has_containerd:
-        other = f"needs {native_lacks}" if native_lacks else "fits, too: faster, without a daemon"
-        return Check("runtime", True, f"containerd and runc; --runtime native {other}")
+    if has_containerd and (native_lacks or not has_crun):
+        text = "containerd and runc; with crun and conmon pods start in a quarter of the time"
+        return Check("runtime", True, f"{text} (apt install conmon crun)")
     if not native_lacks:
-        text = "crun and conmon, without containerd: sampan up --runtime native"
-        return Check("runtime", True, text)
-    remedy = "install it: apt install containerd runc; or, for --runtime native: apt install"
+        text = f"{'crun' if has_crun else 'runc'} and conmon"
+        other = "; --runtime cri fits, too: containerd and runc" if has_containerd else ""
+        return Check("runtime", True, text + other)
+    remedy = "install them: apt install conmon crun; or, for --runtime cri: apt install"
     return Check(
-        "runtime", False, "no containerd with runc", f"{remedy} conmon crun", _install("containerd")
-    )
+        "runtime", False, "no crun and conmon, no containerd", f"{remedy} containerd runc",
+        _install("conmon", "crun"),
+    )  # fmt: skip
 
 
 def limits_without_root(found: Delegated | NotDelegated) -> Check:
@@ -176,10 +179,10 @@ def _cgroups() -> Check:
     return Check("cgroups", is_old, "version 1" if is_old else "none", "mount cgroup2")
 
 
-def _install(package: str) -> tuple[str, ...]:
+def _install(*packages: str) -> tuple[str, ...]:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return ()
-    return ("apt-get", "install", "-y", "--no-install-recommends", package)
+    return ("apt-get", "install", "-y", "--no-install-recommends", *packages)
 
 
 def _path(name: str) -> str:

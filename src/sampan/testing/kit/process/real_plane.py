@@ -7,6 +7,7 @@ Invariant: containers run in real time, and end as they do on any node.
 
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.apiserver.server import ApiServer
@@ -15,6 +16,7 @@ from sampan.client.inprocess import Backend
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.node.real_node import RealNode
+from sampan.cmd.cluster.node.runtime_choice import chosen_runtime
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.settings import IngressChoices, UpSettings
 from sampan.core.clock import Clock, SystemClock
@@ -106,14 +108,16 @@ class RealPlane:
 
 
 def _settings(spec: Spec, data: DataDir) -> UpSettings:
-    return UpSettings(
+    settings = UpSettings(
         data_dir=str(data.root),
         port=0,
         store="memory:" if spec.store == "memory" else "",
-        runtime="native" if spec.runtime == "native" else "cri",
+        runtime=spec.runtime or "auto",
         controllers=spec.controller_names,
         scheduler=spec.scheduler,
         scheduler_config=spec.scheduler_config,
         ingress=IngressChoices(0, 0) if spec.ingress else None,
         stages=(spec.stages,) if spec.stages else (),
     )
+    # A real node, or one line that says what is missing: never a simulated one in its place.
+    return replace(settings, runtime=chosen_runtime(settings, data))

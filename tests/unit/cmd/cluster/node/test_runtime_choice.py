@@ -23,12 +23,16 @@ def data(tmp_path):
 @pytest.mark.parametrize(
     ("there", "before", "chosen"),
     [
-        ("cri native", "", "cri"),
+        ("cri native crun", "", "native"),
+        ("cri native", "", "cri"),  # by runc, which containerd uses
+        ("cri", "", "cri"),
         ("native", "", "native"),
-        ("", "", "cri"),  # and then it says what that needs
+        ("", "", "native"),  # and then it says what that needs
+        ("", "cri", "cri"),
+        ("cri native crun", "native", "native"),
         ("cri native", "native", "native"),
-        ("cri native", "cri", "cri"),
-        ("native", "cri", "native"),
+        ("cri native crun", "cri", "cri"),
+        ("native crun", "cri", "native"),
         ("cri", "native", "cri"),
     ],
 )
@@ -39,6 +43,7 @@ def test_auto_is_what_the_cluster_ran_on_else_what_the_machine_has(
         runtime_choice, "what_a_node_misses",
         lambda settings, **_: [] if settings.runtime in there.split() else ["something"],
     )  # fmt: skip
+    monkeypatch.setattr(runtime_choice, "_has_crun", lambda: "crun" in there.split())
     if before:
         data.remember(runtime=before)
     assert chosen_runtime(AUTO, data) == chosen

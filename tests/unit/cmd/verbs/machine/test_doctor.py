@@ -46,14 +46,18 @@ def test_another_system_is_no_problem_but_has_no_real_containers():
 
 
 def test_a_runtime_that_fits_is_named_and_what_is_missing_of_the_other():
-    assert "--runtime native fits" in doctor.runtime(True, "").text
-    assert "--runtime native needs conmon" in doctor.runtime(True, "conmon").text
-    assert doctor.runtime(False, "").is_ok
-    assert "sampan up --runtime native" in doctor.runtime(False, "").text
-    neither = doctor.runtime(False, "conmon and crun")
+    assert doctor.runtime("", has_containerd=False).text == "crun and conmon"
+    assert doctor.runtime("", False, has_crun=False).text == "runc and conmon"
+    assert "--runtime cri fits" in doctor.runtime("", True).text
+    for lacks, has_crun in (("conmon", True), ("", False)):
+        only = doctor.runtime(lacks, True, has_crun=has_crun)
+        assert only.is_ok
+        assert only.text.startswith("containerd and runc; ")
+        assert "apt install conmon crun" in only.text
+    neither = doctor.runtime("conmon and crun", False)
     assert not neither.is_ok
-    assert "containerd runc" in neither.remedy
-    assert "conmon crun" in neither.remedy
+    assert "apt install conmon crun" in neither.remedy
+    assert "containerd" in neither.remedy
 
 
 def test_an_ordinary_user_is_told_how_pods_get_limits():
