@@ -45,10 +45,14 @@ BAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "FileSystemResizePending": ("True",), "ControllerResizeError": ("True",),
         "NodeResizeError": ("True",), "ModifyVolumeError": ("True",),
     },
-    "*": dict.fromkeys(
-        ("Ready", "Available", "Established", "Accepted", "Programmed", "Healthy"),
-        ("False", "Unknown"),
-    ),
+    "*": {
+        **dict.fromkeys(
+            ("Ready", "Available", "Established", "Accepted", "Programmed", "ResolvedRefs",
+             "Healthy"),
+            ("False", "Unknown"),
+        ),
+        "Conflicted": ("True",), "PartiallyInvalid": ("True",),
+    },
 }  # fmt: skip
 ADVICE: Advice = (
     ("FailedSync", (), "the controller fails at this object, and goes on with the others: its log"
@@ -79,6 +83,11 @@ ADVICE: Advice = (
     ("SyncFailed", (), "see the message"),
     ("ProvisioningFailed", (), "the volume cannot be made: see the message, and the StorageClass"),
     ("FailedBinding", (), "no volume fits: make one, or name a StorageClass that makes them"),
+    ("NotAllowedByListeners", (), "the listener's allowedRoutes say whose routes it takes"),
+    ("NoMatchingListenerHostname", (), "give the route a hostname that the listener is for"),
+    ("NoMatchingParent", (), "correct sectionName or port of parentRefs"),
+    ("RefNotPermitted", (), "a ReferenceGrant in the other namespace permits it"),
+    ("PortUnavailable", (), "name a port that is served, or start with `--ingress-ports`"),
     ("", ("exceeded quota",), "raise the ResourceQuota, or ask for less: `kubectl describe quota`"),
     ("", ("violates podsecurity",), "change the pod's securityContext, or the namespace's label"
      " pod-security.kubernetes.io/enforce"),
@@ -131,7 +140,7 @@ def object_findings(
     obj: Obj, events: Sequence[Obj] = (), its_pods: Sequence[PodFacts] = ()
 ) -> list[Finding]:
     """`events` are those about it, the oldest first; each pod comes with its own."""
-    found = [*_going(obj), *_conditions(obj), *_by_spec(obj), *_pods(its_pods)]
+    found = [*_going(obj), *_conditions(obj), *_by_spec(obj), *_unattached(obj), *_pods(its_pods)]
     return found + list(_events(events, {finding.why for finding in found}))
 
 
@@ -151,16 +160,28 @@ def _going(obj: Obj) -> list[Finding]:
 
 
 def _conditions(obj: Obj) -> list[Finding]:
-    bad = BAD.get(obj["kind"], BAD["*"])
+    """Its own, and as the Gateway API has them those of each parent and each listener."""
+    status, label = status_of(obj), _label(obj)
+    found = _bad_conditions(obj["kind"], label, status)
+    for parent in status.get("parents") or ():
+        name = (parent.get("parentRef") or {}).get("name")
+        found += _bad_conditions(obj["kind"], f"{label} at {name}", parent)
+    for listener in status.get("listeners") or ():
+        found += _bad_conditions(obj["kind"], f"{label}, listener {listener.get('name')}", listener)
+    return found
+
+
+def _bad_conditions(object_kind: str, label: str, holder: Obj) -> list[Finding]:
+    bad = BAD.get(object_kind, BAD["*"])
     found = []
-    for condition in status_of(obj).get("conditions") or ():
+    for condition in holder.get("conditions") or ():
         kind, status = str(condition.get("type")), str(condition.get("status"))
         if status not in bad.get(kind, ()):
             continue
         reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
         why = f"{reason}: {message}" if message else reason
         advice = advice_for(ADVICE, reason, message)
-        found.append(Finding(_label(obj), f"{kind}={status}", why, advice))
+        found.append(Finding(label, f"{kind}={status}", why, advice))
     return found
 
 
@@ -182,6 +203,16 @@ def _by_spec(obj: Obj) -> Iterable[Finding]:
         yield Finding(_label(obj), "scaled to 0", "spec.replicas is 0", advice)
     if kind == "CronJob" and spec.get("suspend"):
         yield Finding(_label(obj), "suspended", "spec.suspend is true", "set it to false")
+
+
+def _unattached(obj: Obj) -> Iterable[Finding]:
+    """A route of the Gateway API of which nobody says anything."""
+    parents = spec_of(obj).get("parentRefs")
+    if parents and not status_of(obj).get("parents"):
+        names = ", ".join(str(each.get("name")) for each in parents)
+        why = f"no controller says anything of {names}"
+        advice = "is there such a Gateway, of a class that somebody serves? `sampan up --ingress`"
+        yield Finding(_label(obj), "not taken up", why, f"{advice} serves the class sampan")
 
 
 def _pods(its_pods: Sequence[PodFacts]) -> Iterable[Finding]:

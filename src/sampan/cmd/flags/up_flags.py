@@ -104,7 +104,7 @@ def _add_control_plane(up: argparse.ArgumentParser) -> None:
         help="false: addresses of LoadBalancers are left to others (default: true)")  # fmt: skip
     add(stages.FLAG, metavar="PATH", action="append", default=[], help=stages.HELP)
     add("--ingress", action="store_true",
-        help="serve Ingresses: IngressClass sampan, the default one")  # fmt: skip
+        help="serve Ingresses, and the Gateway API where it is defined: class sampan")  # fmt: skip
     add("--ingress-ports", metavar="HTTP,HTTPS", type=values.two_ports, default=None,
         help="of the machine, at --bind-address; 0 takes any free one (default: 80,443; 8080,8443 "
         "without root)")  # fmt: skip

@@ -3,7 +3,7 @@
 Job: a server name → a TLS context, made of a Secret when it is first needed.
 Invariant: a handshake never fails for want of a Secret: who asks for another name, or for one whose
     Secret is missing or broken, is shown the certificate of the controller itself.
-Invariant: there are as many contexts as Secrets that Ingresses name.
+Invariant: there are as many contexts as Secrets that Ingresses and Gateways name.
 Owner: the ingress controller.
 """
 
@@ -11,19 +11,27 @@ import base64
 import binascii
 import ssl
 from collections.abc import Callable
+from typing import Protocol
 
 from sampan.api.objects import Obj
 from sampan.core.tls import named_server_context, server_context_of
-from sampan.network.ingress.routing import RoutingTable, host_of
+from sampan.network.ingress.routing import host_of
 
 TLS_SECRET = "kubernetes.io/tls"
 _Pair = tuple[str, str]  # as the Secret has it, in base64
 
 
+class Names(Protocol):
+    def secret_for(self, server_name: str) -> str | None:
+        """The key of the Secret whose certificate a client is shown that asks for this name."""
+
+    def secret_keys(self) -> frozenset[str]: ...
+
+
 class Certificates:
     def __init__(
         self,
-        table: Callable[[], RoutingTable],
+        table: Callable[[], Names],
         secret: Callable[[str], Obj | None],
         default: Callable[[], ssl.SSLContext],
     ) -> None:

@@ -32,8 +32,10 @@ from sampan.core.workqueue import WorkQueue
 from sampan.network.ingress.backends import Unavailable, endpoints_of
 from sampan.network.ingress.certificates import TLS_SECRET
 from sampan.network.ingress.classes import NAME, ingress_class, is_ours, our_classes
+from sampan.network.ingress.forwarding import Asked, Way
 from sampan.network.ingress.problems import Problem, problems_of
 from sampan.network.ingress.routing import (
+    Backend,
     RoutingTable,
     backends_of,
     routing_table,
@@ -43,18 +45,18 @@ from sampan.network.ingress.routing import (
 COMPONENT = "sampan-ingress-controller"
 SIMULATED = "simulated"  # the OS image of a node that is
 RETRY_SECONDS = 1.0
-NO_RULE = Unavailable(404, "no Ingress has a rule for this host and path")
+NO_RULE = Unavailable(404, "no Ingress or HTTPRoute has a rule for this host and path")
 log = get_logger(__name__)
 
 
 class IngressController:
     def __init__(
-        self, client: Client, addresses: Sequence[Obj], clock: Clock, rng: random.Random
-    ) -> None:
+        self, client: Client, informers: Informers, addresses: Sequence[Obj], clock: Clock,
+        rng: random.Random,
+    ) -> None:  # fmt: skip
         """`addresses`: where Ingresses are served, as their status says it."""
         self._client, self._addresses, self._clock = client, list(addresses), clock
         self._recorder = EventRecorder(client, COMPONENT, clock=clock, rng=rng)
-        informers = self._informers = Informers(client, clock=clock, rng=rng)
         self._ingresses = informers.of(
             INGRESSES, indices={"services": _service_keys, "secrets": _secret_keys}
         )
@@ -78,13 +80,20 @@ class IngressController:
             )
         return self._table
 
-    def find(self, host: str, path: str) -> Sequence[Origin] | Unavailable:
-        backend = self.table().match(host, path)
+    def find(self, asked: Asked) -> Way | Unavailable:
+        backend = self.table().match(asked.host, asked.path)
         if backend is None:
             return NO_RULE
+        found = self.endpoints(backend)
+        return found if isinstance(found, Unavailable) else Way(found)
+
+    def endpoints(self, backend: Backend) -> Sequence[Origin] | Unavailable:
         key = f"{backend.namespace}/{backend.service}"
         slices = self._slices.cache.by("service", key)
         return endpoints_of(backend, self._services.cache.get(key), slices, self._is_simulated)
+
+    def service(self, key: str) -> Obj | None:
+        return self._services.cache.get(key)
 
     def secret(self, key: str) -> Obj | None:
         return self._secrets.cache.get(key)
@@ -96,21 +105,18 @@ class IngressController:
 
     # What the API is told.
 
-    async def start(self) -> None:
-        """Returns when every Ingress that there is has its routes."""
+    def start(self) -> None:
+        """When everything that it follows is there."""
         self._ingresses.on_change(self._ingress_changed)
         self._classes.on_change(self._class_changed)
         self._services.on_change(partial(self._named_changed, "services"))
         self._secrets.on_change(partial(self._named_changed, "secrets"))
-        self._informers.start()
-        await self._informers.synced()
         self._tasks.supervise("events", self._recorder.run)
         self._tasks.supervise("controller", self._run)
 
     async def stop(self) -> None:
         await self._tasks.stop()
         self._queue.close()
-        await self._informers.stop()
 
     async def _run(self) -> None:
         await self._ensure_class()

@@ -49,8 +49,36 @@ class Listener:
     port: int
 
 
-# A host and a path → who answers.
-Find = Callable[[str, str], Sequence[Origin] | Unavailable]
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and what rules compare of it."""
+
+    listener: Listener
+    host: str
+    path: str
+    request: Request
+
+
+def unchanged(request: Request) -> Request:
+    return request
+
+
+def as_it_is(headers: Headers) -> Headers:
+    return headers
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Who may be asked, and what is changed on the way there and back."""
+
+    endpoints: Sequence[Origin]
+    there: Callable[[Request], Request] = unchanged
+    back: Callable[[Headers], Headers] = as_it_is
+    answer_seconds: float = ANSWER_SECONDS
+
+
+# Who answers; a Response where that is nobody's business but ours.
+Find = Callable[[Asked], Way | Unavailable | Response]
 
 
 class Forwarding:
@@ -65,17 +93,19 @@ class Forwarding:
         path = plain_path(request.path)
         if path is None:
             return refusal(400, "the path does not begin at the root, or leads out of it")
-        found = self._find(host_of(request.headers.get("host", "")), path)
-        if isinstance(found, Unavailable):
-            return refusal(found.status, found.why)
-        endpoints = self._rng.sample(found, min(ATTEMPTS, len(found)))
-        return await self._ask_one_of(endpoints, forwarded(request, listener))
+        host = host_of(request.headers.get("host", ""))
+        way = self._find(Asked(listener, host, path, request))
+        if isinstance(way, Unavailable):
+            return refusal(way.status, way.why)
+        if isinstance(way, Response):
+            return way
+        return await self._ask_one_of(way, way.there(forwarded(request, listener)))
 
-    async def _ask_one_of(self, endpoints: Sequence[Origin], request: Request) -> Reply:
+    async def _ask_one_of(self, way: Way, request: Request) -> Reply:
         status = 502
-        for endpoint in endpoints:
+        for endpoint in self._rng.sample(way.endpoints, min(ATTEMPTS, len(way.endpoints))):
             try:
-                return await self._ask(endpoint, request)
+                return await self._ask(endpoint, request, way)
             except HttpError as error:
                 log.info("backend of an Ingress did not answer", endpoint=endpoint, error=error)
                 status = 504 if isinstance(error, HttpTimeout) else 502
@@ -83,20 +113,21 @@ class Forwarding:
                     return refusal(status, _NO_ANSWER[status])
         return refusal(status, "no endpoint of the backend could be connected to")
 
-    async def _ask(self, endpoint: Origin, request: Request) -> Reply:
+    async def _ask(self, endpoint: Origin, request: Request, way: Way) -> Reply:
         query = f"?{request.query}" if request.query else ""
         url = Target(endpoint, f"{request.path}{query}")
         host = (("host", request.headers.get("host") or endpoint.authority),)
         if wants_upgrade(request) and not _speaks_http(request.headers["upgrade"]):
             reply = await pass_upgrade(self._http, request, url, more=host)
             if isinstance(reply, Response):
-                reply.headers = [line for line in reply.headers if line[0] != "date"]
+                reply.headers = way.back([line for line in reply.headers if line[0] != "date"])
             return reply
         stream = await self._http.stream(
             request.method, url, headers=[*end_to_end(request.headers), *host],
-            body=request.body, timeout_seconds=ANSWER_SECONDS,
+            body=request.body, timeout_seconds=way.answer_seconds,
         )  # fmt: skip
-        return Stream(stream.status, answered(stream), _chunks_of(stream), _length_of(stream))
+        told = way.back(answered(stream))
+        return Stream(stream.status, told, _chunks_of(stream), _length_of(stream))
 
 
 def forwarded(request: Request, listener: Listener) -> Request:

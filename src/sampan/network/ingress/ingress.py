@@ -1,4 +1,4 @@
-"""Ingress in the box: two listeners in front of the controller.
+"""Ingress in the box: two listeners in front of the controllers.
 
 Job: put the parts together; start and stop them.
 Owner: `sampan up --ingress`.
@@ -19,8 +19,8 @@ from sampan.core.http.client import HttpClient
 from sampan.core.http.origin import Origin
 from sampan.core.http.server import Server
 from sampan.network.ingress.certificates import Certificates
-from sampan.network.ingress.controller import IngressController
 from sampan.network.ingress.forwarding import CONNECT_SECONDS, LIMITS, Forwarding, Listener
+from sampan.network.ingress.served import Served
 
 GRACE_SECONDS = 1.0
 
@@ -42,15 +42,16 @@ class Ingress:
         ports = [settings.http.getsockname()[1], settings.https.getsockname()[1]]
         told = [{"port": port, "protocol": "TCP"} for port in ports]
         addresses = [{**address, "ports": told} for address in settings.addresses]
-        self._controller = IngressController(client, addresses, clock, rng)
+        by_scheme = {"http": ports[0], "https": ports[1]}
+        self._served = Served(client, addresses, by_scheme, clock, rng)
         # As nginx: whose certificate a backend has, is not checked.
         self._http = HttpClient(
             ssl_context=tls.client_context(verify=False), connect_seconds=CONNECT_SECONDS,
             place_of=settings.place_of,
         )  # fmt: skip
-        forwarding = Forwarding(self._controller.find, self._http, rng)
+        forwarding = Forwarding(self._served.find, self._http, rng)
         certificates = Certificates(
-            self._controller.table, self._controller.secret, settings.default_certificate
+            lambda: self._served, self._served.secret, settings.default_certificate
         )
         self._servers = [
             Server(
@@ -64,8 +65,8 @@ class Ingress:
         ]  # fmt: skip
 
     async def start(self) -> None:
-        """Returns when every Ingress that there is is served."""
-        await self._controller.start()
+        """Returns when every Ingress and HTTPRoute that there is is served."""
+        await self._served.start()
         for server, listening in zip(
             self._servers, (self._settings.http, self._settings.https), strict=True
         ):
@@ -74,5 +75,5 @@ class Ingress:
     async def stop(self) -> None:
         for server in self._servers:
             await server.stop(GRACE_SECONDS)
-        await self._controller.stop()
+        await self._served.stop()
         await self._http.close()

@@ -49,7 +49,7 @@ class _Paths:
         found = self.exact.get(path)
         if found is not None:
             return found
-        for prefix in _prefixes(path.removesuffix("/"), self.longest):
+        for prefix in prefixes_of(path.removesuffix("/"), self.longest):
             known = self.prefixes.get(prefix)
             if known is not None:
                 return known[1]
@@ -166,7 +166,7 @@ def plain_path(path: str) -> str | None:
     return "/" + "/".join(kept)
 
 
-def _prefixes(path: str, longest: int) -> Iterator[str]:
+def prefixes_of(path: str, longest: int) -> Iterator[str]:
     """Whole elements of it, the longest first, that are no longer than a rule."""
     end = len(path)
     if end > longest:

@@ -149,3 +149,34 @@ def test_findings_are_lines_and_objects():
     assert "What to do:" in finding_lines(found)
     assert finding_objects(found)[0]["what"] == "cordoned"
     assert finding_lines([]) == []
+
+
+def test_a_route_and_a_gateway_tell_of_each_parent_and_listener():
+    def bad(kind, reason, status="False"):
+        return {"type": kind, "status": status, "reason": reason, "message": "why"}
+
+    route = {
+        "kind": "HTTPRoute",
+        "metadata": {"name": "r"},
+        "spec": {"parentRefs": [{"name": "gw"}]},
+        "status": {
+            "parents": [
+                {
+                    "parentRef": {"name": "gw"},
+                    "conditions": [
+                        bad("Accepted", "NotAllowedByListeners"),
+                        bad("ResolvedRefs", "ResolvedRefs", "True"),
+                    ],
+                }
+            ]
+        },
+    }
+    (found,) = object_findings(route)
+    assert (found.where, found.what) == ("httproute r at gw", "Accepted=False")
+    assert "allowedRoutes" in found.advice
+    (missing,) = object_findings({**route, "status": {}})
+    assert missing.what == "not taken up"
+    listeners = [{"name": "http", "conditions": [bad("Conflicted", "ProtocolConflict", "True")]}]
+    gateway = {"kind": "Gateway", "metadata": {"name": "gw"}, "status": {"listeners": listeners}}
+    (found,) = object_findings(gateway)
+    assert (found.where, found.what) == ("gateway gw, listener http", "Conflicted=True")

@@ -12,7 +12,7 @@ from sampan.core.http.messages import Request, Response, Stream, Upgrade
 from sampan.core.http.origin import Origin
 from sampan.core.http.server import Server, bound_socket
 from sampan.network.ingress.backends import Unavailable
-from sampan.network.ingress.forwarding import LIMITS, Forwarding, Listener, forwarded
+from sampan.network.ingress.forwarding import LIMITS, Forwarding, Listener, Way, forwarded
 from tests.support import virtual_time
 
 HTTP = Listener("http", 80)
@@ -29,10 +29,10 @@ async def through(backend, more=()):
     far, http = Server(backend), HttpClient()
     port = await far.start("127.0.0.1", 0)
 
-    def find(host, _path):
-        if host == "none.com":
+    def find(asked):
+        if asked.host == "none.com":
             return Unavailable(503, "nobody")
-        return [*more, Origin("http", "127.0.0.1", port)]
+        return Way([*more, Origin("http", "127.0.0.1", port)])
 
     between = Forwarding(find, http, random.Random(1))
     near = Server(partial(between.answer, HTTP), limits=LIMITS)
@@ -306,7 +306,7 @@ def test_a_backend_that_nobody_reaches_is_a_bad_gateway():
         with bound_socket("127.0.0.1", 0) as closed:
             dead = Origin("http", "127.0.0.1", closed.getsockname()[1])
             http = HttpClient()
-            between = Forwarding(lambda _host, _path: [dead], http, random.Random(1))
+            between = Forwarding(lambda _asked: Way([dead]), http, random.Random(1))
             reply = await between.answer(HTTP, request())
             await http.close()
         return reply
@@ -323,7 +323,7 @@ def test_a_backend_that_speaks_something_else_or_nothing():
         port = server.sockets[0].getsockname()[1]
         http = HttpClient()
         between = Forwarding(
-            lambda _host, _path: [Origin("http", "127.0.0.1", port)], http, random.Random(1)
+            lambda _asked: Way([Origin("http", "127.0.0.1", port)]), http, random.Random(1)
         )
         reply = await between.answer(HTTP, request())
         await http.close()

@@ -66,7 +66,7 @@ from sampan.testing.kit.process.write_log import WriteLog
 from sampan.testing.kit.spec import CannotStart, Spec
 
 if TYPE_CHECKING:
-    from sampan.network.ingress.controller import IngressController
+    from sampan.network.ingress.served import Served
 
 IDENTITY = NodeIdentity("node-0", ("127.0.0.1",))
 # Every process of the kit works in the directory of its cluster: what was set before a fork then
@@ -117,7 +117,7 @@ class Plane:
         self._tasks = Tasks("test cluster")
         self._http: Server | None = None
         self._leases: LeasesOnDemand | None = None  # where time is virtual
-        self._ingress: IngressController | None = None
+        self._ingress: Served | None = None
         self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
         self.rng = random.Random()
         self._objects = _objects_in(spec.snapshot)
@@ -168,10 +168,11 @@ class Plane:
 
     async def _start_ingress(self) -> None:
         """What the API is told of it: simulated pods have no ports that it could lead to."""
-        from sampan.network.ingress.controller import IngressController
+        from sampan.network.ingress.served import Served
 
         client, told = self.client_of(INGRESS_USER), [{"hostname": "localhost"}]
-        self._ingress = IngressController(client, told, self.clock, self.rng)
+        ports = {"http": 80, "https": 443}
+        self._ingress = Served(client, told, ports, self.clock, self.rng)
         await self._ingress.start()
 
     async def _restore(self) -> None:
