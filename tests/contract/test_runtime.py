@@ -462,7 +462,7 @@ def test_an_exit_is_told_at_once_with_its_code(told):
         waiting = asyncio.get_running_loop().create_task(_exit_of(events, container_id))
         await asyncio.sleep(0.2)
         await world.runtime.stop_container(container_id, 5.0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             event = await waiting
         assert event.exit_code == 7
         assert event.exited_at > 0

@@ -179,7 +179,7 @@ class SqliteMachine(StoreMachine):
                 await anext(watch)
                 watch.close()
 
-        self.run(asyncio.wait_for(until_same(), 5))
+        self.run(asyncio.wait_for(until_same(), 60))
 
 
 class EtcdMachine(StoreMachine):

@@ -48,7 +48,7 @@ def run(story):
         told = intake.in_steps(world.steps, is_long)
         plain = intake.through(world.plain)
         try:
-            await asyncio.wait_for(story(world, intake, told, plain), 10)
+            await asyncio.wait_for(story(world, intake, told, plain), 60)
         finally:
             world.go.set()
             await tasks.stop()

@@ -1,7 +1,5 @@
 """Strategic merge patches: every directive, led by the schema."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +8,7 @@ from sampan.api.errors import ApiError, Failure
 from sampan.api.objects import copy_of
 from sampan.api.patch.strategic_patch import strategic_patch
 from sampan.api.schema.published import Schema
+from tests.support.processor_time import spent
 
 SCHEMA = Schema.load()
 
@@ -215,11 +214,11 @@ def test_long_lists_do_not_take_the_square_of_their_length():
     order = [{"name": item["name"]} for item in items]
     gone = [{"name": item["name"], "$patch": "delete"} for item in items[::2]]
     current = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": items[::-1]}}
-    started = time.process_time()
     patch = {"spec": {"containers": items, "$setElementOrder/containers": order}}
-    merged = strategic_patch(SCHEMA, "v1", "Pod", current, patch)
-    left = strategic_patch(SCHEMA, "v1", "Pod", current, {"spec": {"containers": gone}})
-    assert time.process_time() - started < 1.0
+    with spent() as one:
+        merged = strategic_patch(SCHEMA, "v1", "Pod", current, patch)
+        left = strategic_patch(SCHEMA, "v1", "Pod", current, {"spec": {"containers": gone}})
+    assert one.seconds < 1.0
     assert merged["spec"]["containers"] == items
     assert len(left["spec"]["containers"]) == 2000
 

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +13,7 @@ from sampan.api.rules.node_selectors import (
     may_run_on,
     term_of,
 )
+from tests.support.processor_time import quickest_seconds
 
 
 @pytest.mark.parametrize(
@@ -122,9 +121,11 @@ def test_many_requirements_cost_by_the_labels():
     wide = Requirements([Requirement("k", "NotIn", tuple(f"v{n}" for n in range(100_000)))])
     assert many.hold({"k": "v"})  # merged once
     assert wide.hold({"k": "v"})
-    began = time.process_time()
-    for number in range(2_000):
-        assert many.hold({"a": "b", "c": str(number)})
-        assert not wide.hold({"k": f"v{number}"})
-        hash(many)
-    assert time.process_time() - began < 0.1
+
+    def looked_at():
+        for number in range(2_000):
+            assert many.hold({"a": "b", "c": str(number)})
+            assert not wide.hold({"k": f"v{number}"})
+            hash(many)
+
+    assert quickest_seconds(looked_at) < 0.1

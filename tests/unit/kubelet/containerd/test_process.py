@@ -73,7 +73,7 @@ def is_alive(pid):
 
 
 async def eventually(holds):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
 

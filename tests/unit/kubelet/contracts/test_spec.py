@@ -1,8 +1,8 @@
-import time
 from dataclasses import replace
 
 from sampan.kubelet.contracts import spec
 from sampan.kubelet.contracts.runtime import ContainerState, Role
+from tests.support.processor_time import quickest_seconds
 from tests.support.worlds.observed_pods import container, exited_container, observed_pod
 from tests.support.worlds.simulated_node import pod_named
 
@@ -62,12 +62,14 @@ def test_one_of_thousands_of_containers_is_found_without_looking_at_each():
     seen = tuple(replace(container(), name=f"c{n}", id=f"i{n}") for n in range(3000))
     observed = observed_pod(*seen)
     statuses = [{"name": f"c{number}", "ready": True} for number in range(3000)]
-    began = time.process_time()
-    for number in range(3000):
-        assert spec.find_container(pod, f"c{number}") == (Role.NORMAL, named[number])
-        assert spec.latest(observed, f"c{number}") is seen[number]
-        assert spec.status_named(statuses, f"c{number}") is statuses[number]
-    assert time.process_time() - began < 0.1
+
+    def looked_for():
+        for number in range(3000):
+            assert spec.find_container(pod, f"c{number}") == (Role.NORMAL, named[number])
+            assert spec.latest(observed, f"c{number}") is seen[number]
+            assert spec.status_named(statuses, f"c{number}") is statuses[number]
+
+    assert quickest_seconds(looked_for) < 0.1
     assert spec.find_container(pod, "init") == (Role.INIT, {"name": "init"})
     assert spec.find_container(pod, "none") is None
     assert spec.latest(observed, "none") is None

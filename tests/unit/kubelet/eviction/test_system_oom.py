@@ -47,7 +47,7 @@ def test_a_victim_becomes_an_event_of_the_node(tmp_path):
         await asyncio.sleep(0)
         writer = os.open(path, os.O_WRONLY)
         os.write(writer, SYSTEM)
-        await asyncio.wait_for(told.wait(), 5)
+        await asyncio.wait_for(told.wait(), 60)
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):
             await watching

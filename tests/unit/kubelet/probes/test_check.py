@@ -27,7 +27,7 @@ class OneCommand:
         return self._answer
 
 
-def look(action, runtime=None, timeout_seconds=1.0):
+def look(action, runtime=None, timeout_seconds=60.0):
     probe = Probe(Kind.LIVENESS, action, timeout_seconds=timeout_seconds)
     return NodeCheck(runtime)(probe, ABOUT)
 
@@ -174,7 +174,7 @@ def test_commands_are_judged_by_their_exit_code():
     assert (good.success, good.output) == (True, "fine")
     bad = asyncio.run(look(action, OneCommand(ExecResult(1, b"", b"no such file"))))
     assert (bad.success, bad.output) == (False, "no such file")
-    late = asyncio.run(look(action, OneCommand(CommandTimedOut("late"))))
+    late = asyncio.run(look(action, OneCommand(CommandTimedOut("late")), timeout_seconds=1.0))
     assert late.output == 'command timed out: "cat /x" timed out after 1s'
     with pytest.raises(ProbeError):
         asyncio.run(look(action, OneCommand(RuntimeFailure("gone"))))

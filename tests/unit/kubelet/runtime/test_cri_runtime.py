@@ -30,6 +30,16 @@ LABELS = {"io.kubernetes.pod.uid": "u1", "io.kubernetes.pod.name": "web"}
 META = cri.PodSandboxMetadata(name="web", namespace="shop", uid="u1")
 
 
+class Hurrying(SystemClock):
+    """It is 40 s later whenever somebody looks: the second time, a minute is over."""
+
+    seconds = 0.0
+
+    def monotonic(self):
+        self.seconds += 40
+        return self.seconds
+
+
 class MadeUp:
     """Answers what it was told to; the rest is UNIMPLEMENTED."""
 
@@ -284,8 +294,10 @@ def test_a_runtime_without_cri_v1_is_told_apart_from_none(tmp_path):
 
     async def tell(other):
         other.answers.pop("Version", None)
+        hurried = CriRuntime(other.path, Hurrying())
         with pytest.raises(RuntimeFailure, match=r"does not speak CRI v1.*disabled_plugins"):
-            await other.runtime.connect(0.05)
+            await hurried.connect(60)
+        await hurried.close()
 
     told(tmp_path, tell)
 

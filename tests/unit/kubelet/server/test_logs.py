@@ -154,10 +154,10 @@ class Reader:
     async def until(self, text: bytes) -> None:
         while text not in self.shown:
             self._more.clear()
-            await asyncio.wait_for(self._more.wait(), 5)
+            await asyncio.wait_for(self._more.wait(), 60)
 
     async def end(self) -> bytes:
-        await asyncio.wait_for(self.task, 5)
+        await asyncio.wait_for(self.task, 60)
         self.events.close()
         return self.shown
 

@@ -33,7 +33,7 @@ class Delivered:
         return {"word": data.decode()}
 
     async def until(self, wanted):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.sets[-1:] != [wanted]:
                 self._came.clear()
                 await self._came.wait()

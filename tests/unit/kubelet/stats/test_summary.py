@@ -1,13 +1,12 @@
 """/stats/summary, with what pods have on the disk [N19]."""
 
-import asyncio
-
 from sampan.kubelet.contracts.runtime import Layer, RuntimeFailure
 from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.settings import Capacity
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
 from sampan.kubelet.stats.volume_figures import VolumeStatsReader, no_csi_stats
+from tests.support import virtual_time
 from tests.support.manual_clock import ManualClock
 from tests.support.worlds.observed_pods import UID, container, observed_pod
 
@@ -45,7 +44,7 @@ def test_disks_are_told_of_containers_logs_volumes_and_the_whole_pod(tmp_path):
         directory.mkdir(parents=True)
         (directory / "file").write_bytes(b"x" * 5000)
     runtime = Layers({container().id: Layer(10_000, 3)})
-    whole = asyncio.run(summary_of(tmp_path, runtime, ManualClock()).summary())
+    whole = virtual_time.run(summary_of(tmp_path, runtime, ManualClock()).summary())
     [pod] = whole["pods"]
     [inside] = pod["containers"]
     assert inside["rootfs"]["usedBytes"] == 10_000
@@ -61,7 +60,7 @@ def test_disks_are_told_of_containers_logs_volumes_and_the_whole_pod(tmp_path):
 
 
 def test_what_the_runtime_does_not_say_is_left_out(tmp_path):
-    [pod] = asyncio.run(summary_of(tmp_path, Layers(), ManualClock()).summary())["pods"]
+    [pod] = virtual_time.run(summary_of(tmp_path, Layers(), ManualClock()).summary())["pods"]
     assert "rootfs" not in pod["containers"][0]
     assert "network" not in pod
 
@@ -77,4 +76,4 @@ def test_the_summary_has_rates_from_the_second_time_on(tmp_path):
         await clock.advance(1.0)
         assert "usageNanoCores" in (await one.summary())["node"]["cpu"]
 
-    asyncio.run(story())
+    virtual_time.run(story())

@@ -12,6 +12,7 @@ from sampan.core.metrics import Metrics
 from sampan.kubelet.csi.driver_calls import Usage, VolumeStats
 from sampan.kubelet.stats import volume_figures
 from sampan.kubelet.stats.volume_figures import VolumeStatsReader
+from tests.support import virtual_time
 from tests.support.manual_clock import ManualClock
 
 POD = {
@@ -64,7 +65,7 @@ def test_every_volume_is_measured_where_it_is(tmp_path):
     (place / "file").write_bytes(b"x" * 5000)
     api, driver, clock = Api(str(tmp_path)), Driver(), ManualClock()
     reader = VolumeStatsReader(api, str(tmp_path), driver.stats, clock)
-    found = {item.name: item for item in asyncio.run(reader.of(POD))}
+    found = {item.name: item for item in virtual_time.run(reader.of(POD))}
     assert set(found) == {"cache", "data", "scratch", "inline"}
     assert found["cache"].used == 8192
     assert found["data"].shown("shop", "now") == {
@@ -76,14 +77,14 @@ def test_every_volume_is_measured_where_it_is(tmp_path):
     assert found["scratch"].capacity > 0
     assert "pvcRef" not in found["inline"].shown("shop", "now")
 
-    text = asyncio.run(reader.metrics([POD]))
+    text = virtual_time.run(reader.metrics([POD]))
     labels = 'namespace="shop",persistentvolumeclaim="one"'
     assert f"kubelet_volume_stats_available_bytes{{{labels}}} 60" in text
     assert f"kubelet_volume_stats_inodes_used{{{labels}}} 4" in text
     assert "inline" not in text
     assert (driver.asked, api.reads) == (1, 5)  # what was asked a moment ago is known
-    asyncio.run(clock.advance(volume_figures.FRESH_SECONDS))
-    asyncio.run(reader.metrics([POD]))
+    virtual_time.run(clock.advance(volume_figures.FRESH_SECONDS))
+    virtual_time.run(reader.metrics([POD]))
     assert (driver.asked, api.reads) == (2, 6)
 
 
@@ -105,7 +106,7 @@ def test_the_condition_of_a_volume_is_told_where_that_is_wanted(tmp_path, is_on)
         return found, await reader.metrics([POD])
 
     with features.used(Release(gates={"CSIVolumeHealth": is_on})):
-        found, text = asyncio.run(story())
+        found, text = virtual_time.run(story())
     labels = 'namespace="shop",persistentvolumeclaim="one"'
     assert (f"kubelet_volume_stats_health_status_abnormal{{{labels}}} 1" in text) is is_on
     assert 'health_status_abnormal{namespace="shop",persistentvolumeclaim="p-scratch"' not in text
@@ -118,7 +119,7 @@ def test_the_condition_of_a_volume_is_told_where_that_is_wanted(tmp_path, is_on)
 def test_pods_without_claims_cost_metrics_nothing(tmp_path):
     pod = {"metadata": {"uid": "v", "name": "q"}, "spec": {"volumes": [POD["spec"]["volumes"][0]]}}
     reader = VolumeStatsReader(None, str(tmp_path), None, ManualClock())
-    assert asyncio.run(reader.metrics([pod])) == ""
+    assert virtual_time.run(reader.metrics([pod])) == ""
 
 
 def test_a_driver_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
@@ -128,5 +129,5 @@ def test_a_driver_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
         await asyncio.sleep(10)
 
     reader = VolumeStatsReader(Api(str(tmp_path)), str(tmp_path), hangs, ManualClock())
-    assert asyncio.run(reader.of(POD)) == []
+    assert virtual_time.run(reader.of(POD)) == []
     assert Metrics().render().strip() == ""
