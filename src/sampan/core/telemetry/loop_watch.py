@@ -54,6 +54,9 @@ class LoopWatch:
             "How often the event loop was held for longer than 50 ms, by the place that held it.",
             ("place",),
         )
+        metrics.gauge("sampan_event_loop_tasks", "How many tasks the event loop has.").read_from(
+            lambda: {(): float(len(asyncio.all_tasks(self._loop)))}
+        )
         self._places: set[str] = set()
         self._thread = threading.Thread(target=self._watch, name="sampan-loop-watch", daemon=True)
 

@@ -49,6 +49,19 @@ def test_an_idle_loop_is_not_asked():
     assert "sampan_event_loop_delay_seconds_count" not in metrics.render()
 
 
+def test_tasks_of_the_loop_are_counted_when_somebody_asks():
+    metrics = Metrics()
+
+    async def story():
+        LoopWatch(metrics)
+        assert "sampan_event_loop_tasks 1" in metrics.render()
+        other = asyncio.get_running_loop().create_task(asyncio.Event().wait())
+        assert "sampan_event_loop_tasks 2" in metrics.render()
+        other.cancel()
+
+    asyncio.run(story())
+
+
 def test_an_import_is_told_from_what_a_request_does(tmp_path, monkeypatch):
     """It happens once, and goes to the log, not to the terminal."""
     (tmp_path / "takes_long.py").write_text(
