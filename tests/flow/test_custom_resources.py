@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from sampan.api.schema.published import Schema
+from sampan.apiserver.extension.conversion import AT_ONCE_BYTES
 from sampan.apiserver.extension.conversion_webhook import BadAnswer, converted_of, review_of
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request, Response, Stream
@@ -16,6 +17,7 @@ from sampan.core.tls import server_context
 from tests.support import virtual_time
 from tests.support.generators.api_requests import MERGE, api_server, client_certificate
 from tests.support.parts.certificates import Authority
+from tests.support.parts.loop_holds import loop_holds
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEMA = {
@@ -154,9 +156,9 @@ def with_webhook(folder, story):
             api_server(Schema.load(), clock=SystemClock()) as api,
         ):
             await served(api, "v1", "v2", conversion=conversion)
-            await story(api, webhook)
+            return await story(api, webhook)
 
-    asyncio.run(told())
+    return asyncio.run(told())
 
 
 @pytest.mark.slow
@@ -625,3 +627,24 @@ def test_objects_that_do_not_go_are_told_of_after_a_minute():
             assert (await api.get(where)).status == 404
 
     virtual_time.run(story())
+
+
+@pytest.mark.slow
+def test_a_long_list_is_converted_in_portions_beside_the_loop(tmp_path):
+    """Of 3 000 objects with many fields each: more than what one answer may have."""
+    fields = {f"f{number}": {"a": []} for number in range(50)}
+
+    async def story(api, webhook):
+        for number in range(3_000):
+            await api.made(path("v1"), boat(f"b{number}", size=number, **fields))
+        async with loop_holds() as holds:
+            found = await api.get(path("v2"))
+        assert found.status == 200, found.body[:300]
+        lengths = [item["spec"]["length"] for item in found.obj["items"]]
+        assert sorted(lengths) == list(range(3_000))
+        assert sum(webhook.asked) == 3_000
+        assert max(webhook.asked) <= AT_ONCE_BYTES / 1_500
+        return holds.longest_seconds
+
+    # The webhook itself, whose answers are made on the same loop, is part of what is measured.
+    assert with_webhook(tmp_path, story) < 0.25

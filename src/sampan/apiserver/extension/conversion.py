@@ -5,7 +5,7 @@ Job: make sure that items can be shown in the version that a call speaks; bring 
 Invariant: an item is converted once for each version; what a webhook said of it is kept with it.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from sampan.api.calls import Event, Item
@@ -35,6 +35,7 @@ from sampan.core.side_thread import SideThread
 T = TypeVar("T")
 MOST_WANTED = 100  # forms that one write may need: a few for each version that somebody wrote in
 LARGE_BYTES = 64 * 1024  # of objects: some 5 ms to bring into the form of a version
+AT_ONCE_BYTES = 256 * 1024  # of objects that a webhook is asked about together
 
 
 class Conversions:
@@ -61,10 +62,16 @@ class Conversions:
         for item in items:
             if not _is_known(resource, item):
                 missing.setdefault(str(item.obj.get("apiVersion")), []).append(item)
-        for group in missing.values():
-            found = await self._convert([_default(custom, entry.obj) for entry in group], custom)
-            for item, obj in zip(group, found, strict=True):
-                keep_form(item, custom, obj)
+        for same in missing.values():
+            for group in _portions(same):
+                found = await self._converted(group, custom)
+                for item, obj in zip(group, found, strict=True):
+                    keep_form(item, custom, obj)
+
+    async def _converted(self, items: Sequence[Item], custom: CustomVersion) -> list[Obj]:
+        size = sum(item.size for item in items)
+        shown = await self.beside(size, lambda: [_default(custom, item.obj) for item in items])
+        return await self._convert(shown, custom, size)
 
     def events(self, resource: Resource, selection: Selection) -> Shown:
         """Events of a watch as the resource's version shows them, and selects them."""
@@ -88,7 +95,8 @@ class Conversions:
             return obj
         if custom.family.webhook is None:
             return {**obj, "apiVersion": custom.family.storage.api_version}
-        return (await self._convert([obj], custom.family.storage))[0]
+        # How large it is nobody has counted yet: it is not known to be small.
+        return (await self._convert([obj], custom.family.storage, LARGE_BYTES + 1))[0]
 
     async def with_forms(self, step: Callable[[], Awaitable[T]]) -> T:
         """A step that may need forms that only a webhook knows; it is done again with each one
@@ -114,11 +122,12 @@ class Conversions:
         """At once, or beside the loop where it is large."""
         return step() if size <= LARGE_BYTES else await self.side.run(step)
 
-    async def _convert(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
+    async def _convert(self, objects: list[Obj], custom: CustomVersion, size: int) -> list[Obj]:
         """By the webhook; then pruned and with the defaults of the version."""
-        return [custom.defaulted(obj) for obj in await self._ask(objects, custom)]
+        found = await self._ask(objects, custom, size)
+        return await self.beside(size, lambda: [custom.defaulted(obj) for obj in found])
 
-    async def _ask(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
+    async def _ask(self, objects: list[Obj], custom: CustomVersion, size: int = 0) -> list[Obj]:
         webhook, uid = custom.family.webhook, self._new_uid()
         assert webhook is not None, custom.api_version
         review = review_of(objects, custom.api_version, uid)
@@ -126,7 +135,9 @@ class Conversions:
             answer = await self._callers.post(
                 webhook.get("clientConfig") or {}, review, TIMEOUT_SECONDS
             )
-            return converted_of(answer, objects, custom.api_version, uid)
+            return await self.beside(
+                size, lambda: converted_of(answer, objects, custom.api_version, uid)
+            )
         except CallFailed as error:
             why = f"conversion webhook for {kind_text(objects[0])} failed: {error}"
             raise Failure(why) from error
@@ -135,6 +146,21 @@ class Conversions:
             if not told.startswith("conversion webhook for"):
                 told = f"conversion webhook for {kind_text(objects[0])} failed: {told}"
             raise Failure(told) from error
+
+
+def _portions(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """What is asked in one review: its answer is read in one piece, while nobody else has the
+    interpreter, and may have as many values as a body."""
+    portion: list[Item] = []
+    size = 0
+    for item in items:
+        if portion and size + item.size > AT_ONCE_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(item)
+        size += item.size
+    if portion:
+        yield portion
 
 
 class _Selected:

@@ -2,8 +2,8 @@
 
 Job: POST one JSON document, read one back, within a deadline.
 Invariant: a redirect is a failure, never followed: it would carry the request's content elsewhere.
-Invariant: an answer that is larger than what was asked allows for, or of too many values, is a
-    failure; a large one is read beside the loop.
+Invariant: an answer that is too large, or of too many values, is a failure; a large one is read
+    beside the loop.
 Invariant: an answer that is no JSON object is a failure.
 """
 
@@ -30,8 +30,7 @@ _KIND_HOLDER = (
     'Kind string "json:\\"kind,omitempty\\"" }'
 )
 SHOWN_BYTES = 2048  # of a refusal that is no Status
-REVIEW_BYTES = 4 << 20  # of a question: an object before and after
-ANSWER_BYTES = 8 << 20  # to one: a patch may say all of it again, written in base64
+ANSWER_BYTES = 8 << 20  # a patch may say all of an object again, written in base64
 REFUSAL_BYTES, AT_ONCE_BYTES = 64 << 10, 64 << 10
 
 
@@ -78,7 +77,6 @@ class Caller:
         if self._target.token:
             headers.append(("authorization", f"Bearer {self._target.token}"))
         body = orjson.dumps(document)
-        times = 1 + len(body) // REVIEW_BYTES  # objects that are converted come back
         try:
             answer = await self._client().request(
                 "POST",
@@ -86,7 +84,7 @@ class Caller:
                 headers=headers,
                 body=body,
                 timeout_seconds=timeout_seconds,
-                most_bytes=times * ANSWER_BYTES,
+                most_bytes=ANSWER_BYTES,
             )
         except (HttpError, OSError) as error:
             url = self._target.shown_url or self._target.url
@@ -94,7 +92,7 @@ class Caller:
         if not 200 <= answer.status <= 206:
             raise CallFailed(_refusal(answer))
         if len(answer.body) > AT_ONCE_BYTES:
-            return await asyncio.to_thread(_object_in, answer, times)
+            return await asyncio.to_thread(_object_in, answer)
         return _object_in(answer)
 
     @property
@@ -133,7 +131,7 @@ def _checks(trust: bytes) -> PeerCheck:
         raise NotCallable(f"unable to load root certificates: {error}") from error
 
 
-def _object_in(answer: ClientResponse, times: int = 1) -> Obj:
+def _object_in(answer: ClientResponse) -> Obj:
     """Raises CallFailed, in the words of client-go's decoder, which takes what is no JSON for YAML:
     a text, mostly."""
     if not answer.body:
@@ -142,7 +140,7 @@ def _object_in(answer: ClientResponse, times: int = 1) -> Obj:
             f"0-length response with status code: {answer.status} and content type: {media}"
         )
     head = "couldn't get version/kind; json parse error"
-    if has_too_many_values(answer.body, times):
+    if has_too_many_values(answer.body):
         raise CallFailed(f"{head}: {TOO_MANY}")
     try:
         found = json_reading.loads(answer.body)

@@ -118,7 +118,7 @@ class Limits:
     header_seconds: float = 10.0  # from the first byte to the whole head
     body_seconds: float = 60.0
     idle_seconds: float = 90.0  # keep-alive without a request
-    pending_bytes: int = 1024 * 1024  # unsent bytes at which a stream's writer waits
+    pending_bytes: int = 64 * 1024  # unsent bytes at which a stream's writer waits
     unsent_bytes: int = 64 * 1024 * 1024  # of all clients that read too slowly, together
     asked_bytes: int = 64 * 1024  # of a body; for more of it, its sender is looked at first
     connections: int = 16_384

@@ -22,24 +22,35 @@ class Unsent:
     def __init__(self, most_bytes: int, cut: Callable[[], None] = lambda: None) -> None:
         """`cut` is called for each that goes."""
         self._most, self._cut = most_bytes, cut
-        self._slow: dict[SlowReader, None] = {}  # who has been slow for longest comes first
+        # Who has been slow for longest comes first; how much it held when that was looked at: since
+        # then it got no more, as nobody writes to who is slow.
+        self._held: dict[SlowReader, int] = {}
+        self._sum = 0
 
     def slow(self, reader: SlowReader) -> None:
         """It reads too slowly from now on."""
-        self._slow[reader] = None
-        held = {each: each.unsent_bytes() for each in self._slow}
-        while len(held) > 1 and sum(held.values()) > self._most:
-            gone = self._who_goes(held)
-            del held[gone], self._slow[gone]
+        self._note(reader)
+        if self._sum <= self._most:
+            return
+        for each in list(self._held):
+            self._note(each)
+        while len(self._held) > 1 and self._sum > self._most:
+            gone = self._who_goes()
+            self.caught_up(gone)
             self._cut()
             gone.abort()
 
     def caught_up(self, reader: SlowReader) -> None:
-        self._slow.pop(reader, None)
+        self._sum -= self._held.pop(reader, 0)
 
-    def _who_goes(self, held: dict[SlowReader, int]) -> SlowReader:
+    def _note(self, reader: SlowReader) -> None:
+        size = reader.unsent_bytes()
+        self._sum += size - self._held.get(reader, 0)
+        self._held[reader] = size
+
+    def _who_goes(self) -> SlowReader:
         by_reader: dict[str, int] = {}
-        for each, size in held.items():
+        for each, size in self._held.items():
             by_reader[each.reader_is()] = by_reader.get(each.reader_is(), 0) + size
         largest = max(by_reader, key=by_reader.__getitem__)
-        return next(each for each in held if each.reader_is() == largest)
+        return next(each for each in self._held if each.reader_is() == largest)

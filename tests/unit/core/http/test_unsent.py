@@ -41,3 +41,13 @@ def test_a_single_one_is_left_alone():
     unsent, alone = Unsent(100), Reader("a", 1000)
     unsent.slow(alone)
     assert not alone.gone
+
+
+def test_what_was_sent_meanwhile_counts_no_more():
+    unsent = Unsent(100)
+    first, second, third = Reader("a", 60), Reader("a", 30), Reader("b", 30)
+    unsent.slow(first)
+    unsent.slow(second)
+    first.size = 20
+    unsent.slow(third)
+    assert not any(reader.gone for reader in (first, second, third))
