@@ -5,7 +5,7 @@ Invariant: no function raises, whatever the text.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 # What is wrong with a value, in upstream's words; empty where nothing is.
@@ -179,6 +179,13 @@ def _qualified_name(value: str) -> Complaints:
     if not _is_qualified(name):
         found.append(f"name part {_QUALIFIED_COMPLAINT}")
     return tuple(found)
+
+
+def are_label_values(values: Sequence[str]) -> bool:
+    """All of them, of which a selector may have a hundred thousand: no call of ours for each."""
+    if len(values) == 1:
+        return not label_value(values[0])
+    return all(map(_is_label_value, values)) and max(map(len, values), default=0) <= 63
 
 
 def label_value(value: str) -> Complaints:

@@ -280,7 +280,7 @@ def _integer(text: str | None) -> int | None:
 
 
 def _check(one: Requirement) -> Requirement:
-    if not (names.label_key(one.key) or any(map(names.label_value, one.values))):
+    if not names.label_key(one.key) and names.are_label_values(one.values):
         if not (miscounted := _count_complaints(one)):
             return one
         raise SelectorError(miscounted[0])

@@ -61,3 +61,8 @@ def test_examples_in_complaints_are_joined_as_upstream_joins_them():
 @pytest.mark.parametrize(("number", "good"), [(0, False), (1, True), (65535, True), (65536, False)])
 def test_a_port_is_between_1_and_65535(number, good):
     assert (names.port_number(number) == ()) is good
+
+
+@given(st.lists(st.from_regex(r"[a-zA-Z0-9é._\-\n]{0,70}", fullmatch=True), max_size=5))
+def test_many_label_values_are_good_where_each_of_them_is(values):
+    assert names.are_label_values(values) == (not any(map(names.label_value, values)))
