@@ -199,6 +199,36 @@ def test_a_sandbox_has_an_address_and_its_pods_names(told):
     told(story)
 
 
+@pytest.mark.containerd
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["containerd", "native"])
+def test_in_a_sandbox_whose_addresses_are_refused_nothing_can_start(request, name):
+    """As where the network policies of its pod are not in force."""
+    runner, world = request.getfixturevalue(name)
+
+    async def refuse(_namespace, _name, addresses):
+        assert addresses
+        raise RuntimeFailure("not yet")
+
+    async def admit(*_):
+        pass
+
+    async def story():
+        pod = world.pod()
+        world.runtime.call_with_addresses(refuse)
+        try:
+            with pytest.raises(RuntimeFailure, match="not yet"):
+                await world.sandbox(pod)
+        finally:
+            world.runtime.call_with_addresses(admit)
+        seen = await world.seen(pod)
+        for sandbox in seen.sandboxes if seen is not None else ():
+            assert not sandbox.ready
+            await world.runtime.remove_sandbox(sandbox.id)
+
+    runner.run(story())
+
+
 def test_a_pod_that_is_not_there_is_none(told):
     async def story(world):
         assert await world.runtime.pod("nobody") is None

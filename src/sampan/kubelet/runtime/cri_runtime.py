@@ -225,9 +225,14 @@ class CriRuntime:
             request = cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
             with translate_errors():
                 answer = await self._client.runtime("PodSandboxStatus", request)
-            await self._on_addresses(
-                spec.namespace, spec.name, messages.sandbox_status(answer.status).ips
-            )
+            ips = messages.sandbox_status(answer.status).ips
+            admitted = False
+            try:
+                await self._on_addresses(spec.namespace, spec.name, ips)
+                admitted = True
+            finally:
+                if not admitted:  # a sandbox that is ready is one that containers start in
+                    await self.stop_sandbox(sandbox_id)
         return sandbox_id
 
     async def stop_sandbox(self, sandbox_id: str) -> None:

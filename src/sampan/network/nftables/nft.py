@@ -18,6 +18,10 @@ class NftError(Exception):
     """nft is not there, or refused the script; the message says why."""
 
 
+class NftRefused(NftError):
+    """The script is to blame."""
+
+
 def run(script: str) -> None:
     """All of it or nothing."""
     if shutil.which("nft") is None:
@@ -31,7 +35,7 @@ def run(script: str) -> None:
         raise NftError(f"nft could not be run: {error}") from error
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise NftError(f"nft refuses the rules: {lines[0]}")
+        raise NftRefused(f"nft refuses the rules: {lines[0]}")
 
 
 def write(family: str, table: str, script: str) -> None:

@@ -4,18 +4,23 @@ Job: read the object once: whom it selects, which directions it isolates, what e
     through. Pure.
 Invariant: the id is of name and content: a policy that changes is another one, so old and new rules
     never mix.
+Invariant: what is left of a policy (`bounded`, `closed`) isolates whom it isolated: it may let less
+    through, never more.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
 from sampan.api.objects import Obj, key_of, namespace_of
 from sampan.api.rules.selectors import LabelSelector, from_object
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 
 INGRESS, EGRESS = "ingress", "egress"
+ID_LENGTH = 12
+# Of a namespace's policies: each takes the kernel as long as there are sets.
+MOST_SETS = 2_000
 Labels = Mapping[str, str]
 
 
@@ -85,12 +90,72 @@ class CompiledPolicy:
         return namespace == self.namespace and self.selector.matches(labels)
 
 
+def peers_need_set(rule: Rule) -> bool:
+    return bool(rule.pods)
+
+
+def ports_need_set(direction: str, rule: Rule) -> bool:
+    return bool(rule.named or (direction == EGRESS and rule.pods))
+
+
+def sets_needed(policy: CompiledPolicy) -> int:
+    return sum(
+        peers_need_set(rule) + ports_need_set(direction, rule)
+        for direction in (INGRESS, EGRESS)
+        for rule in policy.rules(direction) or ()
+    )
+
+
+def bounded(policies: Sequence[CompiledPolicy]) -> list[CompiledPolicy]:
+    """The same, in the same order; where those of a namespace need more than MOST_SETS, the rules
+    behind let nothing through."""
+    left: dict[str, int] = {}
+    found = []
+    for policy in policies:
+        room, needed = left.setdefault(policy.namespace, MOST_SETS), sets_needed(policy)
+        left[policy.namespace] = max(room - needed, 0)
+        found.append(policy if needed <= room else _cut(policy, room))
+    return found
+
+
+def closed(policy: CompiledPolicy) -> CompiledPolicy:
+    """It isolates, and lets nothing through."""
+    return _with_rules(
+        policy,
+        None if policy.ingress is None else (),
+        None if policy.egress is None else (),
+    )
+
+
+def _cut(policy: CompiledPolicy, room: int) -> CompiledPolicy:
+    kept: dict[str, tuple[Rule, ...] | None] = {}
+    for direction in (INGRESS, EGRESS):
+        rules = policy.rules(direction)
+        mine: list[Rule] = []
+        for rule in rules or ():
+            needed = peers_need_set(rule) + ports_need_set(direction, rule)
+            if needed <= room:
+                room -= needed
+                mine.append(rule)
+        kept[direction] = None if rules is None else tuple(mine)
+    return _with_rules(policy, kept[INGRESS], kept[EGRESS])
+
+
+def _with_rules(
+    policy: CompiledPolicy, ingress: tuple[Rule, ...] | None, egress: tuple[Rule, ...] | None
+) -> CompiledPolicy:
+    """Another one, by its id too."""
+    content = f"{policy.id} {len(ingress or ())} {len(egress or ())}"
+    made = hashlib.sha256(content.encode()).hexdigest()[:ID_LENGTH]
+    return replace(policy, id=made, ingress=ingress, egress=egress)
+
+
 def compile_policy(policy: Obj) -> CompiledPolicy:
     spec = policy.get("spec") or {}
     types = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
     content = orjson.dumps([key_of(policy), spec], option=orjson.OPT_SORT_KEYS)
     return CompiledPolicy(
-        id=hashlib.sha256(content).hexdigest()[:12],
+        id=hashlib.sha256(content).hexdigest()[:ID_LENGTH],
         key=key_of(policy),
         namespace=namespace_of(policy),
         selector=from_object(spec.get("podSelector") or {}),

@@ -22,26 +22,23 @@ from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import finish
 from sampan.network.nftables import nft
-from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
-from sampan.network.nftables.elements import Elements
-from sampan.network.nftables.netfilter import ElementChange, Netfilter
 from sampan.network.nftables.nft import NftError
 from sampan.network.nftables.queries import WrittenRules
 from sampan.network.policies import ruleset
-from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, Labels, compile_policy
-from sampan.network.policies.elements_of_pod import (
-    PodView,
-    elements_of_pod,
-    name_server_view,
-    pod_view,
-    selecting,
+from sampan.network.policies.compiled import (
+    MOST_SETS,
+    CompiledPolicy,
+    Labels,
+    bounded,
+    compile_policy,
 )
+from sampan.network.policies.elements_of_pod import PodView, name_server_view, pod_view
+from sampan.network.policies.kernel_policies import KernelPolicies
 
 POLICIES = by_kind("networking.k8s.io/v1", "NetworkPolicy")
 NAME_SERVER = "name server"  # a view like a pod's; no pod's key
 RETRY_SECONDS = 1.0
 ADMIT_SECONDS = 5.0
-MOST_CHANGES = 5000
 log = get_logger(__name__)
 
 
@@ -64,6 +61,7 @@ class PolicyEnforcer:
         self._pods = informers.of(PODS)
         self._namespaces = informers.of(NAMESPACES)
         self._compiled: dict[str, CompiledPolicy] = {}
+        self._kept: list[CompiledPolicy] | None = None  # of those; None: they have changed
         self._unread: dict[str, Obj] = {}  # policies that came since
         self._labels: dict[str, Labels] = {}
         self._given: dict[str, tuple[str, ...]] = {}  # addresses of pods that start here
@@ -72,7 +70,7 @@ class PolicyEnforcer:
         self._dirty: set[str] = set()
         self._applying: set[str] = set()  # no longer dirty, and not yet applied
         self._all_dirty = True
-        self._rules: list[_KernelRules] = []  # one of each family; none: to be opened
+        self._rules: list[KernelPolicies] = []  # one of each family; none: to be opened
         self._written = settings.written  # for the first time
         self._lost = False
         self._wake = asyncio.Event()
@@ -100,7 +98,7 @@ class PolicyEnforcer:
 
     async def admit(self, namespace: str, name: str, addresses: Sequence[str]) -> bool:
         """A pod that starts here has these addresses. True when its policies are in force; False
-        where they could not be brought in force in time."""
+        where they could not be brought in force in time: then it must not start."""
         key = f"{namespace}/{name}"
         self._given[key] = tuple(addresses)
         for other in self._pods.cache.all():
@@ -118,7 +116,7 @@ class PolicyEnforcer:
                     self._applied.clear()
                     await self._applied.wait()
         except TimeoutError:
-            log.warning("a pod starts before its policies are in force", pod=key)
+            log.warning("the policies of a pod that starts are not in force yet", pod=key)
             return False
         return True
 
@@ -139,6 +137,7 @@ class PolicyEnforcer:
         if new is None:
             self._compiled.pop(key, None)
             self._unread.pop(key, None)
+            self._kept = None
         elif old is not None and old.get("spec") == new.get("spec"):
             return
         else:
@@ -198,7 +197,7 @@ class PolicyEnforcer:
     async def _sync(self) -> None:
         self._wake.clear()
         await self._read_policies()
-        policies = sorted(self._compiled.values(), key=lambda policy: policy.key)
+        policies = await self._kept_policies()
         if self._all_dirty:
             self._dirty.add(NAME_SERVER)
             self._dirty.update(key_of(pod) for pod in self._pods.cache.all())
@@ -216,7 +215,7 @@ class PolicyEnforcer:
             raise
         finally:
             self._applying = set()
-        self.in_force = frozenset(policy.id for policy in policies)
+        self.in_force = frozenset(policy.id for policy in self._compiled.values())
 
     async def _read_policies(self) -> None:
         unread, self._unread = self._unread, {}
@@ -227,6 +226,20 @@ class PolicyEnforcer:
             now = self._policies.cache.get(key)
             if now is not None and revision_of(now) == revision_of(unread[key]):
                 self._compiled[key] = policy  # else it is gone, or unread again
+        self._kept = None
+
+    async def _kept_policies(self) -> list[CompiledPolicy]:
+        """In the order of their names; as much of them as a node has room for."""
+        if self._kept is None:
+            wanted = sorted(self._compiled.values(), key=lambda policy: policy.key)
+            self._kept = await finish(asyncio.to_thread(bounded, wanted))
+            for policy, kept in zip(wanted, self._kept, strict=True):
+                if kept is not policy:
+                    log.warning(
+                        "rules of a network policy let nothing through, its namespace has too many",
+                        policy=policy.key, most_sets=MOST_SETS,
+                    )  # fmt: skip
+        return self._kept
 
     def _view(self, key: str) -> PodView | None:
         if key == NAME_SERVER:
@@ -242,7 +255,7 @@ def _compiled(policies: Mapping[str, Obj]) -> dict[str, CompiledPolicy]:
 
 
 def _apply(
-    families: "Sequence[_KernelRules]",
+    families: "Sequence[KernelPolicies]",
     policies: Sequence[CompiledPolicy],
     views: Mapping[str, PodView | None],
     namespaces: Mapping[str, Labels],
@@ -252,131 +265,20 @@ def _apply(
         rules.apply(policies, views, namespaces)
 
 
-def _opened_rules(settings: EnforcerSettings, written: WrittenRules | None) -> "list[_KernelRules]":
-    opened: list[_KernelRules] = []
+def _opened_rules(
+    settings: EnforcerSettings, written: WrittenRules | None
+) -> "list[KernelPolicies]":
+    opened: list[KernelPolicies] = []
     try:
         for family in settings.families:
             if written is None or not written.are_the_last():
                 nft.write(family, settings.table, ruleset.skeleton(family, settings.table))
-            opened.append(_KernelRules(family, settings.table))
+            opened.append(KernelPolicies(family, settings.table))
     except (OSError, NftError):
         for rules in opened:
             rules.close()
         raise
     return opened
-
-
-class _KernelRules:
-    """The chains and sets of policies for one family of addresses, as they are in the kernel."""
-
-    def __init__(self, family: str, table: str) -> None:
-        """The rules of `ruleset.skeleton` are there."""
-        self._family, self._table = family, table
-        self._netfilter = Netfilter(self._family, self._table)
-        names = [name for name in self._netfilter.sets() if name.startswith(ruleset.PREFIX)]
-        present: Elements = {}
-        for name in names:
-            for key, data in self._netfilter.elements(ruleset.shape_of(self._family, name)):
-                present[name, key] = data
-        self.desired = DesiredElements(present)
-        # An earlier enforcer's: kept until everything of ours is in force.
-        self._sets = {name for name in names if name not in ruleset.VERDICTS}
-        self._chains = {
-            name for name in self._netfilter.chains() if name.startswith(ruleset.PREFIX)
-        }
-        self._adopting = True
-        self._ids: frozenset[str] = frozenset()
-
-    def close(self) -> None:
-        self._netfilter.close()
-
-    def apply(
-        self,
-        policies: Sequence[CompiledPolicy],
-        views: Mapping[str, PodView | None],
-        namespaces: Mapping[str, Labels],
-    ) -> None:
-        changes: list[Change] = []
-        combinations: dict[str, tuple[list[CompiledPolicy], str]] = {}
-        for key in sorted(views):
-            view = views[key]
-            elements: Elements = {}
-            if view is not None:
-                elements = elements_of_pod(view, policies, namespaces, self._family)
-                for direction in (INGRESS, EGRESS) if view.local else ():
-                    mine = selecting(view, policies, direction)
-                    if mine:
-                        combinations[ruleset.combination(mine, direction)] = (mine, direction)
-            changes += self.desired.put(key, elements)
-        if self._adopting:
-            changes += self.desired.adopted()
-        self._add(policies, combinations)
-        self._change(net_changes(changes))
-        ids = frozenset(policy.id for policy in policies)
-        if self._adopting or ids != self._ids:
-            self._remove(policies)
-        self._adopting, self._ids = False, ids
-
-    def _add(
-        self,
-        policies: Sequence[CompiledPolicy],
-        combinations: Mapping[str, tuple[list[CompiledPolicy], str]],
-    ) -> None:
-        """Policies first: combinations lead to their chains. Adopted ones are written again, once,
-        as nobody knows whether they were finished."""
-        script, chains, sets = "", set(), set()
-        for policy in policies:
-            own = {
-                ruleset.chain_of(policy, direction)
-                for direction in (INGRESS, EGRESS)
-                if policy.rules(direction) is not None
-            }
-            if self._adopting or not own <= self._chains:
-                script += ruleset.policy_script(self._family, self._table, policy)
-                chains |= own
-                sets |= {shape.name for shape in ruleset.sets_of(self._family, policy)}
-        for name, (mine, direction) in combinations.items():
-            if self._adopting or name not in self._chains:
-                script += ruleset.combination_script(self._family, self._table, mine, direction)
-                chains.add(name)
-        if script:
-            nft.write(self._family, self._table, script)
-        self._chains |= chains
-        self._sets |= sets
-
-    def _change(self, changes: Sequence[Change]) -> None:
-        for start in range(0, len(changes), MOST_CHANGES):
-            self._netfilter.apply(
-                [
-                    ElementChange(ruleset.shape_of(self._family, name), key, value, gone)
-                    for (name, key), value, gone in changes[start : start + MOST_CHANGES]
-                ]
-            )
-
-    def _remove(self, policies: Sequence[CompiledPolicy]) -> None:
-        """What no policy and no pod has any use for. (Every pod was looked at when policies
-        changed, so no element is left in these sets.)"""
-        live = {policy.id for policy in policies}
-        used = self.desired.chains()
-        chains = {
-            chain
-            for chain in self._chains
-            if (chain not in used if _is_combination(chain) else _id_in(chain) not in live)
-        }
-        sets = {name for name in self._sets if _id_in(name) not in live}
-        script = ruleset.removal_script(self._family, self._table, chains, sets)
-        if script:
-            nft.write(self._family, self._table, script)
-        self._chains -= chains
-        self._sets -= sets
-
-
-def _is_combination(chain: str) -> bool:
-    return chain.startswith(f"{ruleset.PREFIX}all-")
-
-
-def _id_in(name: str) -> str:
-    return name.removeprefix(ruleset.PREFIX).partition("-")[0]
 
 
 def _has_address(pod: Obj, addresses: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 Job: the static chains, and for each policy a chain per direction with the sets that it asks. Pure.
 Invariant: a rule names no pod: which pods a set holds is a matter of elements.
+Invariant: a policy's text is as long as the policy, and not as its addresses times its ports.
 Invariant: every packet of a connection's own direction is judged, so a policy that changes holds
     for connections that exist; answers are let through with their question.
 
@@ -15,6 +16,7 @@ import hashlib
 import ipaddress
 from collections.abc import Iterable, Sequence
 
+from sampan.core.fast_dataclass import dataclass
 from sampan.network.nftables.elements import Field, SetShape
 from sampan.network.policies.compiled import (
     EGRESS,
@@ -23,6 +25,8 @@ from sampan.network.policies.compiled import (
     CompiledPolicy,
     Labels,
     Rule,
+    peers_need_set,
+    ports_need_set,
 )
 
 PREFIX = "policy-"  # of every chain and set of policies
@@ -37,6 +41,13 @@ _ALWAYS = {
     "ip6": ("icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, mld-listener-report }",),
 }
 _PEER = {INGRESS: "saddr", EGRESS: "daddr"}
+MOST_PORTS = 500  # of one set
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    lines: list[str]
+    chains: set[str]  # that it makes
 
 
 def address_field(family: str) -> Field:
@@ -85,10 +96,6 @@ def named_name(policy: CompiledPolicy, direction: str, number: int) -> str:
     return f"{PREFIX}{policy.id}-{direction}-{number}-named"
 
 
-def has_ports_of_peers(direction: str, rule: Rule) -> bool:
-    return bool(rule.named or (direction == EGRESS and rule.pods))
-
-
 def shape_of(family: str, name: str) -> SetShape:
     address = address_field(family)
     if name in VERDICTS:
@@ -110,7 +117,7 @@ def combination(policies: Sequence[CompiledPolicy], direction: str) -> str:
 
 def combination_script(
     family: str, table: str, policies: Sequence[CompiledPolicy], direction: str
-) -> str:
+) -> list[str]:
     where, chain = f"{family} {table}", combination(policies, direction)
     jumps = sorted(chain_of(policy, direction) for policy in policies)
     return _chain(where, chain, [*(f"jump {each}" for each in jumps), "drop"])
@@ -120,77 +127,121 @@ def sets_of(family: str, policy: CompiledPolicy) -> list[SetShape]:
     found = []
     for direction in (INGRESS, EGRESS):
         for number, rule in enumerate(policy.rules(direction) or ()):
-            if rule.pods:
+            if peers_need_set(rule):
                 found.append(shape_of(family, peers_name(policy, direction, number)))
-            if has_ports_of_peers(direction, rule):
+            if ports_need_set(direction, rule):
                 found.append(shape_of(family, named_name(policy, direction, number)))
     return found
 
 
-def policy_script(family: str, table: str, policy: CompiledPolicy) -> str:
+def policy_script(family: str, table: str, policy: CompiledPolicy) -> Script:
     where = f"{family} {table}"
     address = "ipv4_addr" if family == "ip" else "ipv6_addr"
     lines = []
+    chains: set[str] = set()
     for shape in sets_of(family, policy):
         more = " . inet_proto . inet_service" if len(shape.key) == 3 else ""
-        lines.append(f"add set {where} {shape.name} {{ type {address}{more}; }}\n")
+        lines.append(f"add set {where} {shape.name} {{ type {address}{more}; }}")
     for direction in (INGRESS, EGRESS):
         rules = policy.rules(direction)
         if rules is not None:
-            texts = [
-                f"{match} accept".strip()
-                for number, rule in enumerate(rules)
-                for match in matches(family, policy, direction, number, rule)
-            ]
-            lines.append(_chain(where, chain_of(policy, direction), texts))
-    return "".join(lines)
+            chain = chain_of(policy, direction)
+            texts: list[str] = []
+            for number, rule in enumerate(rules):
+                mine, ports = _rule_texts(family, policy, direction, number, rule)
+                texts += mine
+                if ports:
+                    further = f"{chain}-{number}"
+                    lines += _chain(where, further, ports)
+                    chains.add(further)
+            lines += _chain(where, chain, texts)
+            chains.add(chain)
+    return Script(lines, chains)
+
+
+def _rule_texts(
+    family: str, policy: CompiledPolicy, direction: str, number: int, rule: Rule
+) -> tuple[list[str], list[str]]:
+    """What a packet may look like for one rule to let it through, and what is in a chain of its
+    own: where there are several addresses and several ports, each is asked about once, and not
+    every pair of them."""
+    addresses, ports, named = matches(family, policy, direction, number, rule)
+    # Egress: the set holds the peers' own ports, and so says who they are. A block has none.
+    whose = addresses if direction == INGRESS else [""]
+    if len(addresses) <= 1 or len(ports) <= 1:
+        found = [_join(address, port, "accept") for address in addresses for port in ports]
+        return [
+            *found,
+            *(_join(address, each, "accept") for each in named for address in whose),
+        ], []
+    further = f"{chain_of(policy, direction)}-{number}"
+    jumps = [_join(address, f"jump {further}") for address in addresses]
+    own = [_join(port, "accept") for port in ports]
+    return [*jumps, *(_join(address, each, "accept") for each in named for address in whose)], own
+
+
+def _join(*words: str) -> str:
+    return " ".join(filter(None, words))
 
 
 def matches(
     family: str, policy: CompiledPolicy, direction: str, number: int, rule: Rule
-) -> list[str]:
-    """What a packet may look like for one rule to let it through."""
+) -> tuple[list[str], list[str], list[str]]:
+    """The addresses of a rule's peers, its ports by number, and those by name."""
     peer = f"{family} {_PEER[direction]}"
     addresses = [""] if rule.any_peer else []
-    addresses += [_block(peer, block) for block in rule.blocks if _fits(family, block)]
-    if rule.pods:
+    addresses += _blocks(peer, [block for block in rule.blocks if _fits(family, block)])
+    if peers_need_set(rule):
         addresses.append(f"{peer} @{peers_name(policy, direction, number)}")
     ports = [""] if rule.any_port else []
-    ports += [_ports(each.protocol, each.ranges) for each in rule.ports]
-    found = [f"{address} {port}".strip() for address in addresses for port in ports]
-    if has_ports_of_peers(direction, rule):
-        target = f"{family} daddr . meta l4proto . th dport"
-        transport = "meta l4proto { tcp, udp, sctp }"
-        named = f"{transport} {target} @{named_name(policy, direction, number)}"
-        # Egress: the set holds the peers' own ports, and so says who they are. A block has none.
-        whose = addresses if direction == INGRESS else [""]
-        found += [f"{address} {named}".strip() for address in whose]
-    return found
+    for each in rule.ports:
+        ports += _ports(each.protocol, each.ranges)
+    if not ports_need_set(direction, rule):
+        return addresses, ports, []
+    target = f"{family} daddr . meta l4proto . th dport"
+    transport = "meta l4proto { tcp, udp, sctp }"
+    return addresses, ports, [f"{transport} {target} @{named_name(policy, direction, number)}"]
 
 
-def removal_script(family: str, table: str, chains: Iterable[str], sets: Iterable[str]) -> str:
+def removal_script(
+    family: str, table: str, chains: Iterable[str], sets: Iterable[str]
+) -> list[str]:
     """Combinations first, as they lead to the others."""
     where = f"{family} {table}"
     ordered = sorted(chains, key=lambda chain: (not chain.startswith(f"{PREFIX}all-"), chain))
     lines = [f"flush chain {where} {chain}" for chain in ordered]
     lines += [f"delete chain {where} {chain}" for chain in ordered]
-    lines += [f"delete set {where} {name}" for name in sorted(sets)]
-    return "\n".join(lines) + "\n" if lines else ""
+    return lines + [f"delete set {where} {name}" for name in sorted(sets)]
 
 
-def _chain(where: str, name: str, rules: Iterable[str]) -> str:
+def _chain(where: str, name: str, rules: Iterable[str]) -> list[str]:
     lines = [f"add chain {where} {name}", f"flush chain {where} {name}"]
-    lines += [f"add rule {where} {name} {rule}" for rule in rules]
-    return "\n".join(lines) + "\n"
+    return lines + [f"add rule {where} {name} {rule}" for rule in rules]
+
+
+def _blocks(peer: str, blocks: Sequence[Block]) -> list[str]:
+    """Those that are whole are one set: a packet is looked up in it, and not compared with each."""
+    whole = [block for block in blocks if not block.excepts]
+    found = [_block(peer, block) for block in blocks if block.excepts]
+    if len(whole) == 1:
+        found.append(_block(peer, whole[0]))
+    elif whole:
+        found.append(f"{peer} {_set_of(block.cidr for block in whole)}")
+    return found
+
+
+def _set_of(cidrs: Iterable[str]) -> str:
+    """None within another: nftables refuses ranges that overlap."""
+    networks = [ipaddress.ip_network(each, strict=False) for each in cidrs]
+    outside = ipaddress.collapse_addresses(networks)  # type: ignore[type-var]  # of one version
+    return f"{{ {', '.join(str(each) for each in outside)} }}"
 
 
 def _block(peer: str, block: Block) -> str:
     match = f"{peer} {block.cidr}"
     if not block.excepts:
         return match
-    networks = [ipaddress.ip_network(each, strict=False) for each in block.excepts]
-    outside = ipaddress.collapse_addresses(networks)  # type: ignore[type-var]  # of one version
-    return f"{match} {peer} != {{ {', '.join(str(each) for each in outside)} }}"
+    return f"{match} {peer} != {_set_of(block.excepts)}"
 
 
 def block_holds(block: Block, address: str) -> bool:
@@ -205,9 +256,14 @@ def _fits(family: str, block: Block) -> bool:
     return (":" in block.cidr) == (family == "ip6")
 
 
-def _ports(protocol: str, ranges: Sequence[tuple[int, int]]) -> str:
+def _ports(protocol: str, ranges: Sequence[tuple[int, int]]) -> list[str]:
+    """Of many ports several sets: the kernel looks through all of a set of ports for each that is
+    added to it."""
     text = f"meta l4proto {protocol.lower()}"
     if not ranges:
-        return text
-    shown = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in ranges)
-    return f"{text} th dport {{ {shown} }}"
+        return [text]
+    shown = [f"{first}-{last}" if last > first else f"{first}" for first, last in ranges]
+    return [
+        f"{text} th dport {{ {', '.join(shown[start : start + MOST_PORTS])} }}"
+        for start in range(0, len(shown), MOST_PORTS)
+    ]

@@ -28,7 +28,7 @@ class Kernel:
         self.chains, self.elements = {}, {}
         read = [compile_policy(policy) for policy in policies]
         for policy in read:
-            self.load(ruleset.policy_script(family, "t", policy))
+            self.load(ruleset.policy_script(family, "t", policy).lines)
         for pod in pods:
             view = pod_view(pod, "n1")
             self.add(view, read, family, namespaces)
@@ -41,8 +41,8 @@ class Kernel:
                     self.load(ruleset.combination_script(family, "t", mine, direction))
         self.elements |= elements_of_pod(view, read, namespaces, family)
 
-    def load(self, script):
-        for line in script.splitlines():
+    def load(self, lines):
+        for line in lines:
             verb, kind, _, _, name, *rest = line.split()
             if (verb, kind) == ("flush", "chain"):
                 self.chains[name] = []
@@ -66,15 +66,16 @@ class Kernel:
         for rule in self.chains[chain]:
             if rule == "drop":
                 return "drop"
-            if rule.startswith("jump "):
-                if self.walk(rule.split()[1], packet) == "accept":
+            match, jumps, chain = rule.rpartition("jump ")
+            if jumps:
+                if self.matches(match, packet) and self.walk(chain, packet) == "accept":
                     return "accept"
             elif self.matches(rule.removesuffix("accept").strip(), packet):
                 return "accept"
         return ""
 
     def matches(self, rule, packet):
-        address = ipaddress.ip_address
+        address, rule = ipaddress.ip_address, rule.strip()
         while rule:
             if found := re.match(r"ip6? (saddr|daddr) (!= )?\{ ([^}]*) \}", rule):
                 own = address(packet[found[1]])

@@ -19,6 +19,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.contracts.runtime import RuntimeFailure
 
 if TYPE_CHECKING:
     from sampan.network.dns.server import ClusterDns
@@ -109,9 +110,12 @@ class NodeNetwork:
         return PolicyEnforcer(settings, informers, self._clock, metrics)
 
     async def admit(self, namespace: str, name: str, addresses: tuple[str, ...]) -> None:
-        """A pod's sandbox has these addresses: returns when its policies are in force."""
-        if self._enforcer is not None:
-            await self._enforcer.admit(namespace, name, addresses)
+        """A pod's sandbox has these addresses: returns when its policies are in force. Raises
+        RuntimeFailure where they are not: a pod that starts is isolated."""
+        if self._enforcer is None:
+            return
+        if not await self._enforcer.admit(namespace, name, addresses):
+            raise RuntimeFailure("the network policies of the pod are not in force yet")
 
     async def stop(self) -> None:
         """The rules stay: connections go on while sampan is restarted; `sampan reset` ends them."""
