@@ -23,7 +23,7 @@ from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.indexer import Cache
 from sampan.client.informer import Informer, Informers, Listener
-from sampan.controllers.actions import Outcome, Plan, next_step
+from sampan.controllers.actions import Outcome, Patch, Plan, next_step
 from sampan.controllers.controller import Caches, Controller, Key, Later, View, Wake
 from sampan.controllers.expectations import Expectation, expectation, is_met
 from sampan.controllers.perform import perform
@@ -276,8 +276,8 @@ class _Loop:
             except ApiError as error:
                 self._retry(key, error)
             except Exception as error:
-                self._failures.failed(key, error)
                 self._retry(key, None)
+                await self._mark(self._failures.failed(key, error, self._clock.now()))
             finally:
                 self._queue.done(key)
                 self._work.observe(self._clock.monotonic() - started, name)
@@ -297,9 +297,14 @@ class _Loop:
         if errors:
             raise PlanFailed(errors)
         self._queue.forget(key)
-        self._failures.succeeded(key)
+        await self._mark(self._failures.succeeded(key))
         if plan.again_seconds is not None:
             self._queue.add_after(key, plan.again_seconds)
+
+    async def _mark(self, patch: Patch | None) -> None:
+        """Where it cannot be written, the event and the log have told."""
+        if patch is not None:
+            await perform([patch], self._client, self._recorder)
 
     async def _performed(self, plan: Plan) -> list[Outcome]:
         outcomes: list[Outcome] = []

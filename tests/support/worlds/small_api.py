@@ -24,6 +24,7 @@ from sampan.api.errors import (
     not_found,
 )
 from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, meta_of, time_text
+from sampan.api.patch.merge_patch import merge_patch as whole_merge_patch
 from sampan.api.resources import NODES, PODS, RESOURCES, Resource
 from sampan.api.rules.selectors import parse_label_selector
 from sampan.client.contract import (
@@ -262,7 +263,9 @@ class SmallApi:
         if uid and uid != meta_of(before).get("uid"):
             cause = invalid_value("metadata.uid", uid, "field is immutable")
             raise invalid(resource.kind, resource.group, name, [cause])
-        after = merge_patch(before, patch)
+        # A merge patch says a list whole, a strategic one what is new of it.
+        merged = whole_merge_patch if patch_type == "merge" else merge_patch
+        after = merged(before, patch)
         if after == before:
             return before
         return self._write("MODIFIED", resource, (resource.group_resource, namespace, name), after)

@@ -4,7 +4,7 @@ import random
 import pytest
 
 from sampan.api.errors import Conflict, ServiceUnavailable
-from sampan.api.resources import CONFIG_MAPS, EVENTS, SECRETS
+from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, EVENTS, SECRETS
 from sampan.client.informer import Informers
 from sampan.controllers.actions import NOTHING, Create, Plan
 from sampan.controllers.controller import Controller, own_key
@@ -129,6 +129,46 @@ def test_an_object_at_which_a_controller_fails_is_told_of_and_backed_off_also_af
             # 14 times in the first minute, once a minute from then on.
             assert world.plans.count("ns/bad") < starts * 30
             await world.restart()
+
+    told(story)
+
+
+def test_an_object_at_which_a_controller_fails_has_a_condition_until_it_succeeds():
+    """Whatever each error says, also where another process goes on, and others' stay."""
+
+    async def story(world):
+        errors = [f"the {number}th" for number in range(1000)]
+        fails = True
+
+        async def planned(_view, key):
+            if fails and key == "ns/bad":
+                raise KeyError(errors.pop(0))
+            return NOTHING
+
+        own = {"type": "Available", "status": "True"}
+        bad = {"kind": "Deployment", **obj("bad"), "status": {"conditions": [own], "replicas": 1}}
+        controller = world.controller(planned, wakes=(DEPLOYMENTS,))
+        other = world.controller(nothing, "other", wakes=(DEPLOYMENTS,))
+        world.start(controller, other)
+        world.api.put(DEPLOYMENTS, bad)
+        await asyncio.sleep(600)
+        [seen] = world.api.objects(DEPLOYMENTS)
+        assert seen["status"]["conditions"] == [
+            own,
+            {
+                "type": "SyncFailed", "status": "True", "reason": "FailedSync",
+                "message": "Error syncing by test, will try again: KeyError: 'the 0th'",
+                "lastTransitionTime": seen["status"]["conditions"][1]["lastTransitionTime"],
+            },
+        ]  # fmt: skip
+        assert seen["status"]["replicas"] == 1
+        assert world.plans.count("ns/bad") < 2 * 30
+        await world.restart()
+        fails = False
+        world.start(controller, other)
+        await asyncio.sleep(10)
+        [seen] = world.api.objects(DEPLOYMENTS)
+        assert seen["status"] == {"conditions": [own], "replicas": 1}
 
     told(story)
 

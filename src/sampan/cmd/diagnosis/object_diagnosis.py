@@ -172,7 +172,7 @@ def _conditions(obj: Obj) -> list[Finding]:
 
 
 def _bad_conditions(object_kind: str, label: str, holder: Obj) -> list[Finding]:
-    bad = BAD.get(object_kind, BAD["*"])
+    bad = {"SyncFailed": ("True",), **BAD.get(object_kind, BAD["*"])}
     found = []
     for condition in holder.get("conditions") or ():
         kind, status = str(condition.get("type")), str(condition.get("status"))

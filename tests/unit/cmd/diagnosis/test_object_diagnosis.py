@@ -180,3 +180,16 @@ def test_a_route_and_a_gateway_tell_of_each_parent_and_listener():
     gateway = {"kind": "Gateway", "metadata": {"name": "gw"}, "status": {"listeners": listeners}}
     (found,) = object_findings(gateway)
     assert (found.where, found.what) == ("gateway gw, listener http", "Conflicted=True")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "StatefulSet", "PodDisruptionBudget"])
+def test_where_a_controller_fails_it_is_said_once(kind):
+    """By condition and event, which say the same."""
+    said = "Error syncing by job-controller, will try again: KeyError: 'spec'"
+    failing = obj(kind, conditions=[condition("SyncFailed", "True", "FailedSync", said)])
+    [finding] = object_findings(failing, [warning("FailedSync", said)], [])
+    assert finding.what == "SyncFailed=True"
+    assert said in finding.why
+    assert "goes on with the others" in finding.advice
+    [event] = object_findings(obj(kind), [warning("FailedSync", said)], [])
+    assert "goes on with the others" in event.advice
