@@ -26,7 +26,6 @@ OURS = re.compile(r"metrics\.k8s\.io|sampan:|system:controller:local-provisioner
 # Kinds that are not here (`absent` in data/served.json, and certificates' new ones).
 ABSENT = re.compile(
     r"clustertrustbundle|ClusterTrustBundle|podcertificaterequest|PodCertificateRequest"
-    r"|devicetaintrule|DeviceTaintRule|DeviceTaintSelector"
 )
 # Health checks and documents of features that are not here.
 UNCHECKED = re.compile(

@@ -284,6 +284,9 @@ RESOURCE_CLAIM_TEMPLATES = _row(
 RESOURCE_SLICES = _row(
     "resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER, **_VERSIONS
 )
+DEVICE_TAINT_RULES = _row(
+    "resource.k8s.io", "v1", "DeviceTaintRule", "devicetaintrules", STATUS, **_CLUSTER, **_VERSIONS
+)
 STORAGE_VERSION_MIGRATIONS = _row(
     "storagemigration.k8s.io", "v1", "StorageVersionMigration", "storageversionmigrations", STATUS,
     **_CLUSTER, **_VERSIONS,
@@ -365,6 +368,7 @@ RESOURCES: tuple[Resource, ...] = (
         for row in (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES)
         for version in ("v1", "v1beta2", "v1beta1")
     ),
+    DEVICE_TAINT_RULES, _in("v1beta2", DEVICE_TAINT_RULES), _in("v1alpha3", DEVICE_TAINT_RULES),
     STORAGE_VERSION_MIGRATIONS, _in("v1beta1", STORAGE_VERSION_MIGRATIONS),
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, labels_of, name_of, namespace_of, time_text
 from sampan.api.resources import (
     API_SERVICES,
+    DEVICE_TAINT_RULES,
     ENDPOINT_SLICES,
     ENDPOINTS,
     INGRESS_CLASSES,
@@ -22,6 +23,7 @@ from sampan.api.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    RESOURCE_SLICES,
     RESOURCES,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -78,7 +80,12 @@ from sampan.apiserver.registry.services.allocated import AllAllocated
 from sampan.apiserver.registry.services.allocation import Allocator, ServiceRanges
 from sampan.apiserver.registry.services.service_claims import SERVICE_CIDRS, Claims
 from sampan.apiserver.registry.services.service_repair import Repair
-from sampan.apiserver.registry.strategies import Strategies, volume_strategy
+from sampan.apiserver.registry.strategies import (
+    Strategies,
+    slice_strategy,
+    taint_rule_strategy,
+    volume_strategy,
+)
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.storage.store_metrics import StoreMetrics
@@ -391,6 +398,8 @@ class ApiServer:
                 lambda: self._registry.find_all(INGRESS_CLASSES)
             ),
             "persistentvolumes": volume_strategy(self._clock),
+            RESOURCE_SLICES.group_resource: slice_strategy(self._clock),
+            DEVICE_TAINT_RULES.group_resource: taint_rule_strategy(self._clock),
             "certificatesigningrequests.certificates.k8s.io": dating_strategy(self._clock),
             API_SERVICES.group_resource: api_services.strategy(
                 lambda: time_text(self._clock.now())

@@ -6,6 +6,8 @@ Job: build them from the settings that some of them need. To add one: add a line
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
+from sampan.api import features
+from sampan.api.rules.device_taints import served_taint_rules
 from sampan.controllers.access.account_tokens import Sign, account_tokens_controller
 from sampan.controllers.access.bootstrap_signer import bootstrap_signer_controller
 from sampan.controllers.access.clusterrole_aggregation import clusterrole_aggregation_controller
@@ -44,6 +46,7 @@ from sampan.controllers.services.endpointslice import endpointslice_controller
 from sampan.controllers.services.endpointslice_mirroring import endpointslice_mirroring_controller
 from sampan.controllers.services.service_lb import service_lb_controller
 from sampan.controllers.storage.attach_detach import attach_detach_controller
+from sampan.controllers.storage.device_taint_eviction import device_taint_eviction_controller
 from sampan.controllers.storage.ephemeral_volumes import ephemeral_volume_controller
 from sampan.controllers.storage.local_provisioner import local_provisioner
 from sampan.controllers.storage.persistent_volumes import persistent_volume_binder
@@ -64,6 +67,7 @@ from sampan.core.fast_dataclass import dataclass
 
 # Those that are left out where nobody can sign, or where what they care for is not served.
 NOT_ALWAYS = (
+    "device-taint-eviction-controller",
     "storage-version-migrator-controller",
     "svm",
     "certificatesigningrequest-signing-controller",
@@ -131,6 +135,11 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         legacy_token_cleaner_controller(),
         bootstrap_signer_controller(),
         token_cleaner_controller(),
+        *(
+            [device_taint_eviction_controller(served_taint_rules())]
+            if features.enabled("DRADeviceTaints")
+            else []
+        ),
         *([storage_version_migrator_controller(migrations)] if migrations is not None else []),
         *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
         *(

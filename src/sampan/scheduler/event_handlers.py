@@ -29,6 +29,7 @@ from sampan.api.resources import (
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
 )
+from sampan.api.rules.device_taints import served_taint_rules
 from sampan.api.rules.pods import is_terminal, node_name
 from sampan.client.informer import Informer, Informers
 from sampan.scheduler.binding.bind import GATED, GATED_MESSAGE
@@ -105,6 +106,10 @@ class EventHandlers:
             (DEVICE_CLASSES, allocation.devices.put_class),
         ):
             informers.of(resource).on_change(self._intake.through(self._device_changes(put)))
+        rules = served_taint_rules()
+        if rules is not None:
+            put_rule = self._device_changes(allocation.put_rule)
+            informers.of(rules).on_change(self._intake.through(put_rule))
         informers.of(RESOURCE_CLAIMS).on_change(self._intake.through(self._device_claim_changed))
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:

@@ -68,6 +68,9 @@ def _default_requests(spec: Obj) -> None:
 
 
 def _default_count(request: Obj) -> None:
+    for toleration in request.get("tolerations") or ():
+        if not toleration.get("operator"):
+            toleration["operator"] = "Equal"
     if not request.get("allocationMode"):
         request["allocationMode"] = "ExactCount"
     if request["allocationMode"] == "ExactCount" and not request.get("count"):

@@ -59,6 +59,7 @@ ROWS: dict[tuple[str, str], str] = {
     (_AUTHZ, "SelfSubjectRulesReview"): "access.reviews.QUESTION",
     (_AUTHZ, "SubjectAccessReview"): "access.reviews.ACCESS",
     (_DEVICES, "DeviceClass"): "storage.dynamic_resources.DEVICE_CLASS",
+    (_DEVICES, "DeviceTaintRule"): "storage.device_taints.RULES",
     (_DEVICES, "ResourceClaim"): "storage.dynamic_resources.CLAIM",
     (_DEVICES, "ResourceClaimTemplate"): "storage.dynamic_resources.CLAIM_TEMPLATE",
     (_DEVICES, "ResourceSlice"): "storage.resource_slice.RULES",

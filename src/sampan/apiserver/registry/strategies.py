@@ -13,7 +13,7 @@ from sampan.api import features
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.gated_fields.dropping import dropping
-from sampan.api.objects import Obj, annotations_of, time_text
+from sampan.api.objects import Obj, annotations_of, spec_of, time_text
 from sampan.api.resources import Resource
 from sampan.apiserver.registry import (
     certificate_signing_requests,
@@ -35,7 +35,8 @@ _GENERATION = frozenset({
     "customresourcedefinitions.apiextensions.k8s.io", "cronjobs.batch", "daemonsets.apps",
     "deployments.apps", "endpointslices.discovery.k8s.io",
     "flowschemas.flowcontrol.apiserver.k8s.io",
-    "deviceclasses.resource.k8s.io", "ingressclasses.networking.k8s.io",
+    "deviceclasses.resource.k8s.io", "devicetaintrules.resource.k8s.io",
+    "ingressclasses.networking.k8s.io",
     "ingresses.networking.k8s.io", "jobs.batch",
     "mutatingadmissionpolicies.admissionregistration.k8s.io",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -50,7 +51,7 @@ _GENERATION = frozenset({
 
 _AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 
-# Kinds whose PUT must carry a resourceVersion.
+# Kinds whose PUT must carry a resourceVersion; with a version: in that one alone.
 _CONDITIONAL_ONLY = frozenset({
     "apiservices.apiregistration.k8s.io", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
     "csistoragecapacities.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io",
@@ -62,7 +63,7 @@ _CONDITIONAL_ONLY = frozenset({
     "validatingadmissionpolicies.admissionregistration.k8s.io",
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "volumeattachments.storage.k8s.io",
+    "v1 devicetaintrules.resource.k8s.io", "volumeattachments.storage.k8s.io",
 })  # fmt: skip
 
 # Kinds that a PUT creates.
@@ -200,12 +201,6 @@ _OWN = {
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,
     "certificatesigningrequests.certificates.k8s.io": certificate_signing_requests.STRATEGY,
     "resourceclaims.resource.k8s.io": Strategy(prepare_status=_drop_freed_devices),
-    "resourceslices.resource.k8s.io": Strategy(
-        fields={
-            "spec.nodeName": path_getter("spec", "nodeName"),
-            "spec.driver": path_getter("spec", "driver"),
-        },
-    ),
     "events": Strategy(fields=_EVENT_FIELDS, default_propagation=NOT_COLLECTED),
     "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS, default_propagation=NOT_COLLECTED),
 }
@@ -225,6 +220,45 @@ def volume_strategy(clock: Clock) -> Strategy:
             new["status"] = {**status, "lastPhaseTransitionTime": since}
 
     return Strategy(prepare_create=_new_volume, prepare_status=prepare_status)
+
+
+def slice_strategy(clock: Clock) -> Strategy:
+    """Of ResourceSlices, whose devices' taints have a date."""
+
+    def date(slice_: Obj) -> None:
+        for device in spec_of(slice_).get("devices") or ():
+            for taint in (device or {}).get("taints") or ():
+                _date(taint, clock)
+
+    return Strategy(
+        prepare_create=date,
+        prepare_update=lambda new, _old: date(new),
+        fields={
+            "spec.nodeName": path_getter("spec", "nodeName"),
+            "spec.driver": path_getter("spec", "driver"),
+        },
+    )
+
+
+def taint_rule_strategy(clock: Clock) -> Strategy:
+    """Of DeviceTaintRules; a taint with another effect has a new date, unless one is given."""
+
+    def date_changed(new: Obj, old: Obj) -> None:
+        taint, before = (spec_of(each).get("taint") or {} for each in (new, old))
+        _date(taint, clock)
+        same_time = taint.get("timeAdded") == before.get("timeAdded")
+        if same_time and taint.get("effect") != before.get("effect"):
+            taint["timeAdded"] = time_text(clock.now())
+
+    return Strategy(
+        prepare_create=lambda rule: _date(spec_of(rule).get("taint"), clock),
+        prepare_update=date_changed,
+    )
+
+
+def _date(taint: Obj | None, clock: Clock) -> None:
+    if taint and not taint.get("timeAdded"):
+        taint["timeAdded"] = time_text(clock.now())
 
 
 def _counts(name: str) -> bool:
@@ -274,7 +308,7 @@ class Strategies:
             drop_gated=dropping(name),
             has_generation=strategy.has_generation or name in _GENERATION or _counts(name),
             generation_metadata=_GENERATION_METADATA.get(name, ""),
-            unconditional_update=name not in _CONDITIONAL_ONLY,
+            unconditional_update=not {name, f"{resource.version} {name}"} & _CONDITIONAL_ONLY,
             creates_on_update=name in _CREATED_BY_PUT,
             returns_deleted=strategy.returns_deleted or name in _RETURNS_DELETED,
             ttl_seconds=self._settings.event_ttl_seconds if resource.kind == "Event" else 0,

@@ -7,10 +7,11 @@ Invariant: no device is given twice, but for administrative access; every select
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
+from sampan.api.rules.device_taints import DeviceId
 from sampan.api.rules.tolerations import is_tolerated
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.devices.device_pools import Pool
-from sampan.scheduler.devices.devices import Device, DeviceClaim, DeviceClass, DeviceId, Request
+from sampan.scheduler.devices.devices import Device, DeviceClaim, DeviceClass, Request
 
 MOST_RESULTS = 32  # devices of one claim, as the API allows
 MOST_STEPS = 20_000  # of the search on one node; upstream gives up after some time

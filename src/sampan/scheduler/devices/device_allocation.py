@@ -53,6 +53,10 @@ class DeviceAllocation:
         self._budget: Budget | None = None  # of expressions, where somebody is in a hurry
         self._known: tuple[int, NodeLabels, DeviceNeeds, Found] | None = None
 
+    def put_rule(self, key: str, written: Obj | None) -> None:
+        self.devices.put_rule(key, written)
+        self._pools = None
+
     def put_slice(self, key: str, written: Obj | None) -> None:
         self.devices.put_slice(key, written)
         self._pools = self._selectors = None
@@ -192,7 +196,7 @@ class DeviceAllocation:
 
     def _node_pools(self) -> Pools:
         if self._pools is None:
-            self._pools = Pools(self.devices.slices.values())
+            self._pools = Pools(self.devices.tainted_slices())
         return self._pools
 
     def _matches(self) -> Matches:

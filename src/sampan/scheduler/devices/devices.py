@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from sampan.api.objects import Obj, controller_of, is_deleted, key_of, name_of, uid_of
+from sampan.api.rules.device_taints import DeviceId, rule_matches
 from sampan.api.rules.node_selectors import Term, term_of
-from sampan.api.rules.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from sampan.core.fast_dataclass import dataclass
+from sampan.api.rules.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, taint_of
+from sampan.core.fast_dataclass import dataclass, replace
 
 MOST_ALTERNATIVES = 8  # of one request, as the API allows
-DeviceId = tuple[str, str, str]  # driver, pool, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,7 @@ class DeviceClaim:
 class Devices:
     def __init__(self) -> None:
         self.slices: dict[str, Slice] = {}
+        self.rules: dict[str, Obj] = {}  # that taint devices
         self.classes: dict[str, DeviceClass] = {}
         self.claims: dict[str, DeviceClaim] = {}
         self.promised: dict[str, Obj] = {}  # claim → allocation, decided here
@@ -110,6 +111,22 @@ class Devices:
             self.slices.pop(key, None)
         else:
             self.slices[key] = slice_of(written)
+
+    def put_rule(self, key: str, written: Obj | None) -> None:
+        self.changes += 1
+        if written is None:
+            self.rules.pop(key, None)
+        else:
+            self.rules[key] = written
+
+    def tainted_slices(self) -> list[Slice]:
+        """With the taints of drivers, and those of rules."""
+        if not self.rules:
+            return list(self.slices.values())
+        rules = [
+            (rule, _taints((rule.get("spec") or {}).get("taint"))) for rule in self.rules.values()
+        ]
+        return [_tainted(slice_, rules) for slice_ in self.slices.values()]
 
     def put_class(self, key: str, written: Obj | None) -> None:
         self.changes += 1
@@ -275,14 +292,26 @@ def _device(written: Obj, pool: tuple[str, str], where: Where) -> Device:
             _qualified_name(name, pool[0]): str((item or {}).get("value"))
             for name, item in (written.get("capacity") or {}).items()
         },
-        tuple(
-            Taint(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
-            for taint in written.get("taints") or ()
-            if taint.get("effect") in (NO_SCHEDULE, NO_EXECUTE)
-        ),
+        _taints(*(written.get("taints") or ())),
         where,
         not written.get("consumesCounters") and not written.get("bindingConditions"),
     )
+
+
+def _taints(*written: Obj | None) -> tuple[Taint, ...]:
+    """Those that keep claims away."""
+    found = (taint_of(taint) for taint in written if taint)
+    return tuple(taint for taint in found if taint.effect in (NO_SCHEDULE, NO_EXECUTE))
+
+
+def _tainted(slice_: Slice, rules: Sequence[tuple[Obj, tuple[Taint, ...]]]) -> Slice:
+    devices = []
+    for device in slice_.devices:
+        more = [
+            taint for rule, taints in rules if rule_matches(rule, device.id) for taint in taints
+        ]
+        devices.append(replace(device, taints=(*device.taints, *more)) if more else device)
+    return replace(slice_, devices=tuple(devices))
 
 
 def _qualified_name(name: str, driver: str) -> str:

@@ -39,3 +39,27 @@ def test_what_is_in_use_is_what_claims_have_and_what_was_promised(steps, admin):
         promised = {one for made in devices.promised.values() for one in held_by(made)}
         assert set(devices.in_use()) == claims | promised
         assert devices.changes > before or step in ("promise", "take back")
+
+
+def test_rules_taint_the_devices_that_they_name():
+    """[V1] As ruleMatchesDevice: without a selector none, with an empty one all."""
+    devices = Devices()
+    spec = {
+        "driver": "gpu.example.com", "allNodes": True, "pool": {"name": "p"},
+        "devices": [{"name": "a"}, {"name": "b", "taints": [{"key": "own", "effect": "None"}]}],
+    }  # fmt: skip
+    devices.put_slice("s", {"metadata": {"name": "s"}, "spec": spec})
+    broken = {"key": "broken", "effect": "NoSchedule"}
+
+    def tainted(taint=broken, **selector):
+        devices.put_rule("r", {"spec": {"taint": taint, **selector}})
+        [slice_] = devices.tainted_slices()
+        return [device.id[2] for device in slice_.devices if device.taints]
+
+    assert tainted() == []
+    assert tainted(deviceSelector={}) == ["a", "b"]
+    assert tainted(deviceSelector={"driver": "gpu.example.com", "device": "b"}) == ["b"]
+    assert tainted(deviceSelector={"pool": "q"}) == []
+    assert tainted({"key": "broken", "effect": "None"}, deviceSelector={}) == []
+    devices.put_rule("r", None)
+    assert devices.tainted_slices() == list(devices.slices.values())

@@ -27,6 +27,7 @@ from sampan.api.validation.storage.device_names import (
     validate_raw,
     validate_request_reference,
 )
+from sampan.api.validation.storage.device_taints import validate_device_tolerations
 
 Errors = list[FieldError]
 _MOST_RESERVATIONS, _MOST_RESULTS, _MOST_CONFIGURATIONS = 256, 32, 64
@@ -84,6 +85,8 @@ def _validate_allocation(devices: Obj, requests: set[str], errors: Errors) -> No
         here = f"{path}.results[{index}]"
         validate_request_reference(result.get("request") or "", f"{here}.request", requests, errors)
         _validate_device_name(result, here, errors)
+        tolerations = result.get("tolerations") or []
+        validate_device_tolerations(tolerations, f"{here}.tolerations", errors)
     configurations = devices.get("config") or []
     if len(configurations) > _MOST_CONFIGURATIONS:
         errors.append(too_many(f"{path}.config", len(configurations), _MOST_CONFIGURATIONS))

@@ -31,6 +31,7 @@ from sampan.api.validation.storage.device_names import (
     validate_raw,
     validate_request_references,
 )
+from sampan.api.validation.storage.device_taints import validate_device_tolerations
 from sampan.api.validation.storage.resource_slice import place_of_duplicate, validate_once
 
 Errors = list[FieldError]
@@ -178,6 +179,7 @@ def _validate_exact(exactly: Obj, path: str, errors: Errors) -> None:
     elif mode not in ("All", "ExactCount"):
         wrong = not_supported(f"{path}.allocationMode", mode, ("All", "ExactCount"))
         errors.append(declared(wrong))
+    validate_device_tolerations(exactly.get("tolerations") or [], f"{path}.tolerations", errors)
 
 
 def _validate_selectors(obj: Obj, path: str, errors: Errors) -> None:

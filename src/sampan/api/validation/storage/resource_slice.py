@@ -22,14 +22,17 @@ from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_node_selector
 from sampan.api.validation.storage.device_names import validate_by_name, validate_pool_name
+from sampan.api.validation.storage.device_taints import validate_device_taints
 
 Errors = list[FieldError]
 _MOST_DEVICES, _MOST_PROPERTIES, _MOST_VALUE_BYTES = 128, 32, 64
+_MOST_WITH_MORE = 64  # of devices that need more room: with taints
 _NUMBER, _BEFORE, _BUILD = (
     r"(0|[1-9]\d*)",
     r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)",
     "[0-9a-zA-Z-]+",
 )
+
 _is_version = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_BEFORE}(\.{_BEFORE})*)?(\+{_BUILD}(\.{_BUILD})*)?",
     re.ASCII,
@@ -58,8 +61,10 @@ def _validate_slice(spec: Obj, before: Obj | None, errors: Errors) -> None:
         validate_immutable(spec.get("nodeName"), before.get("nodeName"), "spec.nodeName", errors)
     _validate_place(spec, errors)
     devices = spec.get("devices") or []
-    if len(devices) > _MOST_DEVICES:
-        errors.append(too_many("spec.devices", len(devices), _MOST_DEVICES))
+    tainted = any((device or {}).get("taints") for device in devices)
+    most = _MOST_WITH_MORE if tainted else _MOST_DEVICES
+    if len(devices) > most:
+        errors.append(too_many("spec.devices", len(devices), most))
         return
     for index, device in enumerate(devices):
         _validate_device(device or {}, f"spec.devices[{index}]", errors)
@@ -134,6 +139,7 @@ def _validate_device(device: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(path, count, why))
     validate_by_name(attributes, _validate_attribute, f"{path}.attributes", errors)
     validate_by_name(capacity, _validate_capacity, f"{path}.capacity", errors)
+    validate_device_taints(device.get("taints") or [], f"{path}.taints", errors)
 
 
 def _validate_attribute(attribute: Obj, path: str, errors: Errors) -> None:
