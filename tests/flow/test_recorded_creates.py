@@ -32,14 +32,12 @@ UNORDERED = (  # Go's map order decides
     "quota.yaml: half a pod, and less than none",
 )
 RECORDED_MINORS = ("1.34", "1.36", "1.37")
-# By gates that are not here: RestartAllContainersOnContainerExits, ClusterTrustBundleProjection,
-# VolumeLimitScaling.
+# By gates that are not here: RestartAllContainersOnContainerExits, ClusterTrustBundleProjection.
 NOT_HERE: dict[str, set[str]] = {
     "1.36": {"pod_details.yaml: restart rules without a policy"},
     "1.37": {
         "pod_details.yaml: restart rules without a policy",
         "pod_details.yaml: volumes without what they need",
-        "storage.yaml: a driver attaches",
     },
 }
 OWN = ("uid", "creationTimestamp", "resourceVersion", "managedFields")

@@ -4,6 +4,7 @@ Job: fill in policies, modes and phases, as v1.35 does.
 Invariant: without a word about it, a volume is a filesystem and is retained.
 """
 
+from sampan.api import features
 from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.defaults.volumes import default_volume_source
 from sampan.api.objects import Obj
@@ -46,5 +47,7 @@ def default_csi_driver(obj: Obj) -> None:
         requiresRepublish=False,
         seLinuxMount=False,
     )
+    if features.enabled("VolumeLimitScaling"):
+        fill(spec, preventPodSchedulingIfMissing=False)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]

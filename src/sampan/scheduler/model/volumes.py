@@ -7,6 +7,7 @@ Owner: the scheduler's loop; rules read it.
 
 from collections.abc import Iterator
 
+from sampan.api import features
 from sampan.api.objects import (
     Obj,
     annotations_of,
@@ -96,7 +97,9 @@ class Volumes:
         self.volumes: dict[str, Volume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.limits: dict[str, dict[str, int]] = {}  # node → driver → volumes
+        self.installed: dict[str, frozenset[str]] = {}  # node → drivers
         self.tracking: set[str] = set()  # drivers that report their capacity
+        self.needed: set[str] = set()  # drivers without which a pod goes to no node
         self.capacities: dict[str, Capacity] = {}
         self._promised: dict[str, str] = {}  # volume → claim, decided here
         # Node → attachment → driver and volume.
@@ -126,8 +129,10 @@ class Volumes:
     def put_limits(self, node: str, written: Obj | None) -> None:
         if written is None:
             self.limits.pop(node, None)
+            self.installed.pop(node, None)
             return
         drivers = (written.get("spec") or {}).get("drivers") or ()
+        self.installed[node] = frozenset(driver["name"] for driver in drivers)
         self.limits[node] = {
             driver["name"]: int(driver["allocatable"]["count"])
             for driver in drivers
@@ -157,8 +162,12 @@ class Volumes:
 
     def put_driver(self, name: str, written: Obj | None) -> None:
         self.tracking.discard(name)
-        if written is not None and (written.get("spec") or {}).get("storageCapacity"):
+        self.needed.discard(name)
+        spec = (written or {}).get("spec") or {}
+        if spec.get("storageCapacity"):
             self.tracking.add(name)
+        if spec.get("preventPodSchedulingIfMissing") and features.enabled("VolumeLimitScaling"):
+            self.needed.add(name)
 
     def put_capacity(self, key: str, written: Obj | None) -> None:
         if written is None:

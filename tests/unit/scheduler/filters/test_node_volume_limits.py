@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
 from sampan.scheduler.model.pod_info import pod_info_of
 from tests.support.generators.storage_objects import claim, node, pod, storage_class, volume, world
@@ -87,3 +89,19 @@ def test_what_is_still_attached_counts():
     nodes.volumes.put_attachment("a", None)
     nodes.volumes.put_attachment("b", None)
     assert list(nodes.volumes.attached_to("n1")) == []
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_pod_goes_where_its_driver_is_if_the_driver_says_so(on):
+    """[V2]"""
+    with features.used(Release("1.37", gates={"VolumeLimitScaling": on})):
+        nodes = world(NODES, [volume("v", 1, csi="disks")], [claim("c", bound="v")])
+        for at, drivers in enumerate((["files"], ["disks", "files"])):
+            listed = [{"name": name} for name in drivers]
+            nodes.volumes.put_limits(f"n{at}", {"spec": {"drivers": listed}})
+        nodes.volumes.put_driver("disks", {"spec": {"preventPodSchedulingIfMissing": True}})
+    shape = pod_info_of(pod("c")).shape
+    found = NODE_VOLUME_LIMITS.mask(shape, nodes)
+    assert found.tolist() == ([False, True, False] if on else [True] * 3)
+    said = {"disks CSI driver is not installed on the node": 2} if on else {}
+    assert NODE_VOLUME_LIMITS.reasons(shape, nodes, ~found) == said
