@@ -59,6 +59,25 @@ def test_a_clean_stop_leaves_no_process_and_a_start_brings_the_same_cluster_back
     kubectl("delete", "pod", "web", "--now")
 
 
+def test_what_a_clean_stop_has_ended_is_not_called_available(own_cluster, archive):
+    """[N21] else the next start would show a Deployment available before its containers are"""
+    kubectl = start_with_image(own_cluster, archive)
+    kubectl("create", "deployment", "web", f"--image={IMAGE}", "--replicas=2", "--", *FOREVER)
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    assert own_cluster.stop() == 0
+    # Nobody runs containers, and nobody corrects what is written of them.
+    own_cluster.up("--runtime", "none", "--controllers", "*,-deployment,-replicaset")
+    status = kubectl.get("deployment", "web")["status"]
+    assert (status["replicas"], status.get("availableReplicas", 0)) == (2, 0)
+    conditions = {one["type"]: one["status"] for one in status["conditions"]}
+    assert conditions["Available"] == "False"
+    own_cluster.stop()
+    own_cluster.up("--runtime", RUNTIME)
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    assert kubectl.get("deployment", "web")["status"]["availableReplicas"] == 2
+    kubectl("delete", "deployment", "web", "--now")
+
+
 def test_after_kill_9_running_containers_are_found_and_not_touched(own_cluster, archive):
     """[N21]"""
     kubectl = start_with_image(own_cluster, archive)

@@ -53,6 +53,7 @@ LONGEST_REST_SECONDS = 0.5
 EVENTS_WAITING = 10_000
 # What is remembered about keys is looked through when it has grown to this, or doubled since.
 PRUNE_AT = 1000
+SETTLING_SECONDS = 0.005  # between two looks whether all is done
 
 
 class PlanFailed(Exception):
@@ -76,7 +77,7 @@ class ControllerRunner:
     ) -> None:
         """`acting_as`: a controller's name → the client it writes with; without it, `client`."""
         rng = rng or random.Random()
-        self._informers = informers
+        self._informers, self._clock = informers, clock
         self._loops = [
             _Loop(
                 controller,
@@ -117,6 +118,13 @@ class ControllerRunner:
     def idle(self) -> bool:
         """Nothing is queued or in work anywhere (what waits for its time does not count)."""
         return all(loop.idle() for loop in self._loops)
+
+    async def settled(self) -> None:
+        """Whatever the server shows now has been dealt with."""
+        await self.answered()
+        while not self.idle():
+            await self._clock.sleep(SETTLING_SECONDS)
+            await self.answered()
 
 
 class _Loop:

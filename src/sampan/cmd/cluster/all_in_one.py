@@ -8,6 +8,7 @@ Owner: `sampan up`.
 """
 
 import asyncio
+import contextlib
 import random
 from dataclasses import replace
 from importlib import import_module
@@ -33,6 +34,7 @@ from sampan.cmd.cluster.nodes import (
     NodeIdentity,
     Nodes,
     NodeSetup,
+    NoNodes,
     Together,
     own_identity,
     part_of_cluster,
@@ -51,12 +53,14 @@ from sampan.core.telemetry.traces import NO_TRACES, Traces
 if TYPE_CHECKING:
     from sampan.cmd.cluster.control_plane.ingress_part import IngressPart
     from sampan.cmd.rootless.outside import Outside
+    from sampan.controllers.runner import ControllerRunner
     from sampan.scheduler.loop import Scheduler
     from sampan.scheduler.settings import Configuration
 
 # Who is waited for by `start`: the API server alone, the nodes too, or scheduler and controllers as
 # well. The others come with `start_rest`.
 Waits = Literal["for the API", "for nodes", "for all"]
+SETTLE_SECONDS = 2.0
 
 
 class AllInOne:
@@ -82,6 +86,7 @@ class AllInOne:
         self._scheduler: Scheduler | None = None
         self._scheduler_there = asyncio.Event()
         self._duties: ControlLoops | None = None  # once they are done
+        self._runner: ControllerRunner | None = None
         self._nodes_started = False
         self.waits: Waits = "for all"
         self._outside: Outside | None = None
@@ -188,9 +193,21 @@ class AllInOne:
             await self._ingress.stop()
         if self.nodes is not None:
             await self.nodes.stop()
+        await self._let_controllers_finish()
         await self._tasks.stop()
         if self._cluster_api is not None:
             await self._cluster_api.stop()
+
+    def _note_runner(self, runner: "ControllerRunner") -> None:
+        self._runner = runner
+
+    async def _let_controllers_finish(self) -> None:
+        """Of a real node's pods, which have just ended: what is kept says so."""
+        if self._runner is None or isinstance(self.nodes, SimulatedNodes | NoNodes):
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self._runner.settled()
 
     def admin(self) -> Client:
         """The cluster as its administrator sees it from inside this process."""
@@ -221,7 +238,7 @@ class AllInOne:
         assert self._cluster_api is not None
         duties = self._duties = ControlLoops(
             self._settings, self._client_maker(self._server), self._clock, self._metrics,
-            self._rng, self._cluster_api.shared,
+            self._rng, self._cluster_api.shared, begun=self._note_runner,
         )  # fmt: skip
         if self._settings.scheduler:
             self._start_scheduler(duties)

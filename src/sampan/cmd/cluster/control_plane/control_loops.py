@@ -26,6 +26,7 @@ from sampan.core.metrics import Metrics
 
 if TYPE_CHECKING:
     from sampan.controllers.access.account_tokens import Sign
+    from sampan.controllers.runner import ControllerRunner
     from sampan.scheduler.loop import Scheduler
     from sampan.scheduler.settings import Configuration
 
@@ -46,6 +47,7 @@ class ControlLoops:
     rng: random.Random
     shared: bool  # other processes use the same store
     attended: Callable[[str], bool] = lambda _node: False  # nodes that do not fall silent unnoticed
+    begun: "Callable[[ControllerRunner], None]" = lambda _runner: None  # told who runs them
 
     def scheduling(self, configuration: "Configuration") -> "tuple[Scheduler, Work]":
         from sampan.cmd.cluster.schedulers import lease_of, measured, scheduler_of
@@ -94,6 +96,7 @@ class ControlLoops:
         known = ClusterConfiguration(
             ",".join(ranges.cluster), ",".join(ranges.service), self.settings.network
         )
+        self.begun(runner)
         try:
             await publish(client, known)
             await runner.run()

@@ -1,22 +1,31 @@
 """How the pods of a real node end with it: as when a machine is switched off.
 
 Job: stop containers and sandboxes, unmount volumes, remove cgroups; what fails is said.
-Invariant: containers end, the API's objects stay.
+Invariant: containers end, the API's objects stay; none of them says that it is ready.
 Invariant: nobody waits any longer once the user hurries.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.objects import Obj, name_of, namespace_of, time_text, uid_of
+from sampan.api.resources import PODS
+from sampan.api.rules.pods import is_ready
+from sampan.client.contract import Client
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.progress import Progress
+from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.contracts.runtime import ObservedPod, Runtime
 
 STOP_GRACE_SECONDS = 10.0
+TELL_SECONDS = 2.0
+log = get_logger(__name__)
 
 
 class PodsEnd:
@@ -47,6 +56,16 @@ class PodsEnd:
     async def stop(self, runtime: "Runtime") -> None:
         await self._stop_pods(runtime)
         await self._unmount_volumes()
+
+    async def tell(self, client: Client, node: str, now: float) -> None:
+        """What no longer runs is not ready: else the next start would find Deployments available
+        before any of their containers is."""
+        try:
+            async with asyncio.timeout(TELL_SECONDS):
+                listed = await client.list(PODS, field_selector=f"spec.nodeName={node}")
+                await all_of(_tell(client, pod, now) for pod in listed.items if is_ready(pod))
+        except (ApiError, OSError, TimeoutError) as error:
+            log.info("pods that were stopped are still called ready", error=error)
 
     async def _stop_pods(self, runtime: "Runtime") -> None:
         from sampan.kubelet.contracts.runtime import RuntimeFailure
@@ -82,6 +101,14 @@ class PodsEnd:
             await asyncio.to_thread(unmount_below, str(self._data.kubelet))
         except OSError as error:
             self._progress.warn(f"some volumes may still be mounted: {error}")
+
+
+async def _tell(client: Client, pod: Obj, now: float) -> None:
+    unready = {"status": "False", "lastTransitionTime": time_text(now)}
+    conditions = [{"type": type_, **unready} for type_ in ("Ready", "ContainersReady")]
+    patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": conditions}}
+    with contextlib.suppress(NotFound, Conflict):  # another pod of that name
+        await client.patch(PODS, namespace_of(pod), name_of(pod), patch, subresource="status")
 
 
 async def _stop_containers(runtime: "Runtime", pod: "ObservedPod", grace_seconds: float) -> None:

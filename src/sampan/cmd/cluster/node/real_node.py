@@ -93,6 +93,7 @@ class RealNode:
         self._plugin_places: PluginPlaces | None = None
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None
+        self._client: Client | None = None
 
     async def place_of(self, kubelet: Origin) -> Origin:
         return kubelet
@@ -150,7 +151,7 @@ class RealNode:
         with self._progress.step("node") as step:
             if self.pods.interfaces is not None:
                 self.pods.interfaces.trace_to(metrics.traces)
-            client = clients(f"system:node:{self.identity.name}")
+            client = self._client = clients(f"system:node:{self.identity.name}")
             ours = self.pods.network is not None and self._settings.network != "none"
             if self._in_cluster and ours and self._settings.node.register:
                 node = bare_node(self.identity.name, self._settings.node, self.pods.pod_cidrs)
@@ -266,6 +267,8 @@ class RealNode:
             await self._server.stop(SERVER_GRACE_SECONDS)
         if self._runtime.containers is not None and not self._settings.keep_pods:
             await self._end.stop(self._runtime.containers)
+            if self._client is not None and not self._settings.node.standalone:
+                await self._end.tell(self._client, self.identity.name, self._clock.now())
             if self._runtime.cgroup_driver:
                 from sampan.kubelet.cgroups.pod_cgroups import remove_root
 
