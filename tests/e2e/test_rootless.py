@@ -297,10 +297,13 @@ def test_with_one_id_containers_run_as_the_user_alone_and_reach_the_network_by_p
             import_busybox(user)
             found = Kubectl(user.data_dir / "kubeconfig", user.place, where=machine.where)
             found.apply(json.dumps(pod("shell", "trap exit TERM; sleep 1000 & wait")))
-            image, root = "--image=localhost/sampan/hello:1", '{"runAsUser": 0, "runAsGroup": 0}'
-            found("run", "nobody", image)  # as the image says
+            image, other = "--image=localhost/sampan/hello:1", '{"runAsNonRoot": true}'
+            root = '{"runAsUser": 0, "runAsGroup": 0}'
+            found("run", "hello", image)  # its image names a user, and nobody else does
+            found("run", "nobody", image, f'--overrides={{"spec": {{"securityContext": {other}}}}}')
             found("run", "root", image, f'--overrides={{"spec": {{"securityContext": {root}}}}}')
-            found("wait", "--for=condition=Ready", "pod/root", "--timeout=60s", seconds=90)
+            ready = ("pod/root", "pod/hello")
+            found("wait", "--for=condition=Ready", *ready, "--timeout=60s", seconds=90)
             eventually(
                 lambda: "there is one user for all" in found("events", "--for=pod/nobody"), 60
             )

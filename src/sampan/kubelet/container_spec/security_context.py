@@ -98,6 +98,7 @@ def container_security(
     return SecurityContext(
         run_as_user=user,
         run_as_username=username,
+        asks_for_user=_asks_for_user(context),
         run_as_group=context.get("runAsGroup"),
         supplemental_groups=_groups(whole),
         only_given_groups=whole.get("supplementalGroupsPolicy") == "Strict",
@@ -113,6 +114,11 @@ def container_security(
         unmasked_proc=context.get("procMount") == "Unmasked",
         **_namespaces(pod),
     )
+
+
+def _asks_for_user(context: Obj) -> bool:
+    given = (context.get("runAsUser"), context.get("runAsGroup"))
+    return given != (None, None) or bool(context.get("runAsNonRoot"))
 
 
 def effective(pod: Obj, container: Obj) -> Obj:

@@ -111,6 +111,7 @@ class SecurityContext:
     run_as_user: int | None = None
     run_as_group: int | None = None
     run_as_username: str = ""
+    asks_for_user: bool = False  # the pod says who it is, or who it is not; else the image does
     supplemental_groups: tuple[int, ...] = ()
     privileged: bool = False
     read_only_root: bool = False

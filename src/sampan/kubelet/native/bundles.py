@@ -88,6 +88,9 @@ class Bundles:
             users.text_inside(root, "etc", "group"),
         )
         if self._machine.has_one_user and (identity.uid or identity.gid):
+            if not container.security.asks_for_user:
+                # The image's user is nobody in particular: whoever started sampan is the only one.
+                return oci_spec.Identity(groups=(), home=identity.home)
             raise RuntimeFailure(
                 f"it is to run as user {identity.uid} and group {identity.gid}, and there is one "
                 "user for all containers: give yourself more (/etc/subuid and /etc/subgid)"
