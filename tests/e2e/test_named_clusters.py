@@ -1,6 +1,10 @@
 """Several clusters of one user, side by side: by name, and in one kubeconfig."""
 
 import json
+import os
+import re
+import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -67,3 +71,58 @@ def test_without_a_name_the_data_is_in_the_state_directory_or_here(sampan, tmp_p
     sampan("up", "--detach", "--runtime", "none", "--port", "0")
     assert (tmp_path / "sampan-data/format").exists()
     assert "running" in sampan("list")
+
+
+# What is typed, and what must be offered for it.
+COMPLETED = (
+    ("desc", "describe"),
+    ("why po", "pods"),
+    ("why pod/we", "pod/web"),
+    ("logs web -c we", "web"),
+    ("get -n kube-p", "kube-public"),
+    ("up --runtime si", "simulated"),
+    ("down --name de", "dev"),
+    ("get pods --name de", "dev"),
+    ("snapshot sa", "save"),
+    ("config use-context sam", "sampan-dev"),
+)
+SCRIPTS = {
+    "bash": "source <(sampan completion bash); COMP_WORDS=(sampan TYPED); "
+    "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); __start_sampan; printf '%s\\n' ${COMPREPLY[@]}",
+    "fish": 'sampan completion fish | source; complete -C "sampan TYPED"',
+    "zsh": 'autoload -Uz compinit; compinit -u; source <(sampan completion zsh); '
+    'compadd() { print -l -- "$@"; }; _describe() { print -l -- "${(@P)argv[-1]}"; }; '
+    "words=(sampan TYPED); CURRENT=${#words}; _sampan",
+}  # fmt: skip
+
+
+def test_every_verb_finds_the_cluster_and_shells_complete_its_names(sampan, tmp_path):
+    """Context, the only one that runs, --name; own verbs and kubectl's."""
+    nodes = ("--runtime", "simulated", "--node-names", "node-0")
+    sampan("up", "--name", "dev", "--use", "--detach", *nodes)
+    sampan("run", "web", "--image=web")
+    sampan("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    asked = {
+        ("status",): "running", ("log",): "", ("get", "nodes"): "node-0",
+        ("why", "node/node-0"): "Ready", ("kubeconfig", "show"): "clusters:",
+        ("upgrade",): "this is", ("snapshot", "list"): "", ("top", "nodes"): "node-0",
+    }  # fmt: skip
+    for words, said in asked.items():
+        assert said in sampan(*words), words
+        assert said in sampan(*words, "--name", "dev"), words
+    (tmp_path / ".kube" / "config").rename(tmp_path / "kept")
+    for words, said in asked.items():
+        assert said in sampan(*words), words
+    (tmp_path / "kept").rename(tmp_path / ".kube" / "config")
+    program = tmp_path / "sampan"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(sampan_command())} "$@"\n')
+    program.chmod(0o755)
+    home = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for shell in filter(shutil.which, SCRIPTS):
+        for typed, wanted in COMPLETED:
+            done = subprocess.run(
+                [shell, "-c", SCRIPTS[shell].replace("TYPED", typed)], cwd=tmp_path,
+                env={**environment(), **home}, capture_output=True, text=True, timeout=60,
+            )  # fmt: skip
+            offered = [re.split("[\t:]", line)[0] for line in done.stdout.splitlines()]
+            assert wanted in offered, (shell, typed, done.stdout, done.stderr)

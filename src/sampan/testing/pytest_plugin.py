@@ -61,7 +61,8 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         for name in FIXTURES:
             cluster = getattr(item, "funcargs", {}).get(name)
-            if cluster is not None:
+            # A fixture of the user may have the name.
+            if cluster is not None and hasattr(cluster, "report"):
                 report.sections.append((f"cluster of the fixture {name}", cluster.report()))
                 if item.config.getoption(_KEEP):
                     report.sections.append(("it goes on", cluster.keep()))

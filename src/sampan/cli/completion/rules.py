@@ -86,7 +86,7 @@ def of_flag(path: list[str], name: str) -> Ask | None:
         return lambda session: ["status", "scale", "resize"]
     if name == "output" and verb == "get":
         return lambda session: list(OUTPUTS)
-    if name == "container" and verb == "exec":
+    if name == "container" and verb in ("exec", "logs", "attach"):  # kubectl: exec alone
         return lambda session: _containers(session, session.values.arguments[:1])
     if name == "clusterrole" and verb == "create clusterrolebinding":
         return lambda session: names_of(session, "clusterrole")
