@@ -43,23 +43,23 @@ run: setup-run ## set up, then a one-node cluster in the foreground (Ctrl-C stop
 	$(VENV)/bin/sampan up --data-dir $(DATA) --kubeconfig run/kubeconfig
 
 test: setup-test ## set up, then every test, with real containerd, kubectl, etcd and a registry
-	$(VENV)/bin/ruff format --check src tests setup.py
-	$(VENV)/bin/ruff check src tests setup.py
+	$(VENV)/bin/ruff format --check src tests tools setup.py
+	$(VENV)/bin/ruff check src tests tools setup.py
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m vulture
 	$(PYTEST) -q tests/unit tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py tests/test_packaging.py -n 2 $(by_file)
 	$(call twice,tests/robustness tests/attack tests/client_recording tests/contract tests/e2e tests/pages)
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
-	$(VENV)/bin/ruff format --check src tests setup.py
-	$(VENV)/bin/ruff check src tests setup.py
+	$(VENV)/bin/ruff format --check src tests tools setup.py
+	$(VENV)/bin/ruff check src tests tools setup.py
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m vulture
 	$(PYTEST) -q tests/unit tests/contract tests/test_architecture.py tests/test_docs.py tests/test_packaging.py -n 2 -m "not slow and not containerd"
 
 fix: setup-test ## format and repair what can be repaired
-	$(VENV)/bin/ruff format src tests setup.py
-	$(VENV)/bin/ruff check --fix src tests setup.py
+	$(VENV)/bin/ruff format src tests tools setup.py
+	$(VENV)/bin/ruff check --fix src tests tools setup.py
 
 flow: setup-test ## in-process clusters, virtual time
 	$(PYTEST) -q tests/flow tests/stateful -n 2

@@ -142,7 +142,7 @@ def site(url: str) -> bytes:
     """`url`: where the files of the repository are, for links to those that are no pages."""
     from markdown_it import MarkdownIt
 
-    make = runpy.run_path(str(HERE / "src/sampan/cmd/docs_site.py"))["site"]
+    make = runpy.run_path(str(HERE / "tools/docs_site.py"))["site"]
     made: bytes = make(HERE, MarkdownIt("commonmark", {"html": False}).enable("table"), url)
     return made
 

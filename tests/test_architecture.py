@@ -102,7 +102,7 @@ LAYERS = {
     "cmd": (
         "errors loading help_screen flags.values flags.api_server_flags settings flags "
         "tour.originals tour.lesson simulation background rootless cluster.table diagnosis cluster "
-        "chosen_cluster foreground tour snapshot lab man_page docs_site error_index reference "
+        "chosen_cluster foreground tour snapshot lab man_page reference "
         "completion verbs main entry"
     ),
 }

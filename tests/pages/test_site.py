@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.cmd.docs_site import navigation, place_of, texts
+from tools.docs_site import navigation, place_of, texts
 
 ROOT = Path(__file__).parents[2]
 URL = "https://example.org/sampan/blob/v1"

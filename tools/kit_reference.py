@@ -1,6 +1,6 @@
 """The kit's words, each with its signature (docs/kit.md).
 
-Job: markdown from the kit's own source: `python -m sampan.testing.reference` prints it.
+Job: markdown from the kit's own source: `python tools/kit_reference.py` prints it.
 Invariant: what is public is in it, as it is called from a test.
 """
 
@@ -12,11 +12,11 @@ from pathlib import Path
 HEAD = """\
 # Every word of the test kit
 
-Made from the source by `python -m sampan.testing.reference > docs/kit.md`; a test keeps it true.
+Made from the source by `python tools/kit_reference.py > docs/kit.md`; a test keeps it true.
 What it is for, with examples: docs/testkit.md. `c` is a cluster: the fixture `sampan`, or what
 `sampan.testing.cluster()` gives.
 """
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "src" / "sampan" / "testing"
 # (title, module, class or "" for its functions, how a test calls it, what is the kit's own)
 PARTS = (
     ("A cluster for a test", "__init__.py", "", "sampan.testing.", ()),

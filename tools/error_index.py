@@ -1,6 +1,6 @@
 """What sampan says when something is not as it should be: why it is so, and what helps.
 
-Job: the table of sentences, and docs/errors.md made of it: `python -m sampan.cmd.error_index`.
+Job: the table of sentences, and docs/errors.md made of it: `python tools/error_index.py`.
 Invariant: a sentence is as the code has it, with … for what is different each time; what stops a
     verb of the cluster is in the table, unless it begins with the flag that it is about, which says
     all that there is to know (tests see to both).
@@ -12,7 +12,7 @@ HEAD = """\
 # What it says, why, and what helps
 
 Sentences of sampan's own, by what they are about; `…` stands for what is different each time. Made by
-`python -m sampan.cmd.error_index > docs/errors.md`, and a test keeps it true. Sentences that begin with a flag (`--nodes: …`)
+`python tools/error_index.py > docs/errors.md`, and a test keeps it true. Sentences that begin with a flag (`--nodes: …`)
 say themselves what that flag takes. Of an object that is not well, `sampan why KIND/NAME` tells the cause; of a machine,
 `sampan doctor`; what the API server answers is Kubernetes' own, word for word.
 """
