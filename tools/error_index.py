@@ -216,6 +216,60 @@ KEEPING: Rows = (
      "A word with a line break or another character that cannot be printed.",
      "Another directory, or another value of the flag."),
 )  # fmt: skip
+# Of `sampan doctor`: what it has looked at, before what it says of it.
+DOCTOR: Rows = (
+    ("system: …: the control plane, simulated nodes, the test kit and the client work here; real containers need Linux (…)",
+     "This is macOS or another system: there are no namespaces and no cgroups to make containers of.",
+     "Nothing, for simulated nodes; for real ones a machine with Linux, a virtual one, or WSL 2."),
+    ("user: root, without …",
+     "root of a container has not all rights of root: it may not make networks and mounts.",
+     "Start the container with --privileged; or simulated nodes."),
+    ("user: uid …",
+     "Without root, containers run in a user namespace, and something for that is missing.",
+     "Install what is named, or `sudo sampan up`."),
+    ("limits: pods have none: …; where systemd runs: … sampan up",
+     "Limits are kept by cgroups, and an ordinary user has none of his own: pods run, unlimited.",
+     "`systemd-run --user --scope -p Delegate=yes sampan up` gives sampan one."),
+    ("kernel: … or newer is needed",
+     "What pods' networks and mounts are made of came with that kernel.",
+     "A newer system; or simulated nodes."),
+    ("cgroups: none",
+     "Nothing is mounted at /sys/fs/cgroup: a container around sampan hides it.",
+     "`mount -t cgroup2 none /sys/fs/cgroup`, or another container."),
+    ("runtime: no crun and conmon, no containerd",
+     "A real node needs programs that make containers (docs/guide/runtimes.md).",
+     "`apt install conmon crun`; `sampan doctor --fix` does it."),
+    ("nft, ip: not found",
+     "Services, policies and pods' addresses are made with nftables and iproute2.",
+     "`apt install nftables iproute2`."),
+    ("cni: no plugins found",
+     "This kernel does not let sampan make pods' interfaces itself, and the reference plugins are not there.",
+     "`apt install containernetworking-plugins`."),
+    ("port: … is taken",
+     "Another program, or another cluster, listens where the API server would.",
+     "`sampan up --port 0` takes any; `sampan list` shows whether it is a cluster of yours."),
+    ("kubelet port: … is taken: a node of sampan takes another",
+     "Another kubelet runs here (of k3s, of another cluster): both can be.",
+     "Nothing is to be done."),
+    ("disk: … GiB free in …",
+     "Less than 2 GiB are free where images would be kept: pods would soon be evicted.",
+     "Make room, or `--data-dir` on another disk."),
+    ("clock: …",
+     "By this machine's clock the cluster's certificates would not be valid yet.",
+     "`timedatectl set-ntp true`, or set it by hand."),
+    ("ip_forward: off (sampan switches it on with the first node)",
+     "The machine passes no packets on, so pods would reach nobody.",
+     "`sysctl -w net.ipv4.ip_forward=1`; as root sampan does it."),
+    ("leftovers: … of a cluster whose directory is gone: …",
+     "Somebody removed a data directory while its containers ran: nobody sees to them any more. Of other users' clusters nothing is judged.",
+     "`sampan doctor --fix` ends them; next time `sampan reset`."),
+    ("leftovers: a cgroup of nobody",
+     "As above: what a cluster left that was removed by hand, or killed with its machine.",
+     "`sampan doctor --fix`."),
+    ("leftovers: a bridge of nobody", "As above.", "`sampan doctor --fix`."),
+    ("leftovers: rules of nobody", "As above: tables of nftables.", "`sampan doctor --fix`."),
+    ("leftovers: sockets of nobody", "As above.", "`sampan doctor --fix`."),
+)  # fmt: skip
 SECTIONS = (
     ("Which cluster", WHERE), ("Starting", START), ("Reaching it", SPEAKING),
     ("Keys, versions, data", KEEPING),
@@ -224,7 +278,7 @@ SECTIONS = (
 
 def text() -> str:
     lines = [HEAD]
-    for title, rows in SECTIONS:
+    for title, rows in (*SECTIONS, ("What `sampan doctor` says", DOCTOR)):
         lines += [f"## {title}\n", *_entries(rows)]
     return "\n".join(lines).rstrip() + "\n"
 

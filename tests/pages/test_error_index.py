@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.error_index import SECTIONS, text
+from tools.error_index import DOCTOR, SECTIONS, text
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "sampan"
@@ -69,8 +69,26 @@ def test_what_stops_a_verb_of_the_cluster_is_in_the_index():
     assert wanted <= INDEXED, wanted - INDEXED
 
 
+def test_whatever_the_doctor_looks_at_is_in_the_index():
+    machine = PACKAGE / "cmd" / "verbs" / "machine"
+    trees = [ast.parse((machine / f"{name}.py").read_text()) for name in ("doctor", "leftovers")]
+    found = [node for tree in trees for node in ast.walk(tree)]
+    looked_at = {
+        sentence(node.args[0])
+        for node in found
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Check" and node.args
+    } - {""}
+    indexed = {row[0].partition(": ")[0] for row in DOCTOR}
+    assert looked_at <= indexed, looked_at - indexed
+    said = {sentence(node) for node in found}
+    for row in DOCTOR:
+        what, _, words = row[0].partition(": ")
+        if words != "…" and what not in ("system", "disk"):  # put together of parts
+            assert words in said, row[0]
+
+
 def test_every_sentence_has_a_cause_and_a_remedy():
-    for _, rows in SECTIONS:
+    for _, rows in (*SECTIONS, ("", DOCTOR)):
         for _, cause, remedy in rows:
             assert cause.endswith(".")
             assert remedy.endswith((".", "?"))

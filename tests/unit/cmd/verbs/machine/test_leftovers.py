@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sampan.cmd.verbs.machine import doctor
-from sampan.cmd.verbs.machine.leftovers import Found, Link, is_known, judge, look, owner
+from sampan.cmd.verbs.machine.leftovers import Found, Link, checks, is_known, judge, look, owner
 from sampan.network.bridge import owner_mark
 
 HERE, GONE = "/var/lib/here", "/var/lib/gone"
@@ -96,6 +96,8 @@ def test_an_ordinary_user_judges_nothing_of_others(tmp_path):
     try:
         found = look(str(tmp_path))
         assert is_known(str(private))
+        [told] = checks(str(tmp_path))
+        assert "of another user" in told.text
     finally:
         os.seteuid(0)
     assert found.links == found.tables == ()
