@@ -27,7 +27,10 @@ function stepView(step, count) {
   return [
     h("h1", {}, `${step.number}. ${plain(step.title)}`),
     h("progress", {max: count, value: step.number, "aria-label": `Step ${step.number} of ${count}`}),
-    h("p", {class: "lesson"}, plain(step.text).split("`").map((text, at) => (at % 2 ? h("code", {}, text) : text))),
+    h("p", {class: "lesson"}, plain(step.idea ?? "")),
+    h("details", {},
+      h("summary", {}, "Where it happens in the source"),
+      h("p", {class: "lesson"}, plain(step.text).split("`").map((text, at) => (at % 2 ? h("code", {}, text) : text)))),
     h("dl", {class: "facts"},
       h("div", {}, h("dt", {}, "Done here by"), h("dd", {}, h("code", {}, `${plain(step.function)}, line ${step.line}`))),
       h("div", {}, h("dt", {}, "The original"), h("dd", {}, plain(original.does), " ", h("code", {}, plain(original.file))))),

@@ -73,7 +73,8 @@ def lesson_object(rest: str) -> Obj | None:
     return {
         "steps": [
             {
-                "number": step.number, "title": step.title, "text": step.text,
+                "number": step.number, "title": step.title, "idea": step.original.idea,
+                "text": step.text,
                 "files": list(step.files), "function": step.original.function,
                 "line": line_of(step.original.function), "spans": list(step.original.spans),
                 "original": {

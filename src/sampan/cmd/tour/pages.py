@@ -22,6 +22,8 @@ def page(step: LessonStep, count: int, spans: Sequence[Obj], *, links: bool) -> 
     there = _link(original.file, UPSTREAM + original.file if links else "")
     return [
         f"{step.number}/{count}  {step.title}", "",
+        *_paragraph(original.idea), "",
+        "  Where it happens:",
         *_paragraph(step.text.replace("`", "")), "",
         f"  in sampan      {here}  {function}",
         f"  in Kubernetes  {there}",

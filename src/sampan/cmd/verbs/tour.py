@@ -90,9 +90,11 @@ class Tour:
         spans = self._wait_for(step)
         self._say("\n" + "\n".join(pages.page(step, count, spans, links=self._links)))
         pod = self._client.json("GET", self._path)
-        self._say("\n  The pod now:")
-        self._say("\n".join(f"  {line}" for line in pages.pod_lines(pod, self._seen)))
-        self._seen = pages.plain_lines(pod)
+        lines = pages.plain_lines(pod)
+        if lines != self._seen:
+            self._say("\n  The pod now:")
+            self._say("\n".join(f"  {line}" for line in pages.pod_lines(pod, self._seen)))
+        self._seen = lines
         if step.original.spans and not spans:
             self._say(f"\n  It did not come this far: `sampan why {self._name}` may know why.")
 

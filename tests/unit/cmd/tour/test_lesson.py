@@ -23,6 +23,14 @@ def test_the_function_of_a_step_is_in_a_file_that_the_step_names(original):
     assert f"def {name.rpartition('.')[2]}(" in line
 
 
+@pytest.mark.parametrize("original", ORIGINALS, ids=lambda original: original.title)
+def test_an_idea_is_told_without_names_of_files(original):
+    assert original.idea.endswith(".")
+    assert "/" not in original.idea
+    assert ".py" not in original.idea
+    assert len(original.idea) > 60
+
+
 def test_what_a_step_says_is_what_the_document_says():
     document = " ".join(module.architecture().split())
     for step in lesson():
@@ -38,6 +46,7 @@ def test_pages_get_it_as_json():
     steps = json.loads(json.dumps(lesson_object("")))["steps"]
     assert len(steps) == len(ORIGINALS)
     assert steps[0]["title"] == "The connection"
+    assert steps[0]["idea"].startswith("Everything in Kubernetes goes through one door")
     assert steps[0]["function"] == "core/http/server.py:Server.start_on"
     assert steps[0]["original"]["url"].startswith("https://github.com/kubernetes/kubernetes/blob/")
     assert lesson_object("/x") is None

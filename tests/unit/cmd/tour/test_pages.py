@@ -18,6 +18,7 @@ def pod(**status):
 def test_it_says_who_does_it_here_and_there_and_how_long_it_took():
     lines = page(STORE, 18, [span("store commit")], links=False)
     assert lines[0] == "7/18  The store"
+    assert lines[2].startswith("  What is answered is kept")  # the idea comes before the files
     assert any("store/sqlite.py:" in line and "SqliteStore.create" in line for line in lines)
     assert any("storage/etcd3/store.go" in line for line in lines)
     assert any("500 ms" in line and "apiserver: store commit" in line for line in lines)
