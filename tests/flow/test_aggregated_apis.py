@@ -11,6 +11,7 @@ import pytest
 from sampan.api.errors import MethodNotAllowed
 from sampan.api.resources import POD_METRICS
 from sampan.api.schema.published import Schema
+from sampan.apiserver.aggregation import asking, checks
 from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.settings import ApiServerSettings
@@ -490,6 +491,36 @@ def test_the_core_group_is_not_given_away(tmp_path):
         assert (await there.api.get("/api/v1/namespaces")).status == 200
 
     story(tmp_path, test)
+
+
+class Hesitant(TeaServer):
+    """Is silent when it is asked for one of its documents, until somebody has given up."""
+
+    silent_at = ""
+
+    async def handle(self, request):
+        if request.path == self.silent_at:
+            self.silent_at = ""
+            self.asked.append(request)
+            await asyncio.Event().wait()
+        return await super().handle(request)
+
+
+@pytest.mark.parametrize("document", ["/openapi/v3", "/openapi/v2"])
+def test_openapi_that_did_not_come_in_time_is_asked_for_again_soon(tmp_path, monkeypatch, document):
+    """As upstream, where no answer is another thing than no document."""
+    monkeypatch.setattr(asking, "ASK_SECONDS", 1.0)
+    monkeypatch.setattr(checks, "EVERY_SECONDS", 3600.0)
+
+    async def test(there):
+        there.teas.silent_at = document
+        await there.register()
+        async with asyncio.timeout(60):
+            while PATH[1:] not in (await there.api.get("/openapi/v3")).obj["paths"]:
+                await asyncio.sleep(0.02)
+        assert "com.example.tea.v1.Tea" in (await there.api.get("/openapi/v2")).obj["definitions"]
+
+    story(tmp_path, test, teas=Hesitant())
 
 
 def test_openapi_has_what_the_other_server_says_of_its_group(tmp_path):

@@ -119,13 +119,12 @@ class Checks:
         changed = passed and await self.documents.learn_resources(server)
         self._unavailable.set(0.0 if passed else 1.0, name)
         await self._write(item, condition)
-        if passed:
-            await self.documents.learn_openapi(server, changed)
-        if passed or condition["reason"] != "FailedDiscoveryCheck":
+        is_known = not passed or await self.documents.learn_openapi(server, changed)
+        if not is_known or condition["reason"] == "FailedDiscoveryCheck":
+            self._queue.retry(name)
+        else:
             self._queue.forget(name)
             self._queue.add_after(name, EVERY_SECONDS)
-        else:
-            self._queue.retry(name)
 
     def _server(self, name: str) -> AggregatedServer | None:
         servers = self._servers.by_version.values()

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 
 from sampan.api.objects import Obj
-from sampan.apiserver.aggregation.asking import LIST_BYTES, OPENAPI_BYTES, ask
+from sampan.apiserver.aggregation.asking import LIST_BYTES, OPENAPI_BYTES, TooLarge, ask
 from sampan.apiserver.aggregation.foreign_resources import Unreadable, discovered_resources
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers, GroupVersion
 from sampan.apiserver.outside.webhook_client import CallFailed
@@ -85,24 +85,34 @@ class ForeignDocuments:
             self.generation += 1
         return found != before
 
-    async def learn_openapi(self, server: AggregatedServer, anew: bool) -> None:
-        """`anew`: even the large document, where nothing says that it is another one."""
+    async def learn_openapi(self, server: AggregatedServer, anew: bool) -> bool:
+        """Whether it is known now; where the server does not answer, what was known stays.
+        `anew`: even the large document, where nothing says that it is another one."""
         name = server.path[1:]
         before = self.openapi.get(name)
         try:
-            v3_hash = _hash_in(await self._ask(server, "/openapi/v3"), name)
-        except (HttpError, CallFailed):
-            v3_hash = ""
-        if before is not None and before.v3_hash == v3_hash and not anew:
-            return
-        try:
-            v2 = await self._ask(server, "/openapi/v2", OPENAPI_BYTES)
-        except (HttpError, CallFailed):
-            v2 = b""
+            v3_hash = _hash_in(await self._document(server, "/openapi/v3"), name)
+            if before is not None and before.v3_hash == v3_hash and not anew:
+                return True
+            v2 = await self._document(server, "/openapi/v2", OPENAPI_BYTES)
+        except HttpError as error:
+            why = failure_words(error)
+            log.warning("openapi of an aggregated server not read", name=server.name, error=why)
+            return False
         found = ForeignOpenApi(v3_hash, v2)
         if found != before and (server.group, server.version) in self._servers.by_version:
             self.openapi[name] = found
             self.openapi_generation += 1
+        return True
+
+    async def _document(
+        self, server: AggregatedServer, path: str, most_bytes: int = LIST_BYTES
+    ) -> bytes:
+        """Empty where the server has none, or one that nobody wants. Raises HttpError."""
+        try:
+            return await self._ask(server, path, most_bytes)
+        except (CallFailed, TooLarge):
+            return b""
 
     async def _ask(
         self, server: AggregatedServer, path: str, most_bytes: int = LIST_BYTES
