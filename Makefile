@@ -29,7 +29,7 @@ apart = -n 4 $(by_file)
 twice = $(PYTEST) -q $(1) $(apart) || $(PYTEST) -q $(1) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e pages robust campaign campaign-nodes attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto docs release setup-run setup-test clean
+.PHONY: help run test check fix flow e2e pages robust campaign campaign-nodes soak year load attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-growth bench-network bench-testkit bench-page suites proto docs release setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -78,6 +78,15 @@ campaign: setup-test ## overlapping faults drawn by seed, histories checked: SEE
 
 campaign-nodes: setup-test ## 1000 simulated nodes vanish in hundreds and processes are killed while 10000 pods are on their way
 	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.campaign
+
+soak: setup-test ## mixed load on one process with real containers for MINUTES=; a fit says what grows; RUNTIME=native|cri
+	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.soak --seed $(SEED) --minutes $(MINUTES) --runtime $(or $(RUNTIME),native) --csv build/soak.csv --svg build/soak.svg
+
+year: setup-test ## twelve months of a cluster on virtual time: CronJobs, tokens, requests, rollouts, nodes that fail
+	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.year
+
+load: setup-test ## 10 000 watches, 5 000 who do not read, 1 000 who send a byte a minute: memory, and what another client has of it
+	PYTHONPATH=src $(VENV)/bin/python -m tests.robustness.held_load
 
 attack: setup-test ## what attackers try, long: REQUESTS= mutated requests, OBJECTS= drawn objects, SEED=; `make test` has the short form
 	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) SAMPAN_OBJECTS=$(OBJECTS) $(PYTEST) -q -s tests/attack tests/flow/test_attacks.py
