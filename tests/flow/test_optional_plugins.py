@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from sampan.api.errors import Forbidden
-from sampan.api.resources import Resource
+from sampan.api.resources import CLUSTER_TRUST_BUNDLES
 from sampan.apiserver.admission.builtin.certificates import cluster_trust_bundle_attest
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
@@ -233,11 +233,7 @@ def test_an_image_policy_backend_decides(open_):
 
 
 def test_who_publishes_a_signers_roots_may_attest_for_it():
-    """The kind is not served; the plugin is there for when it is."""
-    bundles = Resource(
-        "certificates.k8s.io", "v1beta1", "ClusterTrustBundle", "clustertrustbundles",
-        namespaced=False,
-    )  # fmt: skip
+    """Domains; single signers are in tests/flow/test_recorded_certificate_kinds.py."""
 
     def only(asked):
         good = (asked.verb, asked.resource, asked.name) == ("attest", "signers", "a.com/*")
@@ -249,7 +245,7 @@ def test_who_publishes_a_signers_roots_may_attest_for_it():
         new = {"spec": {"signerName": signer}}
         operation = UPDATE if old else CREATE
         attributes = Attributes(
-            User("eve"), operation, bundles, "", "b", "", new, old, dry_run=False
+            User("eve"), operation, CLUSTER_TRUST_BUNDLES, "", "b", "", new, old, dry_run=False
         )
         waiting = step(attributes)
         return None if waiting is None else asyncio.run(_awaited(waiting))

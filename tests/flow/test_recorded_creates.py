@@ -32,12 +32,11 @@ UNORDERED = (  # Go's map order decides
     "quota.yaml: half a pod, and less than none",
 )
 RECORDED_MINORS = ("1.34", "1.36", "1.37")
-# By gates that are not here: RestartAllContainersOnContainerExits, ClusterTrustBundleProjection.
+# By a gate that is not here: RestartAllContainersOnContainerExits.
 NOT_HERE: dict[str, set[str]] = {
     "1.36": {"pod_details.yaml: restart rules without a policy"},
     "1.37": {
         "pod_details.yaml: restart rules without a policy",
-        "pod_details.yaml: volumes without what they need",
     },
 }
 OWN = ("uid", "creationTimestamp", "resourceVersion", "managedFields")

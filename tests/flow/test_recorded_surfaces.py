@@ -23,10 +23,6 @@ RECORDED = Path(__file__).parent / "recorded" / "surfaces.json.gz"
 # What only sampan has: metrics of its own, roles of its own parts.
 OURS = re.compile(r"metrics\.k8s\.io|sampan:|system:controller:local-provisioner"
                   r"|clusterrolebindings system:kubelet-api-admin")  # fmt: skip
-# Kinds that are not here (`absent` in data/served.json, and certificates' new ones).
-ABSENT = re.compile(
-    r"clustertrustbundle|ClusterTrustBundle|podcertificaterequest|PodCertificateRequest"
-)
 # Health checks and documents of features that are not here.
 UNCHECKED = re.compile(
     r"/(flagz|statusz)$|loopback-serving-certificate|peer-endpoint-reconciler-controller"
@@ -51,8 +47,6 @@ def is_kept(section, key, wanted, found):
         # Our controllers patch what upstream's update.
         patches = all(right.replace("patch ", "update ", 1) in wanted for right in more)
         return set(wanted) <= set(found) and patches
-    if ABSENT.search(key) or (section == "aggregated" and ABSENT.search(str(wanted))):
-        return True
     return section == "paths" and found is None and UNCHECKED.search(key)
 
 

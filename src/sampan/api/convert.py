@@ -31,6 +31,7 @@ _EVENT_NAMES = (
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 )
+_PROOF = ("pkixPublicKey", "proofOfPossession")
 _NEVER_EMPTY = ("reportingController", "reportingInstance")  # they are in the core group
 
 
@@ -201,10 +202,17 @@ def _same(obj: Obj) -> Obj:
     return obj
 
 
+def _without_proof(request: Obj) -> Obj:
+    """v1 knows keys in stub requests only."""
+    spec = {key: value for key, value in (request.get("spec") or {}).items() if key not in _PROOF}
+    return {**request, "spec": spec}
+
+
 Pair = tuple[Callable[[Obj], Obj], Callable[[Obj], Obj]]
 _SAME: Pair = (_same, _same)
 # Versions that have other fields than the newest one: to its fields, and back.
 _OTHER_FIELDS: dict[tuple[str, str], Pair] = {
+    ("certificates.k8s.io/v1", "PodCertificateRequest"): (_same, _without_proof),
     (DEVICES, "ResourceClaim"): (device_versions.claim_to_v1, device_versions.claim_from_v1),
     (DEVICES, "ResourceClaimTemplate"): (
         device_versions.template_to_v1, device_versions.template_from_v1,

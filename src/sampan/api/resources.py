@@ -305,6 +305,14 @@ API_SERVICES = _row(
     "apiregistration.k8s.io", "v1", "APIService", "apiservices", STATUS,
     categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
+CLUSTER_TRUST_BUNDLES = _row(
+    "certificates.k8s.io", "v1", "ClusterTrustBundle", "clustertrustbundles",
+    **_CLUSTER, **_VERSIONS,
+)  # fmt: skip
+POD_CERTIFICATE_REQUESTS = _row(
+    "certificates.k8s.io", "v1", "PodCertificateRequest", "podcertificaterequests", STATUS,
+    **_VERSIONS,
+)  # fmt: skip
 INGRESS_CLASSES = _row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", **_CLUSTER)
 INGRESSES = _row("networking.k8s.io", "v1", "Ingress", "ingresses", STATUS, short_names=("ing",))
 
@@ -333,6 +341,11 @@ RESOURCES: tuple[Resource, ...] = (
     CRON_JOBS, JOBS,
     _row("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
          Subresource("approval"), STATUS, short_names=("csr",), **_CLUSTER),
+    *(
+        row if version == "v1" else _in(version, row)
+        for row in (CLUSTER_TRUST_BUNDLES, POD_CERTIFICATE_REQUESTS)
+        for version in ("v1", "v1beta1", "v1alpha1")
+    ),
     INGRESS_CLASSES,
     INGRESSES,
     IP_ADDRESSES, _in("v1beta1", IP_ADDRESSES),

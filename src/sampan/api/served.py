@@ -10,7 +10,7 @@ from typing import Any
 
 from sampan.api import features
 from sampan.api.feature_gates import TRUTHS, number_of
-from sampan.api.resources import RESOURCES, Resource
+from sampan.api.resources import RESOURCES, Resource, by_plural
 from sampan.core.fast_dataclass import replace
 from sampan.core.files.packaged_data import packaged_data
 from sampan.core.patterns import lazy_pattern
@@ -45,6 +45,14 @@ def resources_of(release: features.Release) -> tuple[Resource, ...]:
     on = _Choice(release, {(row.group, row.version) for row in there}, table)
     on.check()
     return tuple(row for row in there if on.has(row))
+
+
+def spoken(row: Resource) -> Resource:
+    """A kind of certificates in the version in which this release's own parts speak of it."""
+    version = "v1" if features.changed("CertificateKindsInV1") else row.stored_in[1]
+    found = by_plural(row.group, version or row.version, row.plural)
+    assert found is not None, row
+    return found
 
 
 def _key(row: Resource) -> str:

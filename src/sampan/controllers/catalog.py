@@ -15,9 +15,11 @@ from sampan.controllers.access.csr_approving import csr_approving_controller
 from sampan.controllers.access.csr_cleaner import csr_cleaner_controller
 from sampan.controllers.access.csr_signing import Ca, csr_signing_controller
 from sampan.controllers.access.legacy_token_cleaner import legacy_token_cleaner_controller
+from sampan.controllers.access.pod_certificate_cleaner import pod_certificate_cleaner
 from sampan.controllers.access.root_ca import root_ca_controller
 from sampan.controllers.access.serviceaccount import serviceaccount_controller
 from sampan.controllers.access.token_cleaner import token_cleaner_controller
+from sampan.controllers.access.trust_bundle_publisher import trust_bundle_publisher
 from sampan.controllers.autoscaling.horizontal_pod_autoscaler import (
     horizontal_pod_autoscaler_controller,
 )
@@ -70,6 +72,8 @@ NOT_ALWAYS = (
     "device-taint-eviction-controller",
     "storage-version-migrator-controller",
     "svm",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+    "podcertificaterequest-cleaner-controller",
     "certificatesigningrequest-signing-controller",
     "csrsigning",
     "serviceaccount-token-controller",
@@ -141,6 +145,8 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
             else []
         ),
         *([storage_version_migrator_controller(migrations)] if migrations is not None else []),
+        *([trust_bundle_publisher(settings.root_ca)] if _publishes(settings) else []),
+        *([pod_certificate_cleaner()] if features.enabled("PodCertificateRequest") else []),
         *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
         *(
             [account_tokens_controller(settings.sign_account_token, settings.root_ca)]
@@ -148,6 +154,10 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
             else []
         ),
     ]
+
+
+def _publishes(settings: ControllerSettings) -> bool:
+    return bool(settings.root_ca) and features.enabled("ClusterTrustBundle")
 
 
 def chosen_controllers(settings: ControllerSettings, names: Iterable[str]) -> list[Controller]:

@@ -62,6 +62,7 @@ class Controller:
     )
     # Kinds that it works without where the server refuses or lacks them. It waits for all others.
     optional: Collection[Resource] = ()
+    at_start: tuple[Key, ...] = ()  # what it looks at before anything has changed
     aliases: tuple[str, ...] = ()
     is_named_only: bool = False  # `*` does not mean it
     workers: int = 5

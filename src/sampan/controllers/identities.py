@@ -4,6 +4,7 @@ may do anything, as a user that nobody can make a token for.
 Job: a controller's name → its user name. Pure.
 """
 
+_PUBLISHER = "kube-apiserver-serving-clustertrustbundle-publisher"
 # Where the account is not called like the controller.
 _ACCOUNTS = {
     "daemonset-controller": "daemon-set-controller",
@@ -29,6 +30,8 @@ _ACCOUNTS = {
     "certificatesigningrequest-approving-controller": "certificate-controller",
     "certificatesigningrequest-signing-controller": "certificate-controller",
     "certificatesigningrequest-cleaner-controller": "certificate-controller",
+    f"{_PUBLISHER}-controller": _PUBLISHER,
+    "podcertificaterequest-cleaner-controller": "podcertificaterequestcleaner",
     "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
     "bootstrap-signer-controller": "bootstrap-signer",
     "token-cleaner-controller": "token-cleaner",

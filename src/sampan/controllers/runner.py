@@ -203,6 +203,8 @@ class _Loop:
             [item for resource, item in self._informers.items() if resource not in optional],
             [item for resource, item in self._informers.items() if resource in optional],
         )
+        for key in self._controller.at_start:
+            self._queue.add(key)
         tasks = Tasks(self._controller.name)
         tasks.supervise("events", self._recorder.run)
         workers = [

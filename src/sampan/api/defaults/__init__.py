@@ -51,6 +51,10 @@ _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
     ("autoscaling", "v2", "HorizontalPodAutoscaler"): autoscaling.default_autoscaler,
     ("batch", "v1", "CronJob"): jobs.default_cron_job,
     ("batch", "v1", "Job"): jobs.default_job,
+    **{
+        ("certificates.k8s.io", version, "PodCertificateRequest"): policy.default_pod_certificate
+        for version in ("v1", "v1beta1", "v1alpha1")
+    },
     ("discovery.k8s.io", "v1", "EndpointSlice"): services.default_endpoint_slice,
     ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema"): policy.default_flow_schema,
     (

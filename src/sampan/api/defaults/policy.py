@@ -12,6 +12,12 @@ def default_priority_class(obj: Obj) -> None:
     fill(obj, preemptionPolicy="PreemptLowerPriority")
 
 
+def default_pod_certificate(obj: Obj) -> None:
+    spec = spec_of(obj)
+    if spec.get("maxExpirationSeconds") is None:
+        spec["maxExpirationSeconds"] = 24 * 3600
+
+
 def default_flow_schema(obj: Obj) -> None:
     spec = spec_of(obj)
     if not spec.get("matchingPrecedence"):

@@ -60,10 +60,10 @@ def _validate_condition(condition: Obj, path: str, errors: Errors) -> None:
         why = "must be greater than or equal to zero"
         errors.append(invalid_value(f"{path}.observedGeneration", generation, why))
     if not condition.get("lastTransitionTime"):
-        errors.append(required_value(f"{path}.lastTransitionTime", "must be set"))
+        errors.append(required_value(f"{path}.lastTransitionTime"))
     reason = condition.get("reason") or ""
     if not reason:
-        errors.append(required_value(f"{path}.reason", "must be set"))
+        errors.append(required_value(f"{path}.reason"))
     elif not _REASON.fullmatch(reason):
         errors.append(invalid_value(f"{path}.reason", reason, _REASON_WORDS))
     if len(reason.encode()) > _MOST_REASON_BYTES:

@@ -47,6 +47,9 @@ _TYPES = {
     "PolicyRulesWithSubjects": "Subjects:Subject ResourceRules:ResourcePolicyRule "
     "NonResourceRules:NonResourcePolicyRule",
     "PodDisruptionBudgetSpec": "MinAvailable Selector MaxUnavailable UnhealthyPodEvictionPolicy",
+    "PodCertificateRequestSpec": 'SignerName="" PodName="" PodUID="" ServiceAccountName="" '
+    'ServiceAccountUID="" NodeName="" NodeUID="" MaxExpirationSeconds PKIXPublicKey<pkixPublicKey '
+    "ProofOfPossession StubPKCS10Request UnverifiedUserAnnotations",
     "PodResourceClaim": 'Name="" ResourceClaimName ResourceClaimTemplateName',
     "PriorityLevelConfigurationSpec": 'Type="" Limited:LimitedPriorityLevelConfiguration '
     "Exempt:ExemptPriorityLevelConfiguration",

@@ -46,6 +46,8 @@ ROWS: dict[tuple[str, str], str] = {
         "certificates.k8s.io",
         "CertificateSigningRequest",
     ): "access.certificate_signing_request.RULES",
+    ("certificates.k8s.io", "ClusterTrustBundle"): "access.cluster_trust_bundle.RULES",
+    ("certificates.k8s.io", "PodCertificateRequest"): "access.pod_certificate_request.RULES",
     ("coordination.k8s.io", "Lease"): "cluster.lease.RULES",
     ("discovery.k8s.io", "EndpointSlice"): "network.endpoint_slice.RULES",
     ("events.k8s.io", "Event"): "cluster.event.NEW",

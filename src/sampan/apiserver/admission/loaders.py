@@ -20,6 +20,12 @@ def role_escalation(initializer: PluginInitializer) -> Steps:
     return module.plugin(initializer)
 
 
+def pod_certificate_signing(initializer: PluginInitializer) -> Steps:
+    from sampan.apiserver.admission.builtin.certificates import pod_certificate_signing as module
+
+    return module.plugin(initializer)
+
+
 def device_admin_access(initializer: PluginInitializer) -> Steps:
     from sampan.apiserver.admission.builtin import device_admin_access as module
 

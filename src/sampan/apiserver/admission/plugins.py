@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from sampan.api.resources import (
     BINDINGS,
+    CLUSTER_TRUST_BUNDLES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    POD_CERTIFICATE_REQUESTS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_CLAIM_TEMPLATES,
@@ -72,8 +74,10 @@ class Row:
 OWN = (
     Row("CertificateRequester", loaders.certificate_request, _NEW, _REQUEST, main_only=True),
     Row("RoleEscalation", loaders.role_escalation, _WRITES, _ROLES),
+    Row("PodCertificateSigning", loaders.pod_certificate_signing, frozenset({UPDATE}),
+        kinds_of(POD_CERTIFICATE_REQUESTS)),
     Row("DeviceAdminAccess", loaders.device_admin_access, _NEW, _DEVICE_CLAIMS, main_only=True),
-)
+)  # fmt: skip
 ROWS = (
     Row("AlwaysAdmit", loaders.always_admit, _EVERY, is_on=False),
     Row("NamespaceAutoProvision", loaders.namespace_auto_provision, _NEW, is_on=False),
@@ -109,7 +113,7 @@ ROWS = (
     Row("CertificateApproval", loaders.certificate_approval, frozenset({UPDATE}), _REQUEST),
     Row("CertificateSigning", loaders.certificate_signing, frozenset({UPDATE}), _REQUEST),
     Row("ClusterTrustBundleAttest", loaders.cluster_trust_bundle_attest, _WRITES,
-        frozenset({("certificates.k8s.io", "ClusterTrustBundle")}), main_only=True),
+        kinds_of(CLUSTER_TRUST_BUNDLES), main_only=True),
     Row("CertificateSubjectRestriction", loaders.certificate_subject_restriction, _NEW, _REQUEST,
         main_only=True),
     Row("DefaultIngressClass", loaders.default_ingress_class, _NEW,

@@ -8,11 +8,13 @@ Owner: the API server's loop; `changed` is called by the watch cache in the step
 
 from collections.abc import Callable, Iterator
 
+from sampan.api import features
 from sampan.api.calls import Item
-from sampan.api.objects import Obj, namespace_of, uid_of
+from sampan.api.objects import Obj, namespace_of, spec_of, uid_of
 from sampan.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    POD_CERTIFICATE_REQUESTS,
     VOLUME_ATTACHMENTS,
     Resource,
 )
@@ -112,6 +114,9 @@ class NodeGraph:
 class NodeAuthorizer:
     def __init__(self, graph: NodeGraph) -> None:
         self._graph = graph
+        self._own = dict(_OWN)
+        if features.enabled("PodCertificateRequest"):
+            self._own["certificates.k8s.io", "podcertificaterequests"] = _pod_certificates
         self._always = Grants()
         self._always.add(node_rules(), "")
 
@@ -122,7 +127,7 @@ class NodeAuthorizer:
         if not node:
             return Decision.NO_OPINION, f"unknown node for user {attributes.user.name!r}"
         if not attributes.path:
-            own = _OWN.get((attributes.group, attributes.resource))
+            own = self._own.get((attributes.group, attributes.resource))
             if own is not None:
                 return own(self._graph, node, attributes)
         if attributes.path:
@@ -225,6 +230,21 @@ def _slices(_graph: NodeGraph, node: str, asked: Attributes) -> Answer:
     if asked.verb in ("deletecollection", "list", "watch") and _selects(asked, node):
         return _ALLOWED
     return _no("can only list/watch/deletecollection resourceslices with nodeName field selector")
+
+
+def _pod_certificates(graph: NodeGraph, node: str, asked: Attributes) -> Answer:
+    if asked.subresource:
+        return _no("nodes may not access the status subresource of PodCertificateRequests")
+    if asked.verb == "create":
+        return _ALLOWED  # NodeRestriction narrows it down
+    if asked.verb == "get":
+        found = graph.find(POD_CERTIFICATE_REQUESTS, asked.namespace, asked.name)
+        return _ALLOWED if spec_of(found or {}).get("nodeName") == node else _no_path(node)
+    if asked.verb in ("list", "watch"):
+        if _selects(asked, node):
+            return _ALLOWED
+        return _no("can only list/watch podcertificaterequests with nodeName field selector")
+    return _no(f"nodes may not {asked.verb} podcertificaterequests")
 
 
 def _node(_graph: NodeGraph, node: str, asked: Attributes) -> Answer:

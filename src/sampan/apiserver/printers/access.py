@@ -22,6 +22,8 @@ from sampan.apiserver.printers.layout import (
     wide,
 )
 
+_VERDICTS = ("Issued", "Denied", "Failed")
+
 
 def _binding(obj: Obj, now: float) -> list[Any]:
     role = obj.get("roleRef") or {}
@@ -69,6 +71,22 @@ def _signing_word(obj: Obj) -> str:
     if status.get("certificate"):
         words.append("Issued")
     return ",".join(words)
+
+
+def _trust_bundle(obj: Obj, now: float) -> list[Any]:
+    return [name_of(obj), spec_of(obj).get("signerName") or NONE]
+
+
+def _pod_certificate(obj: Obj, now: float) -> list[Any]:
+    spec = spec_of(obj)
+    kinds = [condition.get("type") for condition in status_of(obj).get("conditions") or ()]
+    said = spec.get("unverifiedUserAnnotations") or {}
+    return [
+        name_of(obj), *(spec.get(key) or "" for key in ("podName", "serviceAccountName")),
+        *(spec.get(key) or "" for key in ("nodeName", "signerName")),
+        next((kind for kind in reversed(kinds) if kind in _VERDICTS), "Pending"),
+        ",".join(f"{key}={said[key]}" for key in sorted(said)) or NONE,
+    ]  # fmt: skip
 
 
 def _webhooks(obj: Obj, now: float) -> list[Any]:
@@ -131,6 +149,12 @@ SIGNING_REQUESTS = Printer(
     columns(NAME, AGE, "SignerName", "Requestor", "RequestedDuration", "Condition"),
     _signing_request,
 )
+TRUST_BUNDLES = Printer(columns(NAME, "SignerName"), _trust_bundle)
+POD_CERTIFICATES = Printer(
+    columns(NAME, "PodName", "ServiceAccountName", "NodeName", "SignerName", "State",
+            "UnverifiedUserAnnotations"),
+    _pod_certificate,
+)  # fmt: skip
 WEBHOOKS = Printer((NAME, integer("Webhooks"), AGE), _webhooks)
 POLICIES = Printer(columns(NAME, integer("Validations"), "ParamKind", AGE), _policy)
 MUTATING_POLICIES = Printer(columns(NAME, integer("Mutations"), "ParamKind", AGE), _policy)

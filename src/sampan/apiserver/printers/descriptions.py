@@ -236,8 +236,20 @@ _CERTIFICATES: dict[str, Words] = {
             "api.certificates.v1.CertificateSigningRequestSpec", "expirationSeconds"
         ),
         "Condition": "Conditions applied to the request, such as approval or denial.",
-    }
-}
+    },
+    "clustertrustbundles": {
+        "SignerName": Field("api.certificates.v1beta1.ClusterTrustBundleSpec", "signerName")
+    },
+    "podcertificaterequests": {
+        **_shown(
+            "api.certificates.v1beta1.PodCertificateRequestSpec",
+            {"PodName": "podName", "ServiceAccountName": "serviceAccountName",
+             "NodeName": "nodeName", "SignerName": "signerName",
+             "UnverifiedUserAnnotations": "unverifiedUserAnnotations"},
+        ),
+        "State": "Is the request Pending, Issued, Denied, or Failed?",
+    },
+}  # fmt: skip
 _SLICE = "api.discovery.v1.EndpointSlice"
 _DISCOVERY: dict[str, Words] = {
     "endpointslices": {

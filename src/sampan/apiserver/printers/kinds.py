@@ -47,6 +47,8 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     (_BATCH, "cronjobs"): workloads.CRON_JOBS,
     (_BATCH, "jobs"): workloads.JOBS,
     ("certificates.k8s.io", "certificatesigningrequests"): access.SIGNING_REQUESTS,
+    ("certificates.k8s.io", "clustertrustbundles"): access.TRUST_BUNDLES,
+    ("certificates.k8s.io", "podcertificaterequests"): access.POD_CERTIFICATES,
     ("coordination.k8s.io", "leases"): cluster.LEASES,
     ("discovery.k8s.io", "endpointslices"): network.ENDPOINT_SLICES,
     ("events.k8s.io", "events"): cluster.EVENTS,

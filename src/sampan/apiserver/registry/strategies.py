@@ -53,12 +53,13 @@ _AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 
 # Kinds whose PUT must carry a resourceVersion; with a version: in that one alone.
 _CONDITIONAL_ONLY = frozenset({
-    "apiservices.apiregistration.k8s.io", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
+    "apiservices.apiregistration.k8s.io", "clustertrustbundles.certificates.k8s.io",
+    "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
     "csistoragecapacities.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io",
     "leases.coordination.k8s.io", "mutatingadmissionpolicies.admissionregistration.k8s.io",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "poddisruptionbudgets.policy",
+    "podcertificaterequests.certificates.k8s.io", "poddisruptionbudgets.policy",
     "runtimeclasses.node.k8s.io", "storageversionmigrations.storagemigration.k8s.io",
     "validatingadmissionpolicies.admissionregistration.k8s.io",
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -200,6 +201,15 @@ _OWN = {
     "jobs.batch": jobs.STRATEGY,
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,
     "certificatesigningrequests.certificates.k8s.io": certificate_signing_requests.STRATEGY,
+    "clustertrustbundles.certificates.k8s.io": Strategy(
+        fields={"spec.signerName": path_getter("spec", "signerName")}
+    ),
+    "podcertificaterequests.certificates.k8s.io": Strategy(
+        fields={
+            f"spec.{name}": path_getter("spec", name)
+            for name in ("signerName", "podName", "nodeName")
+        }
+    ),
     "resourceclaims.resource.k8s.io": Strategy(prepare_status=_drop_freed_devices),
     "events": Strategy(fields=_EVENT_FIELDS, default_propagation=NOT_COLLECTED),
     "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS, default_propagation=NOT_COLLECTED),

@@ -13,6 +13,7 @@ from sampan.apiserver.subresources import (
     component_statuses,
     eviction,
     finalize,
+    issuance,
     pod_changes,
     reviews,
     scale,
@@ -34,6 +35,7 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
         table[resource, subresource, "create"] = posting(*posted)
     for verb in ("update", "patch"):
         table["certificatesigningrequests.certificates.k8s.io", "approval", verb] = approval.approve
+        table["podcertificaterequests.certificates.k8s.io", "status", verb] = issuance.issue
         table["pods", "ephemeralcontainers", verb] = pod_changes.set_ephemeral_containers
         table["pods", "resize", verb] = pod_changes.resize
     for scaled in _SCALED:

@@ -20,6 +20,7 @@ NOT_BY_STATUS = {
     "apiservices.apiregistration.k8s.io": _NO_METADATA,
     "deployments.apps": ("labels",),
     "flowschemas.flowcontrol.apiserver.k8s.io": _NO_METADATA,
+    "podcertificaterequests.certificates.k8s.io": _NO_METADATA,
     "pods": ("deletionTimestamp", "ownerReferences"),
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _NO_METADATA,
     "resourceclaims.resource.k8s.io": _NO_METADATA,

@@ -18,7 +18,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_with
+from sampan.api.validation.access.signer_names import validate_signer_name
 from sampan.api.validation.rules import Rules
 from sampan.core.patterns import lazy_pattern
 
@@ -50,7 +50,7 @@ def validate_request(request: Obj, errors: Errors) -> None:
             errors.append(not_supported(f"spec.usages[{index}]", usage, sorted(_USAGES)))
         if usage in usages[:index]:
             errors.append(duplicate(f"spec.usages[{index}]", usage))
-    _validate_signer(spec.get("signerName") or "", errors)
+    validate_signer_name(spec.get("signerName") or "", "spec.signerName", errors)
     if spec.get("signerName") == LEGACY_SIGNER:  # stored ones of an earlier version may go on
         why = "the legacy signerName is not allowed via this API version"
         errors.append(invalid_value("spec.signerName", LEGACY_SIGNER, why))
@@ -141,26 +141,6 @@ def _is_pem(encoded: str) -> bool:
         return bool(base64.b64decode(b"".join(block[1].split()), validate=True))
     except binascii.Error:
         return False
-
-
-def _validate_signer(name: str, errors: Errors) -> None:
-    path = "spec.signerName"
-    if not name:
-        errors.append(required_value(path))
-        return
-    domain, slash, rest = name.partition("/")
-    if not slash or "/" in rest:
-        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        errors.append(invalid_value(path, name, why))
-        return
-    validate_with(names.dns_subdomain, domain, path, errors)
-    if "." not in domain:
-        why = "should be a domain with at least two segments separated by dots"
-        errors.append(invalid_value(path, domain, why))
-    if not rest:
-        errors.append(invalid_value(path, rest, "validating path segment"))
-    else:
-        validate_with(names.dns_subdomain, rest, path, errors)
 
 
 RULES = Rules(

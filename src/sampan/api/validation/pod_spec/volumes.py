@@ -18,6 +18,15 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.rules.tokens.account_token import token_projection
+from sampan.api.validation.access.signer_names import (
+    KEY_TYPES,
+    LEAST_SECONDS,
+    bundle_name_rule,
+    longest_seconds,
+    signer_of_bundle_name,
+    validate_signer_name,
+    validate_user_annotations,
+)
 from sampan.api.validation.fields import (
     validate_choice,
     validate_file_path,
@@ -33,6 +42,7 @@ from sampan.api.validation.pod_spec.env import (
     validate_resource_ref,
 )
 from sampan.api.validation.pod_spec.resources import amount_of
+from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
 _BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
@@ -40,6 +50,7 @@ _MANAGED_DISK = (
     "/subscriptions/{sub-id}/resourcegroups/{group-name}"
     "/providers/microsoft.compute/disks/{disk-id}"
 )
+CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _OF_EVERY_POD = token_projection()  # what the server itself gives nearly every pod
 _HOST_PATH_TYPES = (
@@ -165,7 +176,7 @@ def _validate_projected_source(source: Obj, path: str, errors: Errors) -> None:
                 check(part, f"{here}.{kind}", errors)
             for target in _paths_of(part):
                 if target in taken:
-                    named = part.get("name") or ""
+                    named = part.get("name") or "" if kind in ("configMap", "secret") else target
                     errors.append(invalid_value(path, named, "conflicting duplicate paths"))
                 taken.add(target)
         if len(given) > 1:
@@ -175,8 +186,7 @@ def _validate_projected_source(source: Obj, path: str, errors: Errors) -> None:
 
 def _paths_of(part: Obj) -> list[str]:
     paths = [item["path"] for item in part.get("items") or () if item.get("path")]
-    own = part.get("path")
-    return [*paths, own] if own else paths
+    return [*paths, *(part[field] for field in ("path", *CERTIFICATE_PATHS) if part.get(field))]
 
 
 def _named_files(part: Obj, path: str, errors: Errors) -> None:
@@ -207,13 +217,56 @@ def _trust_bundle(part: Obj, path: str, errors: Errors) -> None:
     if by_name and by_signer:
         why = "only one of name and signerName may be used"
         errors.append(invalid_value(path, part, why))
-    elif not by_name and not by_signer:
+    elif by_name:
+        _bundle_by_name(part, path, errors)
+    elif by_signer:
+        signer = part["signerName"]
+        if not signer:
+            errors.append(required_value(f"{path}.signerName", "must be a valid signer name"))
+        validate_signer_name(signer, f"{path}.signerName", errors)
+        validate_label_selector(part.get("labelSelector"), f"{path}.labelSelector", errors)
+    else:
         errors.append(required_value(path, "either name or signerName must be specified"))
     target = part.get("path")
     if not target:
         errors.append(required_value(f"{path}.path"))
     else:
         validate_file_path(target, f"{path}.path", errors)
+
+
+def _bundle_by_name(part: Obj, path: str, errors: Errors) -> None:
+    name = part["name"]
+    if not name:
+        errors.append(required_value(f"{path}.name", "must be a valid object name"))
+    for wrong in bundle_name_rule(signer_of_bundle_name(name))(name):
+        why = f"not a valid clustertrustbundlename: {wrong}"
+        errors.append(invalid_value(f"{path}.name", name, why))
+    if part.get("labelSelector") is not None:
+        why = "labelSelector must be unset if name is specified"
+        errors.append(invalid_value(f"{path}.labelSelector", part["labelSelector"], why))
+
+
+def _pod_certificate(part: Obj, path: str, errors: Errors) -> None:
+    signer = part.get("signerName") or ""
+    validate_signer_name(signer, f"{path}.signerName", errors)
+    annotations = part.get("userAnnotations") or {}
+    validate_user_annotations(annotations, f"{path}.userAnnotations", errors)
+    kind = part.get("keyType") or ""
+    if kind not in KEY_TYPES:
+        errors.append(not_supported(f"{path}.keyType", kind, KEY_TYPES))
+    seconds, most = part.get("maxExpirationSeconds"), longest_seconds(signer)
+    if seconds is not None and seconds < LEAST_SECONDS:
+        why = f"if provided, maxExpirationSeconds must be >= {LEAST_SECONDS}"
+        errors.append(invalid_value(f"{path}.maxExpirationSeconds", seconds, why))
+    if seconds is not None and seconds > most:
+        why = f"if provided, maxExpirationSeconds must be <= {most}"
+        errors.append(invalid_value(f"{path}.maxExpirationSeconds", seconds, why))
+    paths = [field for field in CERTIFICATE_PATHS if part.get(field)]
+    for field in paths:
+        validate_file_path(part[field], f"{path}.{field}", errors)
+    if not paths:
+        why = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+        errors.append(required_value(path, why))
 
 
 def nfs(source: Obj, path: str, errors: Errors) -> None:
@@ -292,6 +345,7 @@ _PROJECTIONS: dict[str, Callable[[Obj, str, Errors], None]] = {
     "downwardAPI": _downward,
     "serviceAccountToken": _token,
     "clusterTrustBundle": _trust_bundle,
+    "podCertificate": _pod_certificate,
 }
 _SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
     "emptyDir": _empty_dir,

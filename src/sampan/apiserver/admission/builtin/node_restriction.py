@@ -24,6 +24,9 @@ from sampan.api.rules.tokens.account_token import (
     NODE_ACCOUNTS_NAMESPACE,
     VOLUMES_ACCOUNT,
 )
+from sampan.apiserver.admission.builtin.certificates import (
+    pod_certificate_restriction as pod_certificates,
+)
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.authz.chain import Attributes as Asked
@@ -72,9 +75,22 @@ def plugin(initializer: PluginInitializer) -> Steps:
                            f"volume, {user.name} is not authorized to request tokens for this "
                            "audience")  # fmt: skip
 
+    async def check_signer(attributes: Attributes, signer: str) -> None:
+        # Rules cannot name what has a slash.
+        asked = Asked(
+            attributes.user, pod_certificates.SIGNER_VERB, attributes.resource.group,
+            signer.replace("/", ":"), "", attributes.namespace,
+            spec_of(attributes.obj or {}).get("serviceAccountName") or "",
+        )  # fmt: skip
+        if not (await initializer.authorization.decide(asked))[0]:
+            raise _refusal(attributes, pod_certificates.unasked(attributes, signer))
+
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         node = node_of(attributes.user)
         resource = attributes.resource
+        if node and resource.plural == "podcertificaterequests":
+            signer = pod_certificates.check(attributes, node, find)
+            return None if signer is None else check_signer(attributes, signer)
         if node and resource.plural == "serviceaccounts" and attributes.subresource == "token":
             audience = _token(attributes, node, find)
             return None if audience is None else check_audience(attributes, audience)

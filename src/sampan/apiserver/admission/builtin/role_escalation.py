@@ -10,6 +10,7 @@ Invariant: only a change of nothing but owner references and finalizers goes unc
 from sampan.api.errors import ApiError, forbidden, not_found
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
+from sampan.apiserver.admission.builtin.gc_fields import is_for_garbage_collection
 from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.authn.user import MASTERS, User
@@ -18,7 +19,6 @@ from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
 
-_GC_FIELDS = frozenset({"ownerReferences", "finalizers", "managedFields", "selfLink"})
 _EVERYTHING: list[Obj] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
@@ -31,7 +31,7 @@ def plugin(initializer: PluginInitializer) -> Steps:
     async def check(attributes: Attributes) -> None:
         new, old = attributes.obj, attributes.old
         assert new is not None
-        if MASTERS in attributes.user.groups or _is_for_garbage_collection(new, old):
+        if MASTERS in attributes.user.groups or is_for_garbage_collection(new, old):
             return
         if "roleRef" in new:
             await _check_binding(rbac, authorization, attributes, new)
@@ -39,16 +39,6 @@ def plugin(initializer: PluginInitializer) -> Steps:
             await _check_role(rbac, authorization, attributes, new)
 
     return Steps(validate=check)
-
-
-def _is_for_garbage_collection(new: Obj, old: Obj | None) -> bool:
-    """As upstream's IsOnlyMutatingGCFields."""
-    return old is not None and _without_gc_fields(new) == _without_gc_fields(old)
-
-
-def _without_gc_fields(obj: Obj) -> Obj:
-    meta = {name: value for name, value in meta_of(obj).items() if name not in _GC_FIELDS}
-    return {**obj, "metadata": meta}
 
 
 async def _check_role(

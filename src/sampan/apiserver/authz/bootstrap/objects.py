@@ -44,7 +44,7 @@ ROLES, ROLE_BINDINGS = _row("Role"), _row("RoleBinding")
 
 def rbac_objects() -> list[tuple[Resource, Obj]]:
     """Everything, fresh: the caller's to change."""
-    both = versioned_data("bootstrap_roles"), packaged_data("sampan_roles")
+    both = _in_effect(versioned_data("bootstrap_roles")), packaged_data("sampan_roles")
     rules: Roles = {**both[0]["clusterRoles"], **both[1]["clusterRoles"]}
     upstreams = {**_gated_roles(both[0]["gatedControllerRoles"]), **both[0]["controllerRoles"]}
     controllers = _controller_roles(upstreams, both[1]["controllerRoles"])
@@ -70,7 +70,31 @@ def node_rules() -> tuple[Obj, ...]:
 
 
 def _node_rules(_release: features.Release) -> tuple[Obj, ...]:
-    return tuple(versioned_data("bootstrap_roles")["clusterRoles"]["system:node"])
+    return tuple(_rules_in_effect(versioned_data("bootstrap_roles")["clusterRoles"]["system:node"]))
+
+
+def _in_effect(data: dict[str, Any]) -> dict[str, Any]:
+    """Without what belongs to features that are off: rules, roles of such rules only, bindings."""
+    made = dict(data)
+    for field in ("clusterRoles", "controllerRoles"):
+        kept = {name: _rules_in_effect(rules) for name, rules in data[field].items()}
+        made[field] = {name: rules for name, rules in kept.items() if rules}
+    made["clusterRoleBindings"] = {
+        name: {key: value for key, value in binding.items() if key != "gate"}
+        for name, binding in data["clusterRoleBindings"].items()
+        if "gate" not in binding or binding["gate"] in features.all_enabled()
+    }
+    return made
+
+
+def _rules_in_effect(rules: list[Obj]) -> list[Obj]:
+    if not any("gate" in rule for rule in rules):
+        return rules
+    return [
+        {key: value for key, value in rule.items() if key != "gate"}
+        for rule in rules
+        if "gate" not in rule or rule["gate"] in features.all_enabled()
+    ]
 
 
 def _gated_roles(by_gate: Mapping[str, Roles]) -> Roles:
