@@ -329,7 +329,7 @@ def test_a_missing_image_is_reported_and_tried_again():
 def test_what_is_not_supported_is_said_and_not_started():
     async def story():
         async with SimulatedNode() as node:
-            source = {"clusterTrustBundle": {"name": "roots", "path": "roots.pem"}}
+            source = {"fromTheFuture": {"name": "roots", "path": "roots.pem"}}
             await node.make(volumes=[{"name": "data", "projected": {"sources": [source]}}])
             await node.until(lambda: any(reason == "FailedMount" for reason, _ in node.events()))
             assert node.status()["phase"] == "Pending"

@@ -93,14 +93,17 @@ class Kubelet:
         self._workers = PodWorkers(
             tasks=self._tasks, clock=context.clock, metrics=context.metrics, rng=context.rng
         )
-        self._below = machine_side(context, objects, self._workers.retry)
         self._above = api_side(context)
+        self._below = machine_side(context, objects, self._workers.retry, self._warn)
         self._build_node()
         self._build_pods()
         self._build_watches()
         self._join_plugins()
         if self._below.is_real:
             self._declare()  # a process has one real node; simulated ones are too many
+
+    def _warn(self, pod: Obj, reason: str, message: str) -> None:
+        self._events.warning(pod, reason, message)
 
     def _build_node(self) -> None:
         settings = self._settings

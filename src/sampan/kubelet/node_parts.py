@@ -34,6 +34,8 @@ from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.manifests import FILE, HTTP
 from sampan.kubelet.status.recorder import EventLog
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
+from sampan.kubelet.volumes.pod_certificates import Tell
+from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
@@ -71,13 +73,21 @@ class ApiSide:
     is_there: bool = True
 
 
-def machine_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
-    """`retry`: something that the pod waits for has changed."""
+def machine_side(
+    context: NodeContext, objects: TrackedObjects, retry: Retry, tell: Tell
+) -> MachineSide:
+    """`retry`: something that the pod waits for has changed. `tell`: of warnings."""
+    certificates = ProjectedCertificates(context, retry, tell)
     make = _simulated_side if context.settings.simulated else _real_side
-    return make(context, objects, retry)
+    return make(context, objects, retry, certificates)
 
 
-def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
+def _real_side(
+    context: NodeContext,
+    objects: TrackedObjects,
+    retry: Retry,
+    certificates: ProjectedCertificates,
+) -> MachineSide:
     settings = context.settings
     machine = _real_machine(settings)
     if settings.fail_swap_on and machine.swap_bytes:
@@ -103,6 +113,7 @@ def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> M
             node=facts,
             clock=context.clock,
             rng=context.rng,
+            certificates=certificates,
             csi=plugins.csi if plugins is not None else None,
         ),
         NodeCheck(context.runtime),
@@ -115,7 +126,12 @@ def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> M
     )
 
 
-def _simulated_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
+def _simulated_side(
+    context: NodeContext,
+    objects: TrackedObjects,
+    retry: Retry,
+    certificates: ProjectedCertificates,
+) -> MachineSide:
     settings = context.settings
     machine = _simulated_machine(settings)
     facts = facts_of(settings, machine)
@@ -125,7 +141,9 @@ def _simulated_side(context: NodeContext, objects: TrackedObjects, retry: Retry)
         machine,
         facts,
         None,
-        SimulatedVolumes(objects=objects, changed=retry, node=facts, csi=mounting),
+        SimulatedVolumes(
+            objects=objects, changed=retry, node=facts, certificates=certificates, csi=mounting
+        ),
         ScriptedCheck(context.runtime, settings.scenario),
         ImageAccess(""),
         is_real=False,

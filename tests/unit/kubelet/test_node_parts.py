@@ -23,7 +23,7 @@ def machine_of(settings):
     async def story():
         context = context_of(settings)
         objects = TrackedObjects(context.client, clock=context.clock, rng=context.rng)
-        return machine_side(context, objects, lambda uid: None)
+        return machine_side(context, objects, lambda uid: None, lambda *told: None)
 
     return virtual_time.run(story())
 

@@ -43,8 +43,9 @@ from sampan.kubelet.contracts.volumes_hook import (
     VolumeFailure,
 )
 from sampan.kubelet.csi.csi_volumes import CsiVolumes
-from sampan.kubelet.volumes.payload import Sources, Token, payload_room
+from sampan.kubelet.volumes.payload import Shown, Sources, Token, payload_room
 from sampan.kubelet.volumes.plan import Node, Plugged, Step, bound_volume_name, plan_volumes
+from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.references import (
     CLAIM,
     claims_of,
@@ -84,11 +85,12 @@ class NodeVolumes:
         node: NodeFacts,
         clock: Clock,
         rng: random.Random,
+        certificates: ProjectedCertificates,
         csi: CsiVolumes | None = None,
     ) -> None:
         """`changed` is called with the uid of a pod whose volumes must be looked at. `csi`: where
         there is an API that knows of drivers."""
-        self._csi = csi
+        self._csi, self._certificates = csi, certificates
         self._client, self._objects, self._on_change = client, objects, changed
         self._clock = clock
         self._tokens = Tokens(client, clock=clock, rng=rng)
@@ -104,13 +106,19 @@ class NodeVolumes:
 
     async def check(self, pod: Obj, objects: Objects) -> None:
         if volumes_of(pod) and uid_of(pod) not in self._ready:
-            await self._planned(pod, objects, {}, lambda projection: "")
+            await self._planned(pod, objects, {}, lambda projection: "", None)
 
     async def _planned(
-        self, pod: Obj, objects: Objects, bound: Mapping[str, Obj], token: Token
+        self,
+        pod: Obj,
+        objects: Objects,
+        bound: Mapping[str, Obj],
+        token: Token,
+        certificates: Shown | None,
     ) -> list[Step]:
         """In parts, where they are many."""
-        sources = Sources(pod, objects, self._node.around, token, payload_room())
+        around = self._node.around
+        sources = Sources(pod, objects, around, token, payload_room(), certificates)
         steps: list[Step] = []
         for step in plan_volumes(sources, bound, self._node):
             steps.append(step)
@@ -130,14 +138,15 @@ class NodeVolumes:
             return ready.volumes  # as upstream: what is mounted already holds no restart up
 
     async def _made(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
-        uid, made_from = uid_of(pod), _made_from(pod, objects)
+        uid, certificates = uid_of(pod), await self._certificates.of(pod)
+        made_from = (_made_from(pod, objects), certificates)
         ready = self._ready.get(uid)
         if ready is not None and ready.made_from == made_from and not self._is_due(uid):
             return ready.volumes
         known = ready.volumes if ready is not None else {}
         wanted = pod if ready is None else _renewable(pod)
         bound, token = await self._bound(wanted, objects), await self._token_of(pod)
-        steps = await self._planned(wanted, objects, bound, token)
+        steps = await self._planned(wanted, objects, bound, token, certificates)
         now = self._clock.now()
         own = [step for step in steps if not isinstance(step, Plugged)]
         plugged = [step for step in steps if isinstance(step, Plugged)]
@@ -195,6 +204,7 @@ class NodeVolumes:
     def next_refresh(self, uid: str) -> float | None:
         ready = self._ready.get(uid)
         moments = [ready.retry_at if ready is not None else None, self._tokens.next_due(uid)]
+        moments.append(self._certificates.next_due(uid))
         if self._csi is not None:
             moments.append(self._csi.next_refresh(uid))
         return min((moment for moment in moments if moment is not None), default=None)
@@ -202,6 +212,7 @@ class NodeVolumes:
     async def clean_up(self, uid: str) -> None:
         self._ready.pop(uid, None)
         self._tokens.forget(uid)
+        self._certificates.forget(uid)
         self._objects.release(uid)
         await self._tear_down(uid, whole=False)
 

@@ -42,7 +42,18 @@ class File:
     owner: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Of a podCertificate projection."""
+
+    key: bytes
+    chain: bytes
+
+
 Token = Callable[[Obj], str]  # a serviceAccountToken projection → the token
+Place = tuple[str, int]  # volume, and which of its projected sources
+# What certificate sources show: trust anchors, credentials, or why there are none.
+Shown = Mapping[Place, bytes | Credentials | str]
 Payload = Mapping[str, File]
 API_DATA = ("configMap", "secret", "downwardAPI", "projected")
 
@@ -56,6 +67,7 @@ class Sources:
     around: Surroundings
     token: Token
     room: Room
+    certificates: Shown | None = None  # None: they are not asked for yet
 
 
 def payload_room() -> Room:
@@ -77,17 +89,18 @@ def payload_of(volume: Obj, sources: Sources) -> Payload:
         files = _downward(source, mode, sources)
     else:
         assert kind == "projected", kind
-        files = _projected_files(source, mode, sources)
+        files = _projected_files(volume, mode, sources)
     _refuse_escapes(files)
     return files
 
 
-def _projected_files(source: Obj, mode: int, sources: Sources) -> dict[str, File]:
+def _projected_files(volume: Obj, mode: int, sources: Sources) -> dict[str, File]:
     files: dict[str, File] = {}
     faults: list[str] = []
-    for item in source.get("sources") or ():
+    for index, item in enumerate((volume["projected"] or {}).get("sources") or ()):
+        place = (volume.get("name", ""), index)
         try:
-            files.update(_projection(item, mode, sources))
+            files.update(_projection(item, place, mode, sources))
         except VolumeFailure as fault:
             faults.append(str(fault))
     if faults:
@@ -95,7 +108,7 @@ def _projected_files(source: Obj, mode: int, sources: Sources) -> dict[str, File
     return files
 
 
-def _projection(source: Obj, mode: int, sources: Sources) -> dict[str, File]:
+def _projection(source: Obj, place: Place, mode: int, sources: Sources) -> dict[str, File]:
     if part := source.get("configMap"):
         return _files_by_key(CONFIG_MAP, part.get("name", ""), part, mode, sources)
     if part := source.get("secret"):
@@ -103,13 +116,38 @@ def _projection(source: Obj, mode: int, sources: Sources) -> dict[str, File]:
     if part := source.get("downwardAPI"):
         return _downward(part, mode, sources)
     if part := source.get("serviceAccountToken"):
-        pod = sources.pod
-        owner = _only_user(spec_of(pod))
-        guarded = owner is not None or group_of(pod) is not None
-        data = sources.token(part).encode()
-        return {part.get("path", ""): File(data, TOKEN_MODE if guarded else mode, owner)}
+        guarded = _guarded(mode, sources.pod)
+        return {part.get("path", ""): guarded(sources.token(part).encode())}
+    if part := source.get("clusterTrustBundle") or source.get("podCertificate"):
+        return _certificate_files(part, place, _guarded(mode, sources.pod), sources)
     unknown = next((key for key in source if source[key] is not None), "nothing")
     raise VolumeFailure(f"projected sources of type {unknown} are not supported by this node yet")
+
+
+def _guarded(mode: int, pod: Obj) -> Callable[[bytes], File]:
+    """Files that only their owner reads, where one is known; a fsGroup adds to it."""
+    owner = _only_user(spec_of(pod))
+    is_guarded = owner is not None or group_of(pod) is not None
+    return lambda data: File(data, TOKEN_MODE if is_guarded else mode, owner)
+
+
+def _certificate_files(
+    part: Obj, place: Place, file: Callable[[bytes], File], sources: Sources
+) -> dict[str, File]:
+    if sources.certificates is None:
+        return {}
+    shown = sources.certificates[place]
+    if isinstance(shown, str):
+        raise VolumeFailure(shown)
+    if isinstance(shown, bytes):
+        sources.room.take(len(shown))
+        return {part.get("path", ""): file(shown)}
+    contents = {
+        "credentialBundlePath": shown.key + shown.chain,
+        "keyPath": shown.key,
+        "certificateChainPath": shown.chain,
+    }
+    return {part[field]: file(data) for field, data in contents.items() if part.get(field)}
 
 
 def _files_by_key(

@@ -1,7 +1,8 @@
 """The volumes of a simulated node: nothing is mounted, but what is missing is missed.
 
-Job: a pod that refers to a config map, secret or key that is not there waits for it, as on a real
-    node; everything else is taken as given.
+Job: a pod that refers to a config map, secret, key or trust bundle that is not there, or to a
+    certificate that is not issued, waits for it, as on a real node; everything else is taken as
+    given.
 Owner: Kubelet, for a simulated node.
 """
 
@@ -15,8 +16,9 @@ from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, Objects, VolumeFailure
-from sampan.kubelet.volumes.payload import API_DATA, Sources, payload_of, payload_room
+from sampan.kubelet.volumes.payload import API_DATA, Shown, Sources, payload_of, payload_room
 from sampan.kubelet.volumes.plan import set_up_failed
+from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.references import kind_of, volumes_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
@@ -41,17 +43,23 @@ class SimulatedVolumes:
         objects: TrackedObjects,
         changed: Callable[[str], None],
         node: NodeFacts,
+        certificates: ProjectedCertificates,
         csi: PretendedMounting | None = None,
     ) -> None:
         """`csi`: of a node that pretends to have such drivers."""
         self._objects, self._on_change, self._csi = objects, changed, csi
+        self._certificates = certificates
         self._around = Surroundings(node.node_name, node.node_ips, allocatable=node.allocatable)
 
     async def objects(self, pod: Obj) -> Objects:
         return await self._objects.of(pod, self._on_change)
 
     async def check(self, pod: Obj, objects: Objects) -> None:
-        sources = Sources(pod, objects, self._around, lambda projection: "", payload_room())
+        await self._checked(pod, objects, None)
+
+    async def _checked(self, pod: Obj, objects: Objects, certificates: Shown | None) -> None:
+        room = payload_room()
+        sources = Sources(pod, objects, self._around, lambda projection: "", room, certificates)
         for number, volume in enumerate(volumes_of(pod), 1):
             if not number % VOLUMES_PER_TURN:
                 await give_way()
@@ -62,7 +70,7 @@ class SimulatedVolumes:
                     raise set_up_failed(volume, str(fault)) from fault
 
     async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
-        await self.check(pod, objects)
+        await self._checked(pod, objects, await self._certificates.of(pod))
         if self._csi is not None:
             await self._csi.mount(pod)
         place = f"/simulated/{uid_of(pod)}/volumes"
@@ -83,14 +91,15 @@ class SimulatedVolumes:
         return None
 
     async def refresh(self, pod: Obj) -> None:
-        """Nothing to do."""
+        await self._certificates.of(pod)
 
     def next_refresh(self, uid: str) -> float | None:
-        return None
+        return self._certificates.next_due(uid)
 
     async def clean_up(self, uid: str) -> None:
         if self._csi is not None:
             await self._csi.unmount(uid)
+        self._certificates.forget(uid)
         self._objects.release(uid)
 
     async def remove_orphans(self, is_known: Callable[[str], bool]) -> None:

@@ -4,14 +4,31 @@ import random
 
 import pytest
 
-from sampan.api.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from sampan.api import features
+from sampan.api.features import Release
+from sampan.api.objects import time_text
+from sampan.api.resources import (
+    CLUSTER_TRUST_BUNDLES,
+    CONFIG_MAPS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_CERTIFICATE_REQUESTS,
+    SERVICE_ACCOUNTS,
+)
+from sampan.api.served import spoken
 from sampan.core.clock import SystemClock
+from sampan.core.metrics import Metrics
 from sampan.core.mounts import mounts_below
 from sampan.kubelet.container_spec.generate import NodeFacts
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import Mount
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure
+from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
+from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+from tests.support.certificate_story import bundle, certificate
 from tests.support.worlds.small_api import SmallApi
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
@@ -28,9 +45,18 @@ class World:
     def start(self):
         """Also again: as a restarted agent."""
         self.tracked = TrackedObjects(self.api, clock=self.clock, rng=random.Random(1))
+        self.events = []
+        context = NodeContext(
+            KubeletSettings("node-1"), self.api, None, self.clock, Metrics(), random.Random(1)
+        )
+        self.tasks = context.tasks
+        certificates = ProjectedCertificates(
+            context, self.heard.append, lambda pod, *told: self.events.append(told)
+        )
         self.volumes = NodeVolumes(
             client=self.api, objects=self.tracked, changed=self.heard.append,
             node=NodeFacts("node-1", str(self.root), ""), clock=self.clock, rng=random.Random(1),
+            certificates=certificates,
         )  # fmt: skip
 
     async def words(self, text):
@@ -55,6 +81,7 @@ def told(root, story):
         finally:
             await world.volumes.remove_orphans(lambda uid: False)
             await world.tracked.stop()
+            await world.tasks.stop()
         assert mounts_below(str(root)) == []
         assert os.listdir(root / "pods") == []
 
@@ -101,6 +128,60 @@ def test_changes_are_written_when_a_pod_is_refreshed_and_only_then(tmp_path):
             assert opened.read() == 'a="c"'
 
     told(tmp_path, story)
+
+
+def test_trust_anchors_and_credentials_are_files_that_follow(tmp_path):
+    """[N15]"""
+    bundles, requests = spoken(CLUSTER_TRUST_BUNDLES), spoken(POD_CERTIFICATE_REQUESTS)
+    source = {"clusterTrustBundle": {"name": "roots", "path": "roots.pem"}}
+    own = {"podCertificate": {"signerName": "a.com/b", "keyType": "ED25519", "keyPath": "key.pem",
+                              "certificateChainPath": "chain.pem",
+                              "credentialBundlePath": "all.pem"}}  # fmt: skip
+    pod = make_pod({"name": "v", "projected": {"sources": [source, own], "defaultMode": 0o600}})
+
+    async def story(world):
+        await world.api.create(NODES, {"metadata": {"name": "node-1"}})
+        await world.api.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, "shop")
+        one, two = certificate(ca=True), certificate(ca=True, name="y")
+        await world.api.create(bundles, bundle("roots", "v1", one))
+        with pytest.raises(VolumeFailure, match="credential bundle is not issued yet"):
+            await world.prepared(pod)
+        [request] = world.api.objects(requests)
+        assert request["spec"]["podUID"] == "u1"
+        chain = certificate(now=world.clock.now())
+        await world.api.patch(requests, "shop", request["metadata"]["name"], issued(chain, world))
+        async with asyncio.timeout(10):
+            while not world.heard:
+                await asyncio.sleep(0.01)
+        place = (await world.prepared(pod))["v"].host_path
+        assert read(place, "roots.pem") == one
+        assert read(place, "chain.pem") == chain
+        assert "PRIVATE KEY" in read(place, "key.pem")
+        assert read(place, "all.pem") == read(place, "key.pem") + chain
+        world.api.calls.clear()
+        await world.volumes.refresh(pod)
+        assert world.api.calls == []  # an unchanged pod costs nothing
+        world.heard.clear()
+        await world.api.patch(bundles, "", "roots", {"spec": {"trustBundle": one + two + one}})
+        async with asyncio.timeout(10):
+            while not world.heard:
+                await asyncio.sleep(0.01)
+        await world.volumes.refresh(pod)
+        assert sorted(read(place, "roots.pem")) == sorted(one + two)
+
+    def issued(chain, world):
+        now = world.clock.now()
+        times = {"beginRefreshAt": time_text(now + 3600), "notAfter": time_text(now + 7200)}
+        conditions = [{"type": "Issued", "status": "True"}]
+        return {"status": {"conditions": conditions, "certificateChain": chain, **times}}
+
+    def read(place, name):
+        with open(f"{place}/{name}") as opened:
+            return opened.read()
+
+    gates = {"ClusterTrustBundleProjection": True, "ClusterTrustBundle": True}
+    with features.used(Release(gates={**gates, "PodCertificateRequest": True})):
+        told(tmp_path, story)
 
 
 LIMIT = {"name": "d", "downwardAPI": {"items": [{"path": "limit", "resourceFieldRef": {

@@ -71,8 +71,8 @@ def test_a_secret_is_decoded():
             '[secret "gone" not found, configmap "gone" not found]',
         ),
         (
-            {"projected": {"sources": [{"clusterTrustBundle": {"name": "b", "path": "x"}}]}},
-            "projected sources of type clusterTrustBundle are not supported by this node yet",
+            {"projected": {"sources": [{"fromTheFuture": {"name": "b", "path": "x"}}]}},
+            "projected sources of type fromTheFuture are not supported by this node yet",
         ),
     ],
 )
