@@ -3,7 +3,7 @@
 Job: build them from the settings that some of them need. To add one: add a line.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 
 from sampan.api import features
@@ -94,7 +94,6 @@ class ControllerSettings:
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
-    migrations = served_migrations()
     return [
         namespace_controller(),
         serviceaccount_controller(),
@@ -139,25 +138,25 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         legacy_token_cleaner_controller(),
         bootstrap_signer_controller(),
         token_cleaner_controller(),
-        *(
-            [device_taint_eviction_controller(served_taint_rules())]
-            if features.enabled("DRADeviceTaints")
-            else []
-        ),
-        *([storage_version_migrator_controller(migrations)] if migrations is not None else []),
-        *([trust_bundle_publisher(settings.root_ca)] if _publishes(settings) else []),
-        *([pod_certificate_cleaner()] if features.enabled("PodCertificateRequest") else []),
-        *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
-        *(
-            [account_tokens_controller(settings.sign_account_token, settings.root_ca)]
-            if settings.sign_account_token is not None
-            else []
-        ),
+        *_sometimes(settings),
     ]
 
 
-def _publishes(settings: ControllerSettings) -> bool:
-    return bool(settings.root_ca) and features.enabled("ClusterTrustBundle")
+def _sometimes(settings: ControllerSettings) -> Iterator[Controller]:
+    """Those of NOT_ALWAYS that are there."""
+    migrations = served_migrations()
+    if features.enabled("DRADeviceTaints"):
+        yield device_taint_eviction_controller(served_taint_rules())
+    if migrations is not None:
+        yield storage_version_migrator_controller(migrations)
+    if settings.root_ca and features.enabled("ClusterTrustBundle"):
+        yield trust_bundle_publisher(settings.root_ca)
+    if features.enabled("PodCertificateRequest"):
+        yield pod_certificate_cleaner()
+    if settings.ca is not None:
+        yield csr_signing_controller(settings.ca)
+    if settings.sign_account_token is not None:
+        yield account_tokens_controller(settings.sign_account_token, settings.root_ca)
 
 
 def chosen_controllers(settings: ControllerSettings, names: Iterable[str]) -> list[Controller]:
