@@ -27,7 +27,7 @@ EXISTENCE = CAME | WENT
 ANYTHING = 2 * OTHER - 1
 OFFERED = CAME | LABELS | OWNERS  # somebody else may have what has no controller than before
 
-_DELETION_FIELDS = ("deletionTimestamp", "finalizers")
+_DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds", "finalizers")
 NO_CONTROLLER = ""
 ANOTHER = "*"  # controllers that nobody asks for; it is the name of no kind
 F = TypeVar("F", bound=Callable[..., Any])

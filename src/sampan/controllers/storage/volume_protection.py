@@ -3,14 +3,15 @@
 Job: keep the protection finalizers on what lives; take them off what is to go and is not in use;
     say of bound claims since when no pod uses them, where PersistentVolumeClaimUnusedSinceTime is
     on.
-Invariant: a claim stays while a pod that has a node names it; a volume stays while it is Bound;
+Invariant: a claim stays while a pod that has a node names it, or, of one that was made for a pod,
+    until its node is done with the pod; a volume stays while it is Bound;
     a VolumeAttributesClass while a claim or a volume names it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from sampan.api import features
-from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of
+from sampan.api.objects import Obj, is_deleted, meta_of, name_of, namespace_of, spec_of
 from sampan.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -83,13 +84,27 @@ def attributes_class_protection_controller() -> Controller:
 def plan_claim(claim: Obj, pods: Sequence[Obj], now: float) -> Plan:
     """`pods`: those that name it. Only one that has a node counts: no kubelet starts a pod whose
     claim is on its way out."""
-    used = any(pod_facts.node_name(pod) for pod in pods)
+    used = any(pod_facts.node_name(pod) and _has_it(pod, claim) for pod in pods)
     plan = _protection_plan(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION, used)
     is_bound = (claim.get("status") or {}).get("phase") == "Bound"
     if not features.enabled("PersistentVolumeClaimUnusedSinceTime") or not is_bound:
         return plan
     told = None if is_deleted(claim) else _told_of_use(claim, pods, now)
     return plan if told is None else Plan([told], again_seconds=0.0 if plan.actions else None)
+
+
+def _has_it(pod: Obj, claim: Obj) -> bool:
+    """A claim that was made for a pod is free once the node is done with the pod: a deletion in the
+    foreground waits for the claim."""
+    if not _is_shut_down(pod):
+        return True
+    named = ((volume.get("persistentVolumeClaim") or {}) for volume in spec_of(pod)["volumes"])
+    return any(source.get("claimName") == name_of(claim) for source in named)
+
+
+def _is_shut_down(pod: Obj) -> bool:
+    """As upstream's podIsShutDown: its node is done with it, or it was deleted by force."""
+    return is_deleted(pod) and meta_of(pod).get("deletionGracePeriodSeconds") == 0
 
 
 def _told_of_use(claim: Obj, pods: Iterable[Obj], now: float) -> Patch | None:
@@ -152,10 +167,12 @@ def _claims_in_use(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
     return () if pod is None else claim_keys(pod)
 
 
-@looks_at(WENT)
+@looks_at(WENT | DELETION)
 def _claims_freed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Only the end of a use can free a claim; a pod's claims never change."""
-    return claim_keys(old) if old is not None and new is None else ()
+    if new is not None:
+        return claim_keys(new) if _is_shut_down(new) else ()
+    return claim_keys(old) if old is not None else ()
 
 
 async def _planned_claim(view: View, key: str) -> Plan:

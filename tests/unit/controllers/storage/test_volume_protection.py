@@ -32,6 +32,21 @@ def test_a_pod_counts_once_it_has_a_node():
     assert finalizers_after(plan_claim(claim(PROTECTED, deleted=True), [], NOW)) is None
 
 
+def test_a_claim_of_a_pods_own_is_free_once_its_node_is_done_with_it():
+    """Deleted in the foreground, the pod waits for the claim."""
+
+    def pod(volume, **meta):
+        return {"metadata": {"name": "p", **meta}, "spec": {"nodeName": "n", "volumes": [volume]}}
+
+    own, named = {"name": "v", "ephemeral": {}}, {"persistentVolumeClaim": {"claimName": "c"}}
+    going = claim(PROTECTED, deleted=True)
+    leaving = {"deletionTimestamp": "now", "deletionGracePeriodSeconds": 30}
+    done = {"deletionTimestamp": "now", "deletionGracePeriodSeconds": 0}
+    assert plan_claim(going, [pod(own, **leaving)], NOW) == NOTHING
+    assert finalizers_after(plan_claim(going, [pod(own, **done)], NOW)) is None
+    assert plan_claim(going, [pod(named, **done)], NOW) == NOTHING
+
+
 UNUSED = {"type": "Unused", "status": "True", "reason": "NoPodsUsingPVC",
           "message": "No pods are currently referencing this PVC"}  # fmt: skip
 USED = {"type": "Unused", "status": "False", "reason": "PodUsingPVC",
