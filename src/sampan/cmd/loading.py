@@ -16,8 +16,8 @@ _modules = CompiledModules(
 
 def load_from_one_file() -> None:
     """From now on, until `all_is_loaded`."""
-    if _modules.open():
-        sys.meta_path.insert(0, _modules)
+    _modules.open()  # where there is none yet, it sees what it is to have
+    sys.meta_path.insert(0, _modules)
 
 
 def all_is_loaded() -> None:

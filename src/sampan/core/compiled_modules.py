@@ -5,7 +5,8 @@ Job: find and load the modules of a package, and those of Python's own library t
 Invariant: the rule of __pycache__: a module whose source is not as it was (time, size) is not taken
     from here, nor is anything of another Python or another place; Python imports it as ever.
 Invariant: whatever is wrong with the file, a start only takes longer. It is not kept open (who goes
-    to the background closes what he does not know), and its contents only until `let_go`.
+    to the background closes what he does not know), and a block of it only until `let_go`: memory
+    that a start touches once is what its imports take longest for, after their code.
 Invariant: it has the name of what Python caches for all_modules.py, so that pip removes it.
 """
 
@@ -22,6 +23,7 @@ from typing import TypeAlias
 # which file its source is.
 Entry: TypeAlias = tuple[int, int, int, int, bool, str]
 Index: TypeAlias = dict[str, Entry]
+_BLOCK_BYTES = 64 * 1024  # read at once: modules lie there in the order in which they are loaded
 _PYC_HEADER = 16  # magic, flags, time and size of the source
 _LENGTH_BYTES = 8
 _BROKEN = (ValueError, EOFError, TypeError, OSError)
@@ -35,38 +37,43 @@ class CompiledModules:
         too."""
         self._package, self._directory, self._library = package, directory, library
         self._index: Index = {}
-        self._codes: memoryview | None = None
+        self._codes: _Codes | None = None
+        self._missed: dict[str, None] = {}  # in order
         tag = sys.implementation.cache_tag
         self._file = os.path.join(directory, "__pycache__", f"all_modules.{tag}.pyc")
 
     def open(self) -> bool:
         """Whether there is a file that is of use here."""
         try:
-            with open(self._file, "rb") as file:
-                whole = memoryview(file.read())
-            begin = _LENGTH_BYTES + int.from_bytes(whole[:_LENGTH_BYTES], "big")
-            made_for, index = marshal.loads(whole[_LENGTH_BYTES:begin])
-        except _BROKEN:
+            with open(self._file, "rb", buffering=0) as file:
+                length = int.from_bytes(file.read(_LENGTH_BYTES), "big")
+                made_for, index = marshal.loads(file.read(length))
+                state = _identity_of(file.fileno())
+        except (*_BROKEN, OverflowError, MemoryError):
             return False
         if made_for != self._made_for():
             return False
-        self._index, self._codes = index, whole[begin:]
+        self._index, self._codes = index, _Codes(self._file, _LENGTH_BYTES + length, state)
         return True
 
     def let_go(self) -> None:
         """What is imported from now on is not taken from the file."""
-        self._index, self._codes = {}, None
+        self._index, self._codes, self._missed = {}, None, {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         entry = self._index.get(name)
         if entry is None:
+            self._missed[name] = None
             return None
         begin, end, modified, size, is_package, file = entry
         if _state_of(file) != (modified, size) or self._codes is None:
             return None
-        loader = _Loader(name, file, self._codes[begin:end])
+        code = self._codes.read(begin, end)
+        if code is None:
+            return None
+        loader = _Loader(name, file, code)
         # Without a location: what a module says of its file is quicker set by the loader.
         spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
         if is_package:
@@ -78,12 +85,16 @@ class CompiledModules:
         if sys.dont_write_bytecode or sys.flags.optimize:
             return False
         known = {name: entry for name, entry in self._index.items() if _is_good(entry)}
-        found = {name: _new(source) for name, source in self._loaded() if name not in known}
+        sources = {name: source for name, source in self._loaded() if name not in known}
+        # As they were asked for: a module before what it imports, so that they are read in turn.
+        order = dict.fromkeys((*self._missed, *sources))
+        found = {name: _new(sources[name]) for name in order if name in sources}
         new = {name: code for name, code in found.items() if code is not None}
         if new:
             kept = {name: (self._kept(entry), entry) for name, entry in known.items()}
+            whole = {name: (bytes(code), entry) for name, (code, entry) in kept.items() if code}
             with contextlib.suppress(OSError):  # a directory that may only be read
-                self._write(kept | new)
+                self._write(whole | new)
         return bool(new)
 
     def _write(self, codes: "dict[str, tuple[bytes, Entry]]") -> None:
@@ -99,9 +110,9 @@ class CompiledModules:
             file.writelines(code for code, _ in codes.values())
         os.replace(temporary, self._file)
 
-    def _kept(self, entry: Entry) -> bytes:
+    def _kept(self, entry: Entry) -> "memoryview | None":
         assert self._codes is not None, "there is an index"
-        return bytes(self._codes[entry[0] : entry[1]])
+        return self._codes.read(entry[0], entry[1])
 
     def _loaded(self) -> Iterator[tuple[str, str]]:
         """Names and sources."""
@@ -119,6 +130,40 @@ class CompiledModules:
 
     def _made_for(self) -> tuple[str, str, str]:
         return self._package, self._directory, f"{sys.version} {self._library}"
+
+
+class _Codes:
+    """What is behind the index, by blocks. Another file of that name is another file."""
+
+    __slots__ = ("_at", "_begin", "_block", "_file", "_state")
+
+    def __init__(self, file: str, begin: int, state: "tuple[int, ...]") -> None:
+        self._file, self._begin, self._state = file, begin, state
+        self._at, self._block = 0, memoryview(b"")
+
+    def read(self, begin: int, end: int) -> memoryview | None:
+        """None where it is not there (any more)."""
+        at = begin - self._at
+        if at < 0 or end - self._at > len(self._block):
+            if not self._read(begin, max(end - begin, _BLOCK_BYTES)):
+                return None
+            at = 0
+        return self._block[at : at + end - begin]
+
+    def _read(self, begin: int, length: int) -> bool:
+        try:
+            descriptor = os.open(self._file, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            is_same = _identity_of(descriptor) == self._state
+            block = os.pread(descriptor, length, self._begin + begin) if is_same else b""
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        self._at, self._block = begin, memoryview(block)
+        return is_same
 
 
 class _Loader(SourceFileLoader):
@@ -160,6 +205,11 @@ def _state_of(file: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def _identity_of(descriptor: int) -> tuple[int, ...]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _pyc_path(file: str) -> str:

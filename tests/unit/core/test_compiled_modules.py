@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sampan.core import compiled_modules
 from sampan.core.compiled_modules import CompiledModules
 
 SOURCES = {
@@ -61,7 +62,8 @@ def loader_of(name):
 
 def test_modules_and_packages_come_from_the_file_and_look_as_ever(finder, boat):
     for compiled in boat.rglob("*.pyc"):
-        compiled.unlink()
+        if not compiled.name.startswith("all_modules."):
+            compiled.unlink()
     two = importlib.import_module("boat.deck.two")
     assert (two.value, loader_of("boat.deck.two")) == ("compiled", "_Loader")
     assert two.__file__ == str(boat / "deck" / "two.py")
@@ -84,6 +86,29 @@ def test_the_same_size_at_another_time_is_a_change(finder, boat):
     later = os.stat(path).st_mtime_ns + 5_000_000_000
     os.utime(path, ns=(later, later))
     assert importlib.import_module("boat.one").value == "Compiled"
+
+
+def test_a_file_that_is_gone_or_another_one_meanwhile_is_not_read(finder, boat, monkeypatch):
+    monkeypatch.setattr(compiled_modules, "_BLOCK_BYTES", 1)
+    assert loader_of("boat.deck") == "_Loader"
+    [file] = boat.glob("__pycache__/all_modules.*")
+    whole = file.read_bytes()
+    file.unlink()
+    assert loader_of("boat.deck.two") == "SourceFileLoader"
+    file.write_bytes(whole)  # another file
+    assert loader_of("boat.one") == "SourceFileLoader"
+
+
+def test_modules_lie_in_the_order_in_which_they_are_read(boat, monkeypatch):
+    first = CompiledModules("boat", str(boat))
+    assert not first.open()
+    monkeypatch.setattr(sys, "meta_path", [first, *sys.meta_path])
+    importlib.import_module("boat.one")
+    assert first.write_if_incomplete()
+    [file] = boat.glob("__pycache__/all_modules.*")
+    written = file.read_bytes()
+    places = [written.rfind(str(boat / name).encode()) for name in ("one.py", "deck/two.py")]
+    assert 0 < places[0] < places[1]
 
 
 def test_a_module_that_is_gone_is_gone(finder, boat):
