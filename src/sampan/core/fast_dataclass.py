@@ -75,8 +75,12 @@ class _Description:
         self.own_names = tuple(own)
         # Whoever calls `field` has imported the library; nobody else needs it for a start.
         library = sys.modules.get("dataclasses")
-        special = () if library is None else library.Field
-        self.plain = not any(isinstance(value, special) for _, value in own.values())
+        special = None if library is None else library.Field
+        self.plain = True
+        for _, value in own.values():
+            if value.__class__ is special:
+                self.plain = False
+                break
         if base is not None:
             self.own_names = tuple(name for name in own if name not in base.names)
             self.plain = self.plain and base.plain
@@ -89,6 +93,16 @@ class _Description:
             own = {name: _Item(name, *flags) for name, flags in self._own.items()}
             self._items = inherited | own
         return self._items
+
+    def filled(self) -> "list[tuple[str, Any, Any]]":
+        """What an instance is made of: names, defaults and factories."""
+        if not self.plain:
+            items = self.items.values()
+            return [(item.name, item.default, item.factory) for item in items if item.init]
+        defaults = {name: value for name, (_, value) in self._own.items()}
+        if self._base is not None:
+            defaults = {name: value for name, value, _ in self._base.filled()} | defaults
+        return [(name, value, _NONE) for name, value in defaults.items()]
 
     def chosen(self, which: str) -> Sequence[str]:
         """Those with `init`, `repr` or `compare`."""
@@ -176,7 +190,7 @@ def _init_until_compiled(described: _Description, frozen: bool) -> Callable[...,
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         nonlocal fill, left
         if fill is None:
-            fill = _filler(described.cls, described.items)
+            fill = _filler(described.cls, described.filled())
         left -= 1
         if left >= 0 and fill(self, args, kwargs):
             return
@@ -187,23 +201,26 @@ def _init_until_compiled(described: _Description, frozen: bool) -> Callable[...,
     return init
 
 
-def _filler(cls: type, known: Items) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
+def _filler(
+    cls: type, fields: "list[tuple[str, Any, Any]]"
+) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
     """What fills an instance as `_compiled_init` does; False: the arguments do not fit."""
-    items = [item for item in known.values() if item.init]
-    names = [item.name for item in items]
-    completes = hasattr(cls, "__post_init__")
+    names = [name for name, _, _ in fields]
+    completes, put = hasattr(cls, "__post_init__"), object.__setattr__
 
     def fill(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         values = {**dict(zip(names, args, strict=False)), **kwargs}
         if len(values) != len(args) + len(kwargs):
             return False  # one of them twice, or too many
-        for item in items:
-            value = values.pop(item.name, _NONE)
-            if value is _NONE:
-                value = item.default if item.factory is _NONE else item.factory()
-                if value is _NONE:
-                    return False
-            getattr(cls, item.name).__set__(self, value)
+        for name, default, factory in fields:
+            if name in values:
+                put(self, name, values.pop(name))
+            elif factory is not _NONE:
+                put(self, name, factory())
+            elif default is not _NONE:
+                put(self, name, default)
+            else:
+                return False
         if values:
             return False
         if completes:
