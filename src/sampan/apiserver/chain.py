@@ -168,11 +168,11 @@ class Chain:
         return await open_watch(scope.registry, call, selection, scope.settings, scope.rng, showing)
 
     def _showing(self, resource: Resource, selection: Selection) -> Showing:
-        scope, empty = self.scope, {}
+        scope = self.scope
         shown = None if resource.custom is None else scope.conversions.events(resource, selection)
-        if scope.schema.name_of(resource.api_version, resource.kind) is not None:
-            empty = scope.schema.zero(resource.api_version, resource.kind)
-        return Showing(shown, empty)
+        if scope.schema.name_of(resource.api_version, resource.kind) is None:
+            return Showing(shown)
+        return Showing(shown, partial(scope.schema.zero, resource.api_version, resource.kind))
 
     async def connect(self, user: User, call: Call, read: Callable[[], Obj]) -> Obj:
         """What is asked of a pod, node or service, as admission leaves it; `read` brings the

@@ -45,12 +45,8 @@ class ProtobufReader:
     """Compiles the fields of a message when it is first met. Serves one body at a time."""
 
     schema: Schema
-    _messages: dict[str, _Message] = field(default_factory=dict)
+    _messages: dict[str, _Message] = field(default_factory=dict)  # that were met
     _problems: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        for name, numbers in load_messages().items():
-            self._messages[name] = _Message(name, numbers)
 
     def object_in(self, body: bytes, expected: tuple[str, str] = ("", "")) -> tuple[Obj, list[str]]:
         """(object, unknown fields). `expected` says what it is where the body does not.
@@ -84,9 +80,17 @@ class ProtobufReader:
         name = _DELETE_OPTIONS  # every group has them
         if kind != "DeleteOptions":
             name = self.schema.name_of(api_version, kind) or ""
+        try:
+            return self._known(name)
+        except KeyError:
+            raise ProtobufError(
+                f'no kind "{kind}" is registered for version "{api_version}"'
+            ) from None
+
+    def _known(self, name: str) -> _Message:
         message = self._messages.get(name)
         if message is None:
-            raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
+            message = self._messages[name] = _Message(name, load_messages()[name])
         return message
 
     def _read(
@@ -142,7 +146,7 @@ class ProtobufReader:
         puts: dict[int, Put] = {}
         for number, name in message.numbers.items():
             if name.startswith("*"):
-                inner = self._messages[inlined_message(message.name, name)]
+                inner = self._known(inlined_message(message.name, name))
                 own = _Message(inner.name, inner.numbers, self._compile(inner, holder))
                 puts[number << 3 | LENGTH] = self._inline(own)
                 continue
@@ -167,7 +171,7 @@ class ProtobufReader:
             assert kind.element is not None, kind
             return LENGTH, self._map_put(key, kind.element)
         if kind.shape == "object":
-            return LENGTH, self._message_put(key, self._messages[kind.name])
+            return LENGTH, self._message_put(key, self._known(kind.name))
         wire, value = self._value(kind)
         keeps_zero |= kind.shape == "any" or kind.format == "int-or-string"
 
@@ -227,7 +231,7 @@ class ProtobufReader:
     def _value(self, kind: Type) -> tuple[int, values.Value]:
         """(wire type, how to read it) of a value that stands alone, in a list or in a map."""
         if kind.shape == "object":
-            message = self._messages[kind.name]
+            message = self._known(kind.name)
 
             def read_object(data: bytes, at: int, end: int, depth: int) -> Obj:
                 inner: Obj = {}

@@ -1,17 +1,17 @@
 """The messages of the API as Go and protobuf know them, by data/messages.json.
 
 Job: lists of fields → numbers, names and marks per message. Pure.
+Invariant: the fields of a message that nobody asks for are not read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sampan.api import features
 from sampan.api.versioned_data import versioned_data
 from sampan.core.digits import is_digits
 
-Messages = dict[
-    str, dict[int, str]
-]  # message → number → token (`name`, `name!`, `name?`, `name?!`, `*Inlined`)
+# Message → number → token (`name`, `name!`, `name?`, `name?!`, `*Inlined`).
+Messages = Mapping[str, dict[int, str]]
 
 
 def load_messages() -> Messages:
@@ -21,11 +21,25 @@ def load_messages() -> Messages:
 
 def _read(_release: features.Release) -> Messages:
     packages: dict[str, dict[str, str]] = versioned_data("messages")["packages"]
-    return {
-        f"{package}.{name}": _numbered(fields)
-        for package, messages in packages.items()
-        for name, fields in messages.items()
-    }
+    return _Table(packages)
+
+
+class _Table(Mapping[str, dict[int, str]]):
+    def __init__(self, packages: dict[str, dict[str, str]]) -> None:
+        self._packages = packages
+        self._length = sum(map(len, packages.values()))
+
+    def __getitem__(self, message: str) -> dict[int, str]:
+        package, _, name = message.rpartition(".")
+        return _numbered(self._packages[package][name])
+
+    def __iter__(self) -> Iterator[str]:
+        return (
+            f"{package}.{name}" for package in self._packages for name in self._packages[package]
+        )
+
+    def __len__(self) -> int:
+        return self._length
 
 
 def inlined_message(message: str, token: str) -> str:

@@ -49,7 +49,7 @@ async def open_watch(
     if from_state:
         watcher.begin_with(kind.select(call.namespace, selection.matches))
         if options.allow_bookmarks:
-            watcher.put([bookmark(call, cache.revision, showing.empty, initial_end=True)])
+            watcher.put([bookmark(call, cache.revision, showing.empty(), initial_end=True)])
     else:
         try:
             kind.replay(watcher, after)

@@ -7,7 +7,6 @@ Invariant: stored bytes begin with apiVersion, kind, metadata, in this order, an
 Invariant: bytes that are no object, whoever wrote them, are NotAnObject and nothing else.
 """
 
-import re
 from collections.abc import Sequence
 
 import orjson
@@ -17,6 +16,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.storage.compact_items import PackedItem, SharedItem
 from sampan.apiserver.storage.packing import Packed, Patterns
 from sampan.apiserver.storage.sharing import SharedValues
+from sampan.core.patterns import lazy_pattern
 
 _METADATA = b'"metadata":{'
 _REVISION = b'"resourceVersion":"'
@@ -33,7 +33,7 @@ _ALIKE_BYTES = 16 * 1024  # what is larger has little in common with others, and
 _SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
 _SHARED_METADATA = ("namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
 # How stored bytes begin. Others may have written them in another order, or with a revision.
-_IN_ORDER = re.compile(rb'\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{"')
+_IN_ORDER = lazy_pattern(rb'\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{"')
 _MAPS, _LISTS = ("labels", "annotations"), ("ownerReferences", "finalizers", "managedFields")
 _PARTS = ("spec", "status")
 _MAP_OR_NONE, _LIST_OR_NONE = (dict, type(None)), (list, type(None))
@@ -117,14 +117,19 @@ def is_object(obj: object, kind: str) -> bool:
     if type(obj) is not dict or type(obj.get("metadata")) is not dict:
         return False
     metadata, version = obj["metadata"], obj.get("apiVersion")
-    return (
-        type(version) is str
-        and (obj.get("kind") == kind if kind else type(obj.get("kind")) is str)
-        and type(metadata.get("name")) is str
-        and all(type(metadata.get(key)) in _MAP_OR_NONE for key in _MAPS)
-        and all(type(metadata.get(key)) in _LIST_OR_NONE for key in _LISTS)
-        and ("." in version or all(type(obj.get(key)) in _MAP_OR_NONE for key in _PARTS))
-    )
+    if type(version) is not str or type(metadata.get("name")) is not str:
+        return False
+    if obj.get("kind") != kind if kind else type(obj.get("kind")) is not str:
+        return False
+    for key in _MAPS:  # of every object that is read at a start: loops cost half of generators
+        if type(metadata.get(key)) not in _MAP_OR_NONE:
+            return False
+    for key in _LISTS:
+        if type(metadata.get(key)) not in _LIST_OR_NONE:
+            return False
+    if "." in version:
+        return True
+    return type(obj.get("spec")) in _MAP_OR_NONE and type(obj.get("status")) in _MAP_OR_NONE
 
 
 def is_alike(value: bytes) -> bool:

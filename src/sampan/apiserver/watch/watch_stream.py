@@ -5,7 +5,6 @@ Invariant: nothing between the initial state and the first live event is lost or
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 
 import orjson
 
@@ -32,7 +31,8 @@ class Showing:
     """How a watch shows its kind."""
 
     shown: Shown | None = None  # in another version; None: as it is stored
-    empty: Obj = field(default_factory=dict)  # an object of which nothing is said
+    # An object of which nothing is said, asked for with the first bookmark.
+    empty: Callable[[], Obj] = dict
 
 
 AS_STORED = Showing()
@@ -80,7 +80,9 @@ class WatchStream:
                 return []
             if self._bookmark_due:
                 self._bookmark_due = False
-                return [bookmark(self._call, self._cache.revision, self._empty, initial_end=False)]
+                return [
+                    bookmark(self._call, self._cache.revision, self._empty(), initial_end=False)
+                ]
             await self._watcher.wait()
 
     def close(self) -> None:

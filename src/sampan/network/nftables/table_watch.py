@@ -45,6 +45,8 @@ class Transactions:
     def feed(self, news: bytes) -> bool:
         """True where one that ends in these is such a one."""
         found = False
+        if not self._touched and self._table not in news:
+            return False  # of other tables: on a busy machine nearly all
         for kind, port, content in split_with_port(news):
             if kind == _NEW_GENERATION:
                 found = found or (self._touched and not self._signed)

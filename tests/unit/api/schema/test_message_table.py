@@ -19,6 +19,14 @@ def test_fields_are_numbered_and_gaps_are_kept():
     assert messages[CORE + "ConfigMapProjection"] == projection
 
 
+def test_the_table_is_read_message_by_message():
+    messages = load_messages()
+    assert "Nobody" not in messages
+    assert CORE + "Nobody" not in messages
+    assert len(messages) == len(list(messages)) > 600
+    assert messages.get(CORE + "Nobody", {}) == {}
+
+
 def test_inlined_messages_lend_their_fields():
     messages = load_messages()
     message = CORE + "ConfigMapKeySelector"

@@ -14,6 +14,7 @@ def root(tmp_path):
     logs = tmp_path / "log"
     (logs / "pods").mkdir(parents=True)
     (logs / "a&b.log").write_text("hello\n")
+    (logs / "it's").write_text("")
     (logs / "binary").write_bytes(b"\0\1")
     (tmp_path / "secret").write_text("secret")
     os.symlink("../secret", logs / "out")
@@ -32,6 +33,7 @@ def test_a_directory_is_listed_as_go_does(root):
     page = log_file([""], root)
     assert page.status == 200
     assert b'<a href="a%26b.log">a&amp;b.log</a>\n' in page.body
+    assert b'<a href="it%27s">it&#39;s</a>\n' in page.body
     assert b'<a href="pods/">pods/</a>\n' in page.body
     moved = log_file(["pods"], root)
     assert (moved.status, dict(moved.headers)["location"]) == (301, "pods/")
