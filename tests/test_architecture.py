@@ -601,6 +601,17 @@ def test_a_loop_over_a_number_of_an_object_is_found(text, is_found):
     assert bool(unbounded_counts(ast.parse(text))) == is_found
 
 
+def test_patterns_are_compiled_when_they_are_first_used():
+    """An import that compiles its regular expressions pays for those that it never uses."""
+    found = [
+        f"{path}:{node.lineno}"
+        for path in SOURCES
+        for node in tree_of(path).body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "re.compile(" in ast.unparse(node)
+    ]
+    assert found == []
+
+
 # Imports inside functions, by part: how many at most, and what they buy. One that its module loads
 # anyway, whatever is started, belongs to the top of the file.
 IMPORTS_INSIDE = {

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sampan.core.patterns import lazy_pattern
+
 # What people look for first; a folder is all of its other pages.
 SECTIONS = {
     "Begin": (
@@ -45,7 +47,7 @@ CONTENTS = {"docs/flows/README.md": "Flows", "docs/decisions/README.md": "Decisi
 ASSETS = ("docs/site/site.css", "docs/site/site.js")
 LONGEST_TEXT = 400  # of a section, in the index
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)
-_MENTION = re.compile(r"(?<![\w./-])((?:docs/[\w/-]+|ARCHITECTURE|README)\.md)(?![\w#])")
+_MENTION = lazy_pattern(r"(?<![\w./-])((?:docs/[\w/-]+|ARCHITECTURE|README)\.md)(?![\w#])")
 _PICTURES = (".svg", ".png")
 
 

@@ -3,10 +3,9 @@
 Job: code, request and text to the error that callers expect. Pure.
 """
 
-import re
-
 from sampan.api.errors import ApiError, from_status
 from sampan.api.objects import Obj
+from sampan.core.patterns import lazy_pattern
 
 _CODES = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
@@ -27,7 +26,7 @@ _CODES = {
     ),
 }
 _OWN_WORDS = {403: "Forbidden", 406: "NotAcceptable", 415: "UnsupportedMediaType"}
-_PATH = re.compile(
+_PATH = lazy_pattern(
     r"/(?:api/[^/]+|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/[^/]))?"
     r"/(?P<plural>[^/?]+)(?:/(?P<name>[^/?]+))?"
 )

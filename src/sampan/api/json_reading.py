@@ -7,20 +7,21 @@ Invariant: what the fast reader takes, it reads; what only Go takes is read here
 
 import json
 import math
-import re
 from typing import Any
 
 import orjson
+
+from sampan.core.patterns import lazy_pattern
 
 _END = "unexpected end of JSON input"
 # Where a space may stand, which Go tries at the end of the text.
 _SPACED = ("looking", "after object", "after array", "after top", "in string literal")
 _MOST_LEVELS = 10_000
-_SPACE = re.compile(rb"[ \t\r\n]*")
-_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
-_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_SPACE = lazy_pattern(rb"[ \t\r\n]*")
+_STRING = lazy_pattern(rb'"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_NUMBER = lazy_pattern(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _DIGITS = b"0123456789"
-_HALVES = re.compile("[\ud800-\udfff]")
+_HALVES = lazy_pattern("[\ud800-\udfff]")
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 

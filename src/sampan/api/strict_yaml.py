@@ -7,7 +7,6 @@ Why beside strict_json.py: the library takes longer to import than a start can s
 """
 
 import math
-import re
 from typing import Any
 
 import yaml
@@ -15,6 +14,7 @@ import yaml
 from sampan.api import go_base64
 from sampan.api.strict_json import Parsed
 from sampan.core.digits import all_digits
+from sampan.core.patterns import lazy_pattern
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
@@ -22,7 +22,7 @@ _DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below
 MOST_INTEGER_CHARACTERS = 1000  # in any base; a float is full long before
 _MOST_MERGED = 100_000  # fields that merge keys bring, all together
-_ALIAS = re.compile(r"\*([\w-]*)")
+_ALIAS = lazy_pattern(r"\*([\w-]*)")
 _EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
@@ -184,13 +184,13 @@ def _key_text(key: Any) -> str:
 
 
 _NOT_RESOLVED = frozenset({f"{_TAG}int", f"{_TAG}float", f"{_TAG}timestamp"})
-_INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
-_NUMBER = re.compile(
+_INTEGER = lazy_pattern(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
+_NUMBER = lazy_pattern(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"
     r"|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
 )
-_YES_NO = re.compile(r"[yYnN]$")
-_TRUE_FALSE = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
+_YES_NO = lazy_pattern(r"[yYnN]$")
+_TRUE_FALSE = lazy_pattern(r"(?:true|True|TRUE|false|False|FALSE)$")
 
 
 def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float | str:

@@ -5,7 +5,6 @@ Invariant: a flag that the user gives is never overridden.
 Invariant: an alias never hides a built-in command.
 """
 
-import re
 from collections.abc import Sequence
 
 from sampan.api.go_quoting import quoted
@@ -17,9 +16,10 @@ from sampan.cli.flags import Flag
 from sampan.cli.session import Session
 from sampan.cli.verb_position import flags_of, located
 from sampan.core.fast_dataclass import replace
+from sampan.core.patterns import lazy_pattern
 
-_NAME = re.compile("[a-zA-Z]+").fullmatch
-_LETTERS = re.compile("-[a-zA-Z]+").fullmatch
+_NAME = lazy_pattern("[a-zA-Z]+")
+_LETTERS = lazy_pattern("-[a-zA-Z]+")
 _OF_LOGS = {"v", "vmodule", "log-flush-frequency"}  # which come to kubectl after its kuberc
 _COMPLETE = "__complete"
 
@@ -86,7 +86,7 @@ def _validate(preference: Obj) -> None:
     seen: set[str] = set()
     for alias in preference.get("aliases") or []:
         name = alias.get("name") or ""
-        if not _NAME(name):
+        if not _NAME.fullmatch(name):
             raise CliError("invalid alias name, can only include alphabetical characters")
         _validate_options(alias)
         if name in seen:
@@ -215,7 +215,7 @@ def _is_given(flag: Flag, words: Sequence[str]) -> bool:
         if word == f"--{flag.name}" or word.startswith(f"--{flag.name}="):
             return True
         if flag.short and (
-            word.startswith(f"-{flag.short}") or (_LETTERS(word) and flag.short in word)
+            word.startswith(f"-{flag.short}") or (_LETTERS.fullmatch(word) and flag.short in word)
         ):
             return True
     return False

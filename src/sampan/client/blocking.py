@@ -7,7 +7,6 @@ Invariant: an answer with Retry-After is waited for, at most RETRIES times.
 
 import base64
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from sampan.core import tls
 from sampan.core.digits import is_digits
 from sampan.core.http import blocking
 from sampan.core.http.blocking import Answer, HttpFailure, Stream
+from sampan.core.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from sampan.client.channels import ChannelSocket
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RETRIES = 10
 Query = dict[str, str] | list[tuple[str, str]]
 JSON = "application/json"
-_IS_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch  # what a query has as it is
+_IS_PLAIN = lazy_pattern(r"[A-Za-z0-9_.~-]*")  # what a query has as it is
 
 
 class NoAnswer(ConnectionError):
@@ -223,7 +223,7 @@ def with_query(path: str, query: Query | None) -> str:
     if not query:
         return path
     pairs = list(query.items()) if isinstance(query, dict) else query
-    if all(_IS_PLAIN(word) for pair in pairs for word in pair):
+    if all(_IS_PLAIN.fullmatch(word) for pair in pairs for word in pair):
         return f"{path}?{'&'.join(f'{key}={value}' for key, value in pairs)}"
     from urllib.parse import urlencode
 

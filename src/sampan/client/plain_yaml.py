@@ -9,12 +9,14 @@ Invariant: what it writes, both read as it was; what they might not, it does not
 import re
 from typing import Any
 
+from sampan.core.patterns import lazy_pattern
+
 _KEY = r"[A-Za-z][A-Za-z0-9_./@-]*"
-_ENTRY = re.compile(rf"({_KEY}):(?: +(.+))?").fullmatch
-_ITEM = re.compile(r"-( +)(.+)").fullmatch
+_ENTRY = lazy_pattern(rf"({_KEY}):(?: +(.+))?")
+_ITEM = lazy_pattern(r"-( +)(.+)")
 # Text that cannot be a number, a date or a reference: no spaces, and a colon only inside.
-_TEXT = re.compile(r"[A-Za-z/][A-Za-z0-9/_.@+=,%~-]*(?::[A-Za-z0-9/_.@+=,%~-]+)*").fullmatch
-_QUOTED = re.compile(r"\"([ -!#-\[\]-~]*)\"|'([ -&(-~]*)'").fullmatch
+_TEXT = lazy_pattern(r"[A-Za-z/][A-Za-z0-9/_.@+=,%~-]*(?::[A-Za-z0-9/_.@+=,%~-]+)*")
+_QUOTED = lazy_pattern(r"\"([ -!#-\[\]-~]*)\"|'([ -&(-~]*)'")
 _WORDS = {"true": True, "false": False, "null": None}
 _SIMPLE: dict[str, Any] = {"{}": dict, "[]": list}
 _OTHERS = frozenset({"y", "n", "yes", "no", "on", "off"})  # other ways to say true and false
@@ -77,9 +79,11 @@ def _said(value: Any) -> str:
         return "{}" if value == {} else "[]"
     if not isinstance(value, str):
         raise Unusual
-    is_plain = _TEXT(value) and value.lower() not in _WORDS and value.lower() not in _OTHERS
+    is_plain = (
+        _TEXT.fullmatch(value) and value.lower() not in _WORDS and value.lower() not in _OTHERS
+    )
     text = value if is_plain else f"'{value}'"
-    if not is_plain and not _QUOTED(text):
+    if not is_plain and not _QUOTED.fullmatch(text):
         raise Unusual
     return text
 
@@ -91,7 +95,7 @@ def _block(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:
 def _map(lines: list[Line], at: int, indent: int) -> tuple[dict[str, Any], int]:
     found: dict[str, Any] = {}
     while at < len(lines) and lines[at][0] == indent:
-        match = _ENTRY(lines[at][1])
+        match = _ENTRY.fullmatch(lines[at][1])
         if match is None:
             break
         key, value = match.groups()
@@ -119,11 +123,11 @@ def _below(lines: list[Line], at: int, indent: int) -> tuple[Any, int]:
 def _list(lines: list[Line], at: int, indent: int) -> tuple[list[Any], int]:
     found: list[Any] = []
     while at < len(lines) and lines[at][0] == indent:
-        match = _ITEM(lines[at][1])
+        match = _ITEM.fullmatch(lines[at][1])
         if match is None:
             break
         spaces, text = match.groups()
-        if _ENTRY(text) or text.startswith("- "):
+        if _ENTRY.fullmatch(text) or text.startswith("- "):
             depth = indent + 1 + len(spaces)
             lines[at] = (depth, text)  # the rest of the line is the first of what is inside
             value, at = _block(lines, at, depth)
@@ -139,10 +143,10 @@ def _list(lines: list[Line], at: int, indent: int) -> tuple[list[Any], int]:
 def _scalar(text: str) -> Any:
     if text in _SIMPLE:
         return _SIMPLE[text]()
-    quoted = _QUOTED(text)
+    quoted = _QUOTED.fullmatch(text)
     if quoted is not None:
         return quoted[1] if quoted[1] is not None else quoted[2]
-    if not _TEXT(text):
+    if not _TEXT.fullmatch(text):
         raise Unusual
     word = text.lower()
     if word in _OTHERS:

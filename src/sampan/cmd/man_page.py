@@ -5,13 +5,14 @@ Job: the reference's markdown → roff. The build does it (setup.py) and puts sa
 Invariant: every line of the document is in the page, and no line of it is taken for a request.
 """
 
-import re
 import sys
 from collections.abc import Iterator
 
+from sampan.core.patterns import lazy_pattern
+
 NAME = "sampan \\- a Kubernetes you can pip install"
-_FLAG = re.compile(r"- ((?:`[^`]+`(?:, )?)+) ?(.*)")
-_CODE = re.compile(r"`([^`]+)`")
+_FLAG = lazy_pattern(r"- ((?:`[^`]+`(?:, )?)+) ?(.*)")
+_CODE = lazy_pattern(r"`([^`]+)`")
 
 
 def page(markdown: str, version: str) -> str:

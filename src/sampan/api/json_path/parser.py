@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 
 class JsonPathError(ValueError):
@@ -71,11 +72,11 @@ class Union:
 
 Node = Literal | Identifier | Field | Wildcard | Recursive | Array | Filter | Union
 Action = tuple[Node, ...]  # each step continues with what the one before it has found
-_DICT_KEY = re.compile(r"'([^']*)'", re.DOTALL)
-_SLICE = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
-_COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
+_DICT_KEY = lazy_pattern(r"'([^']*)'", re.DOTALL)
+_SLICE = lazy_pattern(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
+_COMPARISON = lazy_pattern(r"([^!<>=]+)([!<>=]+)(.+)")
+_INTEGER = lazy_pattern(r"[+-]?[0-9]+")
+_FLOAT = lazy_pattern(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
 _LARGEST = 2**63 - 1
 _SHORT = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, "'": 39, '"': 34}
 _LONG = {"x": 2, "u": 4, "U": 8}  # letters that give a number, and how many digits it has

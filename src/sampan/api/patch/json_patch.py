@@ -10,7 +10,6 @@ the end); a path's first step may be anything up to its first slash; `test` comp
 is not there is null.
 """
 
-import re
 from typing import Any, NoReturn
 
 import orjson
@@ -19,13 +18,14 @@ from sampan.api.errors import BadRequest, Invalid, RequestEntityTooLarge
 from sampan.api.go_text import go_json
 from sampan.api.objects import DEPTH, copy_of, is_deeper_than
 from sampan.api.patch.operations import Literal, as_written, complaint, resolved
+from sampan.core.patterns import lazy_pattern
 
 _MOST_OPERATIONS = 10_000
 _MOST_COPIED_BYTES = 3 * 1024 * 1024  # as upstream's JSONPatchMaxCopyBytes
 _MOST_MOVED = 100_000_000  # values of lists; some tenths of a second
 # Upstream hides what went wrong; the chained exception keeps it for the log.
 REFUSED = "the server rejected our request due to an error in our request"
-_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,20}")
 _MISSING = "missing value"
 _NULL = object()  # a null that an operation brought: there, where null in a document is not
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from sampan.api import json_reading
 from sampan.api.decode_scalars import json_word
+from sampan.core.patterns import lazy_pattern
 
 _TEXTS = ("op", "path", "from")
 _MEMBERS = frozenset({*_TEXTS, "value"})
 _SERVERS = "[]handlers.jsonPatchOp"
-_TOKEN = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+', re.DOTALL)
+_TOKEN = lazy_pattern(rb'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+', re.DOTALL)
 
 
 class Operations(list[Any]):

@@ -4,9 +4,10 @@ Job: from a text or number to the sentences that say what is wrong with it; none
 Invariant: no function raises, whatever the text.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+
+from sampan.core.patterns import lazy_pattern
 
 # What is wrong with a value, in upstream's words; empty where nothing is.
 Complaints = tuple[str, ...]
@@ -23,19 +24,19 @@ _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
 _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
-_is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-_is_wildcard = re.compile(_WILDCARD).fullmatch
-_is_label_1035 = re.compile(_LABEL_1035).fullmatch
-_is_qualified = re.compile(_QUALIFIED).fullmatch
-_is_label_value = re.compile(_LABEL_VALUE).fullmatch
-_is_config_key = re.compile(_CONFIG_KEY).fullmatch
-_is_header = re.compile(_HEADER).fullmatch
-_is_percent = re.compile(_PERCENT).fullmatch
-_is_http_path = re.compile(_HTTP_PATH).fullmatch
-_is_port_charset = re.compile("[-a-z0-9]+").fullmatch
-_has_letter = re.compile("[a-z]").search
-_is_printable_env = re.compile(r"[ -<>-~]+").fullmatch
+_LABEL_FORM = lazy_pattern(_LABEL)
+_SUBDOMAIN_FORM = lazy_pattern(_SUBDOMAIN)
+_WILDCARD_FORM = lazy_pattern(_WILDCARD)
+_LABEL_1035_FORM = lazy_pattern(_LABEL_1035)
+_QUALIFIED_FORM = lazy_pattern(_QUALIFIED)
+_LABEL_VALUE_FORM = lazy_pattern(_LABEL_VALUE)
+_CONFIG_KEY_FORM = lazy_pattern(_CONFIG_KEY)
+_HEADER_FORM = lazy_pattern(_HEADER)
+_PERCENT_FORM = lazy_pattern(_PERCENT)
+_HTTP_PATH_FORM = lazy_pattern(_HTTP_PATH)
+_PORT_CHARSET_FORM = lazy_pattern("[-a-z0-9]+")
+_LETTER_FORM = lazy_pattern("[a-z]")
+_PRINTABLE_ENV_FORM = lazy_pattern(r"[ -<>-~]+")
 
 
 def size_of(text: str) -> int:
@@ -101,40 +102,42 @@ _CONFIG_KEY_COMPLAINT = regex_complaint(
 
 
 def dns_label(value: str) -> Complaints:
-    if _is_label(value) and len(value) <= 63:
+    if _LABEL_FORM.fullmatch(value) and len(value) <= 63:
         return ()
     found = [too_many_characters(63)] if size_of(value) > 63 else []
-    if not _is_label(value):
-        found.append("must not contain dots" if _is_subdomain(value) else _LABEL_COMPLAINT)
+    if not _LABEL_FORM.fullmatch(value):
+        found.append(
+            "must not contain dots" if _SUBDOMAIN_FORM.fullmatch(value) else _LABEL_COMPLAINT
+        )
     return tuple(found)
 
 
 def dns_subdomain(value: str) -> Complaints:
-    if len(value) <= 253 and _is_subdomain(value):
+    if len(value) <= 253 and _SUBDOMAIN_FORM.fullmatch(value):
         return ()
     found = [too_many_characters(253)] if size_of(value) > 253 else []
-    if not _is_subdomain(value):
+    if not _SUBDOMAIN_FORM.fullmatch(value):
         found.append(_SUBDOMAIN_COMPLAINT)
     return tuple(found)
 
 
 def dns_1035_label(value: str) -> Complaints:
     found = [too_many_characters(63)] if size_of(value) > 63 else []
-    if not _is_label_1035(value):
+    if not _LABEL_1035_FORM.fullmatch(value):
         found.append(_LABEL_1035_COMPLAINT)
     return tuple(found)
 
 
 def wildcard_subdomain(value: str) -> Complaints:
     found = [too_many_bytes(253)] if size_of(value) > 253 else []
-    if not _is_wildcard(value):
+    if not _WILDCARD_FORM.fullmatch(value):
         found.append(_WILDCARD_COMPLAINT)
     return tuple(found)
 
 
 def qualified_name(value: str) -> Complaints:
     """Label keys, annotation keys, taint keys, resource names: `[prefix/]name`."""
-    if len(value) <= 63 and _is_qualified(value):
+    if len(value) <= 63 and _QUALIFIED_FORM.fullmatch(value):
         return ()
     # The same few keys come with every object; what is too long to be one is not worth keeping.
     return _qualified_name(value) if len(value) <= 317 else _qualified_name.__wrapped__(value)
@@ -176,7 +179,7 @@ def _qualified_name(value: str) -> Complaints:
         found.append("name part must be non-empty")
     elif size_of(name) > 63:
         found.append(f"name part {too_many_bytes(63)}")
-    if not _is_qualified(name):
+    if not _QUALIFIED_FORM.fullmatch(name):
         found.append(f"name part {_QUALIFIED_COMPLAINT}")
     return tuple(found)
 
@@ -185,15 +188,15 @@ def are_label_values(values: Sequence[str]) -> bool:
     """All of them, of which a selector may have a hundred thousand: no call of ours for each."""
     if len(values) == 1:
         return not label_value(values[0])
-    return all(map(_is_label_value, values)) and max(map(len, values), default=0) <= 63
+    return all(map(_LABEL_VALUE_FORM.fullmatch, values)) and max(map(len, values), default=0) <= 63
 
 
 def label_value(value: str) -> Complaints:
-    if len(value) <= 63 and _is_label_value(value):
+    if len(value) <= 63 and _LABEL_VALUE_FORM.fullmatch(value):
         return ()
     told = too_many_bytes if _has_own_words() else too_many_characters
     found = [told(63)] if size_of(value) > 63 else []
-    if not _is_label_value(value):
+    if not _LABEL_VALUE_FORM.fullmatch(value):
         found.append(_LABEL_VALUE_COMPLAINT)
     return tuple(found)
 
@@ -211,7 +214,7 @@ def _is_label_pair(key: str, value: str) -> bool:
 
 def env_name(value: str) -> Complaints:
     """Any printable ASCII but `=` (RelaxedEnvironmentVariableValidation)."""
-    if _is_printable_env(value):
+    if _PRINTABLE_ENV_FORM.fullmatch(value):
         return ()
     if not value:
         return ("environment variable name must be non-empty",)
@@ -223,7 +226,7 @@ def env_name(value: str) -> Complaints:
 
 def config_key(value: str) -> Complaints:
     found = [too_many_bytes(253)] if size_of(value) > 253 else []
-    if not _is_config_key(value):
+    if not _CONFIG_KEY_FORM.fullmatch(value):
         found.append(_CONFIG_KEY_COMPLAINT)
     if value == ".":
         found.append("must not be '.'")
@@ -235,14 +238,14 @@ def config_key(value: str) -> Complaints:
 
 
 def header_name(value: str) -> Complaints:
-    if _is_header(value):
+    if _HEADER_FORM.fullmatch(value):
         return ()
     message = "a valid HTTP header must consist of alphanumeric characters or '-'"
     return (regex_complaint(message, _HEADER, "X-Header-Name"),)
 
 
 def percent(value: str) -> Complaints:
-    if _is_percent(value):
+    if _PERCENT_FORM.fullmatch(value):
         return ()
     message = "a valid percent string must be a numeric string followed by an ending '%'"
     return (regex_complaint(message, _PERCENT, "1%", "93%"),)
@@ -254,9 +257,9 @@ def port_number(value: int) -> Complaints:
 
 def port_name(value: str) -> Complaints:
     found = [too_many_characters(15)] if size_of(value) > 15 else []
-    if not _is_port_charset(value):
+    if not _PORT_CHARSET_FORM.fullmatch(value):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not _has_letter(value):
+    if not _LETTER_FORM.search(value):
         found.append("must contain at least one letter (a-z)")
     if "--" in value:
         found.append("must not contain consecutive hyphens")
@@ -277,7 +280,9 @@ def path_segment(value: str) -> Complaints:
 
 
 def http_path(value: str) -> Complaints:
-    return () if _is_http_path(value) else (regex_complaint("Invalid path", _HTTP_PATH),)
+    return (
+        () if _HTTP_PATH_FORM.fullmatch(value) else (regex_complaint("Invalid path", _HTTP_PATH),)
+    )
 
 
 def any_name(value: str) -> Complaints:

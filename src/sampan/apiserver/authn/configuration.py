@@ -4,7 +4,6 @@ Job: the document → issuers and who may stay anonymous, or every thing that is
 Invariant: a document with one wrong field is refused whole.
 """
 
-import re
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,11 +17,14 @@ from sampan.apiserver.authn import expressions
 from sampan.apiserver.authn.settings import EVERY_ALGORITHM, Checked, OidcSettings
 from sampan.apiserver.outside.config_document import VERSIONS
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 from sampan.core.tls import client_context
 
-_KEY = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z0-9._~/-]+")
-_EMAIL = re.compile(r"\bclaims\s*(\.\s*\??\s*email\b|\[\s*['\"]email['\"]\s*\])")
-_VERIFIED = re.compile(
+_KEY = lazy_pattern(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z0-9._~/-]+"
+)
+_EMAIL = lazy_pattern(r"\bclaims\s*(\.\s*\??\s*email\b|\[\s*['\"]email['\"]\s*\])")
+_VERIFIED = lazy_pattern(
     r"\bclaims\s*(\.\s*\??\s*email_verified\b|\[\s*['\"]email_verified['\"]\s*\])"
 )
 _ISSUER_FIELDS = {

@@ -7,7 +7,6 @@ Invariant: a token that is garbled is refused with its reason; no list begins an
 import base64
 import binascii
 import posixpath
-import re
 
 import orjson
 
@@ -16,9 +15,10 @@ from sampan.api.decode_scalars import json_word
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 _VERSION = "meta.k8s.io/v1"
-_ALPHABET = re.compile(r"[A-Za-z0-9_-]*")
+_ALPHABET = lazy_pattern(r"[A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)

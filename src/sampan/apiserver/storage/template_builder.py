@@ -7,7 +7,6 @@ Invariant: nothing of a text becomes code but strings as Python writes them.
 Invariant: what is looked up is bounded in number.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,10 +14,11 @@ import orjson
 
 from sampan.api.objects import Obj
 from sampan.core.bounded import Computed
+from sampan.core.patterns import lazy_pattern
 
 MARK = "\ue000"  # around the number of a slot; a text that has it of its own has no form
 REMEMBERED = 16_384
-_MARKED = re.compile(f"{MARK}(\\d+){MARK}")
+_MARKED = lazy_pattern(f"{MARK}(\\d+){MARK}")
 DEEPEST = 40  # what Python's own compiler likes, and more than a pod has
 Place = tuple[str | int, ...]
 _OWN: tuple[Place, ...] = ((), ("metadata",))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sampan.api.objects import Obj
 from sampan.apiserver.storage.template_builder import MARK, TemplateBuilder, builder_of
 from sampan.core.bounded import FlushedMemo
+from sampan.core.patterns import lazy_pattern
 
 FORMS = 16  # as neighbours have them; the one that was found last is tried first
 MOST_SLOTS = 200
@@ -26,7 +27,7 @@ REVIEWED = 16_384  # texts after which it is known what hardly comes again
 LEARNT_FROM = 256  # texts that had no form; afterwards one of SELDOM: to learn takes long
 SELDOM = 16
 # What a text is made of: quotes, escapes, and what lies between them.
-_PIECE = re.compile(r'[^"\\]+|\\u[0-9a-fA-F]{4}|\\.|"', re.DOTALL)
+_PIECE = lazy_pattern(r'[^"\\]+|\\u[0-9a-fA-F]{4}|\\.|"', re.DOTALL)
 _MARK_ESCAPED = f"\\u{ord(MARK):04x}"
 _ANY = "\0"  # in a shape: a string's characters, whatever they are
 

@@ -4,15 +4,15 @@ Job: sources on the command line become keys and bytes, checked as kubectl check
 """
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag
+from sampan.core.patterns import lazy_pattern
 
-_KEY = re.compile(r"[-._a-zA-Z0-9]+$")
-_ENV = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
+_KEY = lazy_pattern(r"[-._a-zA-Z0-9]+$")
+_ENV = lazy_pattern(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
 _KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
     " or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"

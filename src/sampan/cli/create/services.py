@@ -12,6 +12,7 @@ from sampan.cli.create.parts import metadata, single_name
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.session import Session
+from sampan.core.patterns import lazy_pattern
 
 TCP = Flag("tcp", "slice", [], "Port pairs: '<port>:<targetPort>'.")
 
@@ -141,7 +142,7 @@ SERVICE = Command(
 )  # fmt: skip
 
 
-RULE = re.compile(r"[\w*\-.]*/.*=[\w\-]+:[\w\-]+(,tls=?([\w\-]+)?)?", re.ASCII)
+RULE = lazy_pattern(r"[\w*\-.]*/.*=[\w\-]+:[\w\-]+(,tls=?([\w\-]+)?)?", re.ASCII)
 
 
 def ingress(session: Session, values: Values) -> Obj:

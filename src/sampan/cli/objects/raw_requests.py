@@ -3,13 +3,12 @@
 Job: check what does not go with it, send, print the answer as it comes.
 """
 
-import re
-
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
 from sampan.cli.session import Session
+from sampan.core.patterns import lazy_pattern
 
-_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_URL = lazy_pattern(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 def check_file(values: Values) -> None:

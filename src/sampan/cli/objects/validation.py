@@ -3,15 +3,14 @@
 Job: refuse what has no kind or version, in kubectl's words.
 """
 
-import re
-
 from sampan.cli.errors import CliError
 from sampan.cli.objects.manifests import Manifest
 from sampan.cli.session import Session
 from sampan.client.blocking import NoAnswer
+from sampan.core.patterns import lazy_pattern
 
 IGNORE = "if you choose to ignore these errors, turn validation off with --validate=false"
-_GROUP_VERSION = re.compile(r"[^/]*/?[^/]*")
+_GROUP_VERSION = lazy_pattern(r"[^/]*/?[^/]*")
 
 
 def validate(session: Session, manifest: Manifest) -> None:

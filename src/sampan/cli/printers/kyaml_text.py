@@ -3,10 +3,10 @@
 Job: JSON data to KYAML; keys in the given order or the alphabet's.
 """
 
-import re
 from typing import Any
 
 from sampan.cli.printers import yaml_text
+from sampan.core.patterns import lazy_pattern
 
 _FOLD = "\\\n"
 _WORDS = {
@@ -14,12 +14,12 @@ _WORDS = {
     ".inf", "-.inf", "+.inf", ".nan", "inf", "-inf", "+inf", "nan", "infinity", "-infinity",
     "+infinity",
 }  # fmt: skip
-_SIXTY = re.compile(r"[+-]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
-_NUMBER = re.compile(
+_SIXTY = lazy_pattern(r"[+-]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+_NUMBER = lazy_pattern(
     r"[+-]?(0[bB][01]+|0[oO]?[0-7]+|0[xX][0-9a-fA-F]+|[0-9]+"
     r"|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)"
 )
-_TIME = re.compile(
+_TIME = lazy_pattern(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
     r"([Tt][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
     r"| [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]+)?)?"

@@ -4,14 +4,14 @@ Job: follow the path of fields, then kind and version, what is said of it, and i
 Invariant: a definition that leads back to itself is shown once on each way.
 """
 
-import re
 from collections.abc import Iterator
 
 from sampan.api.objects import Obj
+from sampan.core.patterns import lazy_pattern
 
 WIDTH = 80
 REF = "#/definitions/"
-_BULLET = re.compile(r"(\d+\.?|-|\*)\s")
+_BULLET = lazy_pattern(r"(\d+\.?|-|\*)\s")
 
 
 class Missing(Exception):

@@ -7,8 +7,10 @@ Invariant: what is shown moves no cursor but to the next line or stop, and asks 
 
 import re
 
+from sampan.core.patterns import lazy_pattern
+
 _OWN_COLOURS = r"\[0(?:;3[0-7])?m"
-_ORDERS = re.compile(rf"\x1b(?!{_OWN_COLOURS})|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+_ORDERS = lazy_pattern(rf"\x1b(?!{_OWN_COLOURS})|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 _KUBECTL = str.maketrans({"\x1b": "^[", "\r": "\\r"})  # as its own tables and descriptions
 
 

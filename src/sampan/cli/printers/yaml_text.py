@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from sampan.core.digits import all_digits, is_digits, whole_number
+from sampan.core.patterns import lazy_pattern
 
 WIDTH = 80
 _NOT_STRINGS = {
@@ -16,10 +17,10 @@ _NOT_STRINGS = {
     "OFF", ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf",
     "-.Inf", "-.INF", "<<",
 }  # fmt: skip
-_INTEGER = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o[0-7_]+|[0-9][0-9_]*)$")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
-_SIXTY = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
-_TIME = re.compile(
+_INTEGER = lazy_pattern(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o[0-7_]+|[0-9][0-9_]*)$")
+_FLOAT = lazy_pattern(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
+_SIXTY = lazy_pattern(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
+_TIME = lazy_pattern(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
     r"([Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]*)?(Z|[+-][0-9:]+)?)?$"
 )

@@ -17,8 +17,9 @@ from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 from sampan.cli.workloads.containers import chosen
 from sampan.cli.workloads.environment_values import reference_text, reference_value
+from sampan.core.patterns import lazy_pattern
 
-_PAIR = re.compile(r"(?s)^.+=.*$")
+_PAIR = lazy_pattern(r"(?s)^.+=.*$")
 
 
 def run(session: Session, values: Values) -> None:

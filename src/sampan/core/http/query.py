@@ -5,10 +5,11 @@ Invariant: a pair that is malformed (a semicolon in it, a broken escape) is left
     count.
 """
 
-import re
 from urllib.parse import unquote_plus
 
-_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+from sampan.core.patterns import lazy_pattern
+
+_BROKEN = lazy_pattern(r"%(?![0-9A-Fa-f]{2})")
 
 
 def query_values(query: str) -> dict[str, list[str]]:

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, field
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import Any
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.files.remove_tree import remove_tree
+from sampan.core.patterns import lazy_pattern
 
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_SAFE = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _RECORD = "record.json"
 
 

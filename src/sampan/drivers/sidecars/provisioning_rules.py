@@ -4,7 +4,6 @@ Job: as external-provisioner: which claims are the driver's, CreateVolume's word
     object; topology of nodes; names of secrets.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import (
@@ -18,6 +17,7 @@ from sampan.api.objects import (
 )
 from sampan.api.quantity import Format, from_value, value_of
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 PROVISIONER, OLD_PROVISIONER = (
     "volume.kubernetes.io/storage-provisioner",
@@ -44,7 +44,7 @@ _SECRETS = {
     "controller-expand-secret": "controllerExpandSecretRef",
     "node-expand-secret": "nodeExpandSecretRef",
 }
-_BRACED = re.compile(r"\$\{([^}]*)\}")
+_BRACED = lazy_pattern(r"\$\{([^}]*)\}")
 
 Segments = Mapping[str, str]
 

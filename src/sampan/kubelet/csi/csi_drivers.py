@@ -7,7 +7,6 @@ Owner: Kubelet; the plugin manager calls it as the handler of CSI plugins.
 """
 
 import asyncio
-import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.patterns import lazy_pattern
 from sampan.kubelet.contracts.paths import own_path
 from sampan.kubelet.csi.csi_node import CsiNodeFailure, CsiNodeWriter
 from sampan.kubelet.csi.csi_volume import PLUGIN
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 Version = tuple[int, ...]
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
+_VERSION = lazy_pattern(r"v?(\d+(?:\.\d+)+)")
 
 
 class DriverMissing(Exception):

@@ -7,7 +7,6 @@ Invariant: with `follow`, every line of the log is seen once, across a rotation 
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import BinaryIO
 
 from sampan.api.log_options import LogOptions
 from sampan.core.file_events import Changes, FileEvents
+from sampan.core.patterns import lazy_pattern
 
 BLOCK_BYTES = 64 * 1024
 # As kuberuntime's logs.go: whether the container still runs is asked once a second …
@@ -25,7 +25,7 @@ CHECK_SOON_SECONDS, CHECKS_SOON = 0.05, 20
 
 # The head of a whole line, up to its text. It begins with the newline before it, because that is
 # what the regex engine looks for quickest.
-_WHOLE_LINE = re.compile(rb"\n\S++ (?:stdout|stderr) F ")
+_WHOLE_LINE = lazy_pattern(rb"\n\S++ (?:stdout|stderr) F ")
 
 
 class LogFormatter:

@@ -11,10 +11,11 @@ import re
 import socket
 
 from sampan.core.digits import is_digits
+from sampan.core.patterns import lazy_pattern
 from sampan.kubelet.simulated.script import Script
 
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.I)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.I)
+_LENGTH = lazy_pattern(rb"\r\ncontent-length:[ \t]*(\d+)", re.I)
+_CHUNKED = lazy_pattern(rb"\r\ntransfer-encoding:[ \t]*chunked", re.I)
 MOST_HEAD_BYTES = 64 * 1024  # of a request that is waited for
 
 

@@ -5,13 +5,13 @@ Invariant: a filter is never passed over: a rule with one that is not known here
 Invariant: no filter changes how a message is framed.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.messages import Headers
+from sampan.core.patterns import lazy_pattern
 
 _FRAMING = frozenset(
     {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -19,8 +19,8 @@ _FRAMING = frozenset(
 _STATUSES = frozenset({301, 302, 303, 307, 308})
 _STANDARD = {"http": 80, "https": 443}
 _PLAIN = "/!$&'()*+,;=:@~"  # what a path has as it is, beside letters and digits
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HOSTNAME = re.compile(r"[0-9A-Za-z.-]+")
+_TOKEN = lazy_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOSTNAME = lazy_pattern(r"[0-9A-Za-z.-]+")
 
 
 class Unsupported(ValueError):

@@ -11,10 +11,11 @@ from sampan.api.cel.language.errors import Issue
 from sampan.api.cel.language.values import INT_MAX, INT_MIN, UINT_MAX, Uint
 from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 MOST_CHARACTERS = 100_000
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r"""
     (?P<space>[ \t\r\n\f]+|//[^\n]*)
   | (?P<text>[bBrR]{0,2}(?:'''|\"\"\"|'|\"))
@@ -30,7 +31,7 @@ _ESCAPES = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "?": "?", '"': '"', "'": "'", "`": "`",
 }  # fmt: skip
-_ESCAPE = re.compile(
+_ESCAPE = lazy_pattern(
     r"\\(?:([abfnrtv\\?\"'`])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2}))"
 )
 

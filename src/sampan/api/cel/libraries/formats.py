@@ -19,10 +19,11 @@ from sampan.api.cel.libraries.times import parse_timestamp
 from sampan.api.rules import names
 from sampan.api.rules.names import Complaints
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 _NAME = "kubernetes.NamedFormat"
 FORMATS = Library("format", types=(opaque_type(_NAME),))
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.I)
+_UUID = lazy_pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Duration, Timestamp, Uint, Value, shown_key, type_of
 from sampan.api.cel.libraries.standard import double_text
 from sampan.api.cel.libraries.times import text_of
+from sampan.core.patterns import lazy_pattern
 
 MOST_DIGITS = 1000
 MOST_CHARACTERS = 10 * 1000 * 1000  # what could be read of it within the cost of an expression
-_CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
+_CLAUSE = lazy_pattern(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 _QUOTED = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
     "\\": "\\\\", '"': '\\"',

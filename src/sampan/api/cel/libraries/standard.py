@@ -15,10 +15,11 @@ from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Uint, Value, int_value, type_of, uint_value
 from sampan.api.cel.libraries.regex import NotRegex, Regex, compile_pattern, match_cost
 from sampan.core.digits import whole_number
+from sampan.core.patterns import lazy_pattern
 
 FUNCTIONS = Library("standard", macros=macros.STANDARD)
 
-_FLOAT = re.compile(
+_FLOAT = lazy_pattern(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
 _TRUTHS = {

@@ -13,14 +13,15 @@ from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.values import NANO, Duration, Timestamp, int_value
 from sampan.core import durations
+from sampan.core.patterns import lazy_pattern
 
 TIMES = Library("times")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STAMP = re.compile(
+_STAMP = lazy_pattern(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_OFFSET = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
+_OFFSET = lazy_pattern(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
 
 
 @TIMES.function("timestamp", "string", to="timestamp")

@@ -12,12 +12,13 @@ from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import opaque_type
 from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 _NAME = "kubernetes.Semver"
 VERSIONS = Library("kubernetes.Semver", types=(opaque_type(_NAME),))
 _PART = "(?:0|[1-9][0-9]*)"
 _WORD = "[0-9A-Za-z-]+"
-_FORM = re.compile(
+_FORM = lazy_pattern(
     rf"({_PART})\.({_PART})\.({_PART})(?:-({_WORD}(?:\.{_WORD})*))?(?:\+({_WORD}(?:\.{_WORD})*))?",
     re.ASCII,
 )

@@ -22,6 +22,7 @@ from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj
 from sampan.api.validation.custom_resources.rule_costs import RuleCosts, most_below
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 
@@ -32,7 +33,7 @@ _NO_TYPES = (
     "Internal error: internal error: failed to construct type information for "
     "x-kubernetes-validations rules: unable to convert structural schema to CEL declarations"
 )
-_PATH_STEP = re.compile(r"\.([a-zA-Z_][a-zA-Z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]")
+_PATH_STEP = lazy_pattern(r"\.([a-zA-Z_][a-zA-Z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]")
 
 
 def validate_rules(schema: Obj, path: str, errors: Errors, *, is_known: bool = False) -> None:

@@ -5,7 +5,6 @@ Invariant: no function raises. In old fields odd spellings are forgiven as upstr
     where StrictIPCIDRValidation is off, and in what an object has had before.
 """
 
-import re
 from collections.abc import Container
 from functools import lru_cache
 from ipaddress import (
@@ -20,13 +19,14 @@ from ipaddress import (
 from sampan.api import features
 from sampan.api.errors import FieldError, invalid_value
 from sampan.core.digits import is_digits
+from sampan.core.patterns import lazy_pattern
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-_strip_zeros = re.compile(r"(?<![0-9A-Fa-f:])0+(?=[0-9])").sub
+_ZEROS_FORM = lazy_pattern(r"(?<![0-9A-Fa-f:])0+(?=[0-9])")
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_is_plain_ipv4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}").fullmatch
+_PLAIN_IPV4_FORM = lazy_pattern(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
@@ -56,7 +56,7 @@ def network_of(text: str) -> Network | None:
 
 def family_of(text: str) -> int:
     """4 or 6; 0 where it is no address. Every pod has one of its own, written as it should be."""
-    if _is_plain_ipv4(text):
+    if _PLAIN_IPV4_FORM.fullmatch(text):
         return 4
     found = address_of(text)
     return 0 if found is None else found.version
@@ -66,7 +66,7 @@ def validate_address(
     text: str, path: str, errors: list[FieldError], kept: Container[str | None] = ()
 ) -> bool:
     """Whether it is good. `kept`: those that the object has had."""
-    if text in kept or _is_plain_ipv4(text):
+    if text in kept or _PLAIN_IPV4_FORM.fullmatch(text):
         return True
     address = address_of(text)
     why = _BAD_ADDRESS if address is None else ""
@@ -134,4 +134,4 @@ def _oddity_of(text: str, network: Network) -> str:
 def _forgiven(text: str) -> str:
     if "%" in text:  # Go's parser knows no zones
         return ""
-    return _strip_zeros("", text) if "." in text else text
+    return _ZEROS_FORM.sub("", text) if "." in text else text

@@ -4,8 +4,6 @@ Job: the network fields of a pod's spec → causes.
 Invariant: with the host's network a container's port is the host's port.
 """
 
-import re
-
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -18,13 +16,14 @@ from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.network.addresses import validate_address
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = rf"{_SEARCH_LABEL}(\.{_SEARCH_LABEL})*"
-_is_search = re.compile(_SEARCH).fullmatch
+_SEARCH_FORM = lazy_pattern(_SEARCH)
 _BAD_SEARCH = names.regex_complaint(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-'"
     " or '.', and must start and end with an alphanumeric character",
@@ -157,5 +156,5 @@ def _validate_search(search: str, path: str, errors: Errors) -> None:
     domain = search.removesuffix(".")
     if len(domain) > 253:
         errors.append(invalid_value(path, domain, names.too_many_bytes(253)))
-    if not _is_search(domain):
+    if not _SEARCH_FORM.fullmatch(domain):
         errors.append(invalid_value(path, domain, _BAD_SEARCH))

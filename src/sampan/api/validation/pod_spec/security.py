@@ -4,7 +4,6 @@ Job: everything under securityContext, hostUsers and os → causes.
 Invariant: a container that may not gain privileges is not given them either.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,12 +24,13 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.internal_form import internal_form
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = rf"({_SEGMENT}[\./])*{_SEGMENT}"
-_is_sysctl = re.compile(_SYSCTL).fullmatch
+_SYSCTL_FORM = lazy_pattern(_SYSCTL)
 _NOT_ON_WINDOWS = "cannot be set for a windows pod"
 _WINDOWS_POD = (
     "appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy",
@@ -107,7 +107,7 @@ def _validate_sysctls(sysctls: list[Obj], spec: Obj, path: str, errors: Errors) 
         name, field = sysctl.get("name") or "", f"{path}[{index}].name"
         if not name:
             errors.append(required_value(field))
-        elif len(name) > 253 or not _is_sysctl(name):
+        elif len(name) > 253 or not _SYSCTL_FORM.fullmatch(name):
             why = f"must have at most 253 characters and match regex ^{_SYSCTL}$"
             errors.append(invalid_value(field, name, why))
         elif name in seen:

@@ -3,7 +3,6 @@
 Job: what must hold of them wherever they stand: in classes, claims, slices, and a claim's status.
 """
 
-import re
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -15,13 +14,14 @@ from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 MOST_REQUESTS = 32
 _MOST_DATA_BYTES, _MOST_POOL_BYTES, _MOST_ID_BYTES, _MOST_DOMAIN_BYTES = 10 * 1024, 253, 32, 63
 _MOST_SHOWN = _MOST_DOMAIN_BYTES + 1 + _MOST_ID_BYTES
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
-_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
+_C_IDENTIFIER_FORM = lazy_pattern(_C_IDENTIFIER)
 _NOT_C = names.regex_complaint(
     "a valid C identifier must start with alphabetic character or '_', followed by a string of"
     " alphanumeric characters or '_'",
@@ -125,7 +125,7 @@ def validate_raw(data: Any, path: str, errors: Errors) -> None:
 def _validate_id(name: str, path: str, errors: Errors) -> None:
     if len(name.encode()) > _MOST_ID_BYTES:
         errors.append(too_long(path, _MOST_ID_BYTES))
-    if not _is_c_identifier(name):
+    if not _C_IDENTIFIER_FORM.fullmatch(name):
         errors.append(invalid_value(path, name, _NOT_C))
 
 

@@ -23,6 +23,7 @@ from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_node_selector
 from sampan.api.validation.storage.device_names import validate_by_name, validate_pool_name
 from sampan.api.validation.storage.device_taints import validate_device_taints
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
 _MOST_DEVICES, _MOST_PROPERTIES, _MOST_VALUE_BYTES = 128, 32, 64
@@ -32,11 +33,10 @@ _NUMBER, _BEFORE, _BUILD = (
     r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)",
     "[0-9a-zA-Z-]+",
 )
-
-_is_version = re.compile(
+_VERSION_FORM = lazy_pattern(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_BEFORE}(\.{_BEFORE})*)?(\+{_BUILD}(\.{_BUILD})*)?",
     re.ASCII,
-).fullmatch
+)
 _ONE_PLACE = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
@@ -148,7 +148,7 @@ def _validate_attribute(attribute: Obj, path: str, errors: Errors) -> None:
         text = given.get(key)
         if text is None:
             continue
-        if key == "version" and not _is_version(text):
+        if key == "version" and not _VERSION_FORM.fullmatch(text):
             why = "must be a string compatible with semver.org spec 2.0.0"
             errors.append(invalid_value(f"{path}.{key}", text, why))
         if len(text.encode()) > _MOST_VALUE_BYTES:

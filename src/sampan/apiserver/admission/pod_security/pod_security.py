@@ -4,8 +4,6 @@ Job: enforce refuses pods; audit notes and warn tells, of pods and of what makes
 Invariant: a label that cannot be read counts as restricted, and is refused when it is written.
 """
 
-import re
-
 from sampan.api.calls import Item
 from sampan.api.errors import FieldError, forbidden, invalid, invalid_value
 from sampan.api.objects import Obj, labels_of, meta_of, name_of
@@ -23,11 +21,12 @@ from sampan.apiserver.admission.settings import (
 )
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.bounded import Bounded
+from sampan.core.patterns import lazy_pattern
 
 _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")
 _ENFORCED, _PLAIN = f"{_LABEL}enforce-policy", "privileged:latest"
-_VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
+_VERSION = lazy_pattern(r"v1\.([0-9]|[1-9][0-9]*)")
 MOST_NAMESPACES = 4096  # whose labels are remembered
 MOST_PODS = 3000  # looked at when a namespace's label changes, as upstream
 # Where the pod template of a kind that makes pods lies.

@@ -4,7 +4,6 @@ Job: check the arguments, generate the pod (and its service), send it, attach to
 Invariant: what is wrong with the arguments is said before anything is sent.
 """
 
-import re
 from typing import Any
 
 from sampan.api.errors import ApiError
@@ -20,12 +19,13 @@ from sampan.cli.objects import writing
 from sampan.cli.output import FORMATS, PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 # What a node of sampan has from its start: nothing is pulled for a first pod.
 HELLO, HELLO_IMAGE = "hello", "localhost/sampan/hello:1"
-ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
+ENV_NAME = lazy_pattern(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
 POD_PATH = "/api/v1/namespaces/{}/pods"
 
 

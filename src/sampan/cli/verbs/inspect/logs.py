@@ -3,7 +3,6 @@
 Job: find the pods and containers, ask for their logs, follow several at once where asked.
 """
 
-import re
 import select
 from typing import Any
 
@@ -17,12 +16,13 @@ from sampan.cli.objects.builder import Builder
 from sampan.cli.objects.infos import Info
 from sampan.cli.session import Session
 from sampan.cli.workloads import pods_of
+from sampan.core.patterns import lazy_pattern
 
 EXPECTED = (
     "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\n"
     "POD or TYPE/NAME is a required argument for the logs command"
 )
-RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
+RFC3339 = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
 MINIMUMS = (
     ("limit-bytes", 0, "--limit-bytes must be greater than 0"),
     ("since", 0, "--since must be greater than 0"),

@@ -10,7 +10,6 @@ Invariant: what is another user's is not judged: whoever may not look into a dir
 import hashlib
 import json
 import os
-import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,14 +20,15 @@ from sampan.cmd.cluster.node.places import other_nodes
 from sampan.cmd.cluster.nodes import NODES_DIRECTORY
 from sampan.cmd.verbs.machine.checks import Check
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 CGROUPS = Path("/sys/fs/cgroup")
 RUNS = Path("/run")
 LOOK_SECONDS = 10.0
-_MARK = re.compile(r"sampan ([0-9a-f]{12})[0-9a-f]{4}").fullmatch
+_MARK = lazy_pattern(r"sampan ([0-9a-f]{12})[0-9a-f]{4}")
 _FOLDER = "sampan-" + "[0-9a-f]" * 12
-_TABLE = re.compile(r"(sampan[0-9]+)-[a-z]+").fullmatch
-_RUNTIME = re.compile(rb"(/[^\0 ]+)/containerd/")
+_TABLE = lazy_pattern(r"(sampan[0-9]+)-[a-z]+")
+_RUNTIME = lazy_pattern(rb"(/[^\0 ]+)/containerd/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _ended(found: Found) -> frozenset[int]:
     """Processes whose directory is gone. Other people's runtimes look alike: only what something
     else on the machine says is ours."""
     marked = {path[-12:] for path in (*found.cgroups, *found.sockets)}
-    marked |= {mark[1] for link in found.links if (mark := _MARK(link.alias))}
+    marked |= {mark[1] for link in found.links if (mark := _MARK.fullmatch(link.alias))}
     gone = {owner(path) for path in found.runtimes.values()} & marked - found.known
     ended = {pid for pid, directory in found.runtimes.items() if owner(directory) in gone}
     inside = [pid for path, pids in found.cgroups.items() if path[-12:] in gone for pid in pids]
@@ -98,13 +98,13 @@ def _cgroups_of_nobody(found: Found, ended: frozenset[int]) -> Iterator[Check]:
 
 
 def _networks_of_nobody(found: Found) -> Iterator[Check]:
-    marks = {link.name: _MARK(link.alias) for link in found.links}
+    marks = {link.name: _MARK.fullmatch(link.alias) for link in found.links}
     used = {link.master for link in found.links}  # pods are on it
     idle = {name for name, mark in marks.items() if mark and mark[1] not in found.known} - used
     for name in sorted(idle):
         yield _leftover(name, "a bridge of nobody", ("ip", "link", "delete", name))
     for family, name in found.tables:
-        bridge = match[1] if (match := _TABLE(name)) else ""
+        bridge = match[1] if (match := _TABLE.fullmatch(name)) else ""
         # Where pods have another network, a table has no bridge: it may be of a cluster that runs.
         is_alone = bridge not in marks and not found.running
         if bridge and (bridge in idle or is_alone):
