@@ -1,6 +1,7 @@
 """Keys that JSON web tokens are checked with.
 
 Job: does this key sign like that? Loaded with the first token: cryptography takes its time.
+Invariant: a key of somebody else is so short that a signature is checked in about a millisecond.
 Invariant: the key says which algorithms it may be used with; a token's header never chooses alone.
 """
 
@@ -28,6 +29,8 @@ _CURVES: dict[str, tuple[str, int]] = {
     "secp521r1": ("ES512", 66),
 }
 _EC_BYTES = 32  # P-256: r and s
+# As Go: crypto/rsa refuses larger exponents, crypto/tls longer keys, and both what is shorter.
+_MOST_EXPONENT, _MOST_BITS, _LEAST_BITS = 2**31 - 1, 8192, 1024
 _OF_RSA = tuple(f"{kind}{size}" for kind in ("RS", "PS") for size in _HASHES)
 _JWK_CURVES: dict[str, ec.EllipticCurve] = {
     "P-256": ec.SECP256R1(),
@@ -130,6 +133,8 @@ def key_of_jwk(jwk: dict[str, Any]) -> VerifyingKey | None:
             if name in jwk
         }
         if jwk.get("kty") == "RSA":
+            if not _is_ordinary(numbers["n"], numbers["e"]):
+                return None
             public: Public = rsa.RSAPublicNumbers(numbers["e"], numbers["n"]).public_key()
         elif jwk.get("kty") == "EC":
             curve = _JWK_CURVES[jwk["crv"]]
@@ -139,6 +144,10 @@ def key_of_jwk(jwk: dict[str, Any]) -> VerifyingKey | None:
         return VerifyingKey(public, str(jwk.get("kid") or ""))
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _is_ordinary(n: int, e: int) -> bool:
+    return e <= _MOST_EXPONENT and _LEAST_BITS <= n.bit_length() <= _MOST_BITS
 
 
 def _key_id(public: Public) -> str:
