@@ -20,6 +20,13 @@ from tests.support.parts.machines import machines
 from tests.support.parts.native_runtime import why_not
 from tests.support.parts.network_pods import apply, ask_by_udp_from, pod, service
 from tests.support.parts.ordinary_user import ordinary_user
+from tests.support.parts.other_users import (
+    open_to_others,
+    reached_by_stranger,
+    secrets_of,
+    sockets_open_to_others,
+    told_of,
+)
 from tests.support.parts.processes import eventually
 
 MISSING = why_not() or next(
@@ -219,6 +226,17 @@ def _reaches_the_network_but_not_the_machines_loopback(kubectl, machine):
         eventually(lambda: said_at(machine.address, port) == "from outside", 60)
     with listener(machine, "127.0.0.1") as port:
         assert said_at("10.0.2.2", port) == "nobody"
+
+
+def test_other_users_of_the_machine_get_at_nothing_of_it(kubectl, user):
+    assert kubectl.get("pods")["items"]
+    assert open_to_others(user.data_dir) == []
+    assert reached_by_stranger(user.place, user.data_dir) == []
+    pids = list(user.processes())
+    assert sockets_open_to_others(pids) == []
+    secrets, told = set(secrets_of(user.data_dir)), told_of(pids)
+    assert secrets
+    assert not [secret for secret in secrets if secret in told]
 
 
 def test_containers_survive_a_kill_of_sampan_and_are_found_again(kubectl, user):

@@ -49,13 +49,19 @@ class Authority:
             serialization.NoEncryption(),
         )
 
-    def issue(self, common_name: str, organization: str = "", names: Sequence[str] = ()) -> Pair:
-        """Good for both ends, on loopback and under the names."""
+    def issue(
+        self,
+        common_name: str,
+        organization: str = "",
+        names: Sequence[str] = (),
+        addresses: Sequence[str] = ("127.0.0.1",),
+    ) -> Pair:
+        """Good for both ends, at the addresses and under the names."""
         key = ec.generate_private_key(ec.SECP256R1())
         built = _builder(_subject(common_name, organization), self._name, key.public_key())
         own = [x509.DNSName(name) for name in ("localhost", *names)]
-        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        alternative = x509.SubjectAlternativeName([*own, address])
+        places = [x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]
+        alternative = x509.SubjectAlternativeName([*own, *places])
         built = built.add_extension(alternative, critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         built = built.add_extension(issuer, critical=False)
