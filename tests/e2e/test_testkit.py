@@ -439,6 +439,11 @@ def test_objects_move_on_by_stages_in_virtual_time(tmp_path):
         assert c.get("configmap/m")["data"] == {"n": "7"}
         c.clock.advance(200)
         assert c.get("configmap/m")["data"] == {"n": "7", "result": "7"}
+    (tmp_path / "stages.yaml").write_text(STAGE.replace("3600000", "60000"))
+    with cluster(nodes=0, clock="virtual", stages=str(tmp_path / "stages.yaml")) as c:
+        c.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"n": "8"}})
+        c.clock.advance(61)
+        assert c.get("configmap/m")["data"] == {"n": "8", "result": "8"}
     (tmp_path / "mistaken.yaml").write_text(STAGE.replace("delay", "pause"))
     with pytest.raises(CannotStart, match=r"stages: done: spec\.pause: unknown field"):
         cluster(nodes=0, clock="virtual", stages=str(tmp_path / "mistaken.yaml"))

@@ -23,7 +23,7 @@ import sampan
 from sampan.core.fast_dataclass import dataclass
 from sampan.testing.kit import messages
 from sampan.testing.kit.kit_files import DATA, KEPT, KEYS, LOG
-from sampan.testing.kit.spec import CannotStart, Spec
+from sampan.testing.kit.spec import CannotStart, Read, Spec, files_of
 
 PATIENCE_SECONDS = 60.0
 TEMPLATE_SEED = 0
@@ -133,7 +133,7 @@ class Launcher:
         self.pid = os.getpid()
         self.base = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._log = self.base / LOG
-        self._templates: dict[Spec, Control] = {}
+        self._templates: dict[Spec, tuple[Read, Control]] = {}
         self._real: list[Control] = []  # of clusters whose node is this machine
         self._count = itertools.count()
         self._lock, self._starting = threading.Lock(), threading.Lock()
@@ -147,11 +147,21 @@ class Launcher:
         if spec.store != "memory":
             return self._started(*self._hold(spec, seed, serves=True))
         with self._lock:
-            if spec not in self._templates:
-                # All that a test's seed decides comes after the fork.
-                self._templates[spec] = self._hold(spec, TEMPLATE_SEED, serves=False)[0]
-            template = self._templates[spec]
+            template = self._template(spec)
         return self.fork(template, seed)
+
+    def _template(self, spec: Spec) -> Control:
+        """Its files are read again where they have changed since."""
+        now, known = files_of(spec), self._templates.get(spec)
+        if known is not None and known[0] == now:
+            return known[1]
+        if known is not None:
+            del self._templates[spec]
+            known[1].close()
+        # All that a test's seed decides comes after the fork.
+        made = self._hold(spec, TEMPLATE_SEED, serves=False)[0]
+        self._templates[spec] = now, made
+        return made
 
     def fork(self, origin: Control, seed: int | None) -> Started:
         directory, (ours, theirs) = self._directory(), messages.pair()
@@ -169,7 +179,8 @@ class Launcher:
             return
         for real in self._real:
             real.end()
-        for control in (*self._templates.values(), *filter(None, [self._zygote])):
+        templates = [control for _, control in self._templates.values()]
+        for control in (*templates, *filter(None, [self._zygote])):
             control.close()
         if self._process is not None:
             _await_end(self._process)

@@ -13,6 +13,7 @@ StoreChoice = Literal["memory", "sqlite"]
 ClockChoice = Literal["real", "virtual"]
 RuntimeChoice = Literal["", "cri", "native"]
 MOST_NODES = 5000
+Read = tuple[tuple[int, int, int], ...]  # which file each is, when it was written, its size
 
 
 class CannotStart(Exception):
@@ -80,6 +81,19 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
         raise CannotStart("store='sqlite' has a thread of its own: no virtual clock beside it")
     _check_real(spec)
     return spec
+
+
+def files_of(spec: Spec) -> Read:
+    """As they are now: who has read them before knows whether they are others. Raises
+    CannotStart."""
+    found = []
+    for path in (getattr(spec, name) for name in FILES if getattr(spec, name)):
+        try:
+            status = Path(path).stat()
+        except OSError as error:
+            raise CannotStart(f"there is no {path}") from error
+        found.append((status.st_ino, status.st_mtime_ns, status.st_size))
+    return tuple(found)
 
 
 def _check_types(spec: Spec) -> None:
