@@ -415,3 +415,54 @@ async def test_stages_that_lead_to_each_other_do_not_stop_the_clock(plane):
     found = await plane.client.get(CONFIG_MAPS, "default", "m")
     passed = int(found["metadata"]["resourceVersion"]) - int(made["metadata"]["resourceVersion"])
     assert 20 <= passed <= 100
+
+
+TIRED = stage(
+    "node-tired", "Node",
+    {"matchExpressions": [{"key": ".metadata.labels.tired", "operator": "DoesNotExist"}]},
+    [{"patch": {"template": "metadata: {labels: {tired: very}}"}}],
+    api_group="v1", delay={"durationMilliseconds": 3_600_000},
+)  # fmt: skip
+
+
+@played(POD_STAGES, TIRED)
+async def test_of_a_node_with_an_agent_only_the_node_is_played(plane):
+    await make_node(plane, status={"nodeInfo": {"osImage": "simulated"}})
+    await make_pod(plane)
+    await plane.settled(3500)
+    assert "labels" not in (await plane.client.get(NODES, "", "n"))["metadata"]
+    await plane.settled(200)
+    node = await plane.client.get(NODES, "", "n")
+    assert node["metadata"]["labels"] == {"tired": "very"}
+    assert await phase(plane) == "Pending"
+    assert (await plane.client.list(LEASES, "kube-node-lease")).items == []
+
+
+REFUSED = stage(
+    "refused", "ConfigMap", {"matchLabels": {"turn": "yes"}},
+    [{"patch": {"template": "data: {a: b}"}}], api_group="v1",
+)  # fmt: skip
+
+
+def retries(plane):
+    wanted = 'workqueue_retries_total{name="stage-controller"} '
+    lines = (line for line in plane.metrics.render().splitlines() if line.startswith(wanted))
+    return next((float(line.removeprefix(wanted)) for line in lines), 0)
+
+
+@played(REFUSED)
+async def test_a_step_that_is_refused_is_tried_less_and_less_often(plane):
+    meta = {"name": "m", "namespace": "default", "labels": {"turn": "yes"}}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "immutable": True}
+    await plane.client.create(CONFIG_MAPS, made)
+    counts = []
+    for seconds in (10, 50, 600):
+        await plane.settled(seconds)
+        counts.append(retries(plane))
+    # 5 ms, twice as long each time, a minute at most.
+    assert 8 <= counts[0] <= 13
+    assert counts[1] <= counts[0] + 4
+    assert counts[1] + 8 <= counts[2] <= counts[1] + 14
+    await plane.client.delete(CONFIG_MAPS, "default", "m")
+    await plane.settled(120)
+    assert retries(plane) <= counts[2] + 1

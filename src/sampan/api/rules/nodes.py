@@ -9,6 +9,7 @@ from sampan.api.rules import conditions
 
 # The conditions that a node's own agent keeps; others may add theirs.
 KUBELET_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"})
+SIMULATED = "simulated"  # the OS image of a node that is
 _NO_OBJ: Obj = {}
 
 
@@ -27,6 +28,12 @@ def condition(node: Obj, kind: str) -> Obj | None:
 
 def is_ready(node: Obj) -> bool:
     return conditions.is_true(node, "Ready")
+
+
+def is_simulated(node: Obj) -> bool:
+    """It has an agent, and no containers."""
+    info = (node.get("status") or _NO_OBJ).get("nodeInfo") or _NO_OBJ
+    return bool(info.get("osImage") == SIMULATED)
 
 
 def is_unschedulable(node: Obj) -> bool:

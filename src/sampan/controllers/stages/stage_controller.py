@@ -1,8 +1,8 @@
 """The stage controller: objects move on by themselves, as Stages say.
 
 Job: which objects have Stages; wait as long as each stays where it is, then do its steps.
-Invariant: of Nodes only those are played that say `kwok.x-k8s.io/node: fake`, of Pods only theirs:
-    a node with an agent has an owner already.
+Invariant: of Nodes only those are played that say `kwok.x-k8s.io/node: fake`, of Pods only theirs;
+    of one that has an agent, a node of `--nodes`, Pods and Lease stay the agent's.
 Invariant: a Stage is played once for each state of an object; that it changed begins the next.
 Invariant: Stages without a delay that lead to each other go round once a second.
 Owner: one per cluster.
@@ -31,6 +31,7 @@ from sampan.api.resources import (
     Resource,
     by_kind,
 )
+from sampan.api.rules import nodes
 from sampan.client.events import reference
 from sampan.client.indexer import by_node_name
 from sampan.controllers.actions import NOTHING, Action, Outcome, Patch, Plan, Record
@@ -114,6 +115,11 @@ def is_played(node: Obj | None) -> bool:
     return node is not None and annotations_of(node).get(ANNOTATION) == FAKE
 
 
+def is_all_ours(node: Obj | None) -> bool:
+    """Its Pods and its Lease, too: it has no agent."""
+    return node is not None and is_played(node) and not nodes.is_simulated(node)
+
+
 class _Player:
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.kinds: dict[tuple[str, str], list[Stage]] = {}
@@ -145,7 +151,7 @@ class _Player:
         if new is None:
             self._addresses.release(uid_of(obj))
         item = Item(PODS, key_of(obj))
-        is_ours = is_played(caches(NODES).get(spec_of(obj).get("nodeName") or ""))
+        is_ours = is_all_ours(caches(NODES).get(spec_of(obj).get("nodeName") or ""))
         return (item,) if is_ours or item in self._waiting else ()
 
     def node_changed(
@@ -157,7 +163,7 @@ class _Player:
         if not is_played(old) and not is_played(new):
             return ()
         found: list[Item | LeaseOf] = [Item(NODES, name), LeaseOf(name)]
-        if PODS in self.watched and is_played(old) != is_played(new):
+        if PODS in self.watched and is_all_ours(old) != is_all_ours(new):
             found += [Item(PODS, key_of(pod)) for pod in caches(PODS).by(NODE_INDEX, name)]
         return found
 
@@ -186,7 +192,7 @@ class _Player:
         if resource == NODES:
             return is_played(obj)
         if resource == PODS:
-            return is_played(view.cache(NODES).get(spec_of(obj).get("nodeName") or ""))
+            return is_all_ours(view.cache(NODES).get(spec_of(obj).get("nodeName") or ""))
         return True
 
     def _entered(self, view: View, resource: Resource, obj: Obj, hurried: int) -> Waiting:
@@ -219,7 +225,7 @@ class _Player:
 
     def _lease(self, view: View, node: str) -> Plan:
         found = view.cache(NODES).get(node)
-        if not is_played(found):
+        if not is_all_ours(found):
             self._renewed.pop(node, None)
             return NOTHING
         assert found is not None

@@ -21,6 +21,7 @@ from sampan.api.resources import (
     SERVICES,
 )
 from sampan.api.rules.endpoint_slices import services_of_slice
+from sampan.api.rules.nodes import is_simulated
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informers
@@ -43,7 +44,6 @@ from sampan.network.ingress.routing import (
 )
 
 COMPONENT = "sampan-ingress-controller"
-SIMULATED = "simulated"  # the OS image of a node that is
 RETRY_SECONDS = 1.0
 NO_RULE = Unavailable(404, "no Ingress or HTTPRoute has a rule for this host and path")
 log = get_logger(__name__)
@@ -99,9 +99,7 @@ class IngressController:
         return self._secrets.cache.get(key)
 
     def _is_simulated(self, node: str) -> bool:
-        found = self._nodes.cache.get(node) or {}
-        info = (found.get("status") or {}).get("nodeInfo") or {}
-        return bool(info.get("osImage") == SIMULATED)
+        return is_simulated(self._nodes.cache.get(node) or {})
 
     # What the API is told.
 
