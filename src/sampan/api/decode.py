@@ -48,6 +48,7 @@ GoFormOf = Callable[[str], GoForm | None]
 
 # Formats of values that are no zero: Go holds them by pointer, or they say what they are.
 _TIMES = ("date-time", "micro-time")
+_OMITTED_TIME = "creationTimestamp"  # of metadata: the one moment whose zero Go leaves out
 _NO_ZERO = frozenset({*_TIMES, "quantity", "int-or-string"})
 
 
@@ -96,7 +97,9 @@ class Decoder:
         always = form.always
         kept = {*always, *form.pointers}
         for key, kind in types.items():
-            if kind.shape in ("object", "any") or kind.format in _NO_ZERO:
+            if key == _OMITTED_TIME:
+                kept.discard(key)
+            elif kind.shape in ("object", "any") or kind.format in _NO_ZERO:
                 kept.add(key)
             elif kind.shape in ("list", "map") and key not in form.lists:
                 kept.discard(key)  # empty is nothing: left out, or null where it is always written

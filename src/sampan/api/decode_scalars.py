@@ -36,6 +36,7 @@ _PARTS = (
     (".000000", r"\.\d{6}(?!\d)"), ("Z07:00", r"Z|[+-]\d\d:\d\d"),
 )  # fmt: skip
 
+_ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 _LAYOUTS = {
     "date-time": "2006-01-02T15:04:05Z07:00",
     "micro-time": "2006-01-02T15:04:05.000000Z07:00",
@@ -235,12 +236,19 @@ def _listed_bytes(value: list[Any], path: Path) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
+def _in_utc(value: str, moment: datetime, pattern: str) -> str:
+    try:
+        return moment.astimezone(UTC).strftime(pattern)
+    except OverflowError:
+        return value  # before the first year, or after the last
+
+
 def _time(form: str) -> Checker:
     pattern = "%Y-%m-%dT%H:%M:%S.%fZ" if form == "micro-time" else "%Y-%m-%dT%H:%M:%SZ"
     is_whole = _MICROSECONDS.fullmatch if form == "micro-time" else _SECONDS.fullmatch
     length = 27 if form == "micro-time" else 20  # of the canonical text
     # Moments of this second come again and again.
-    memo: FlushedMemo[str, str] = FlushedMemo(_MOST_TEXTS)
+    memo: FlushedMemo[str, str | None] = FlushedMemo(_MOST_TEXTS)
     known = memo.known
 
     def check_time(value: Any, path: Path, unknown: list[Path]) -> Any:
@@ -256,8 +264,11 @@ def _time(form: str) -> Checker:
             moment = None
         if moment is None:
             raise Malformed(_why_no_time(value, form))
-        is_canonical = len(value) == length and value[-1] == "Z"
-        found = value if is_canonical else moment.astimezone(UTC).strftime(pattern)
+        found: str | None = value
+        if moment == _ZERO_TIME:
+            found = None  # Go writes no moment that way
+        elif len(value) != length or value[-1] != "Z":
+            found = _in_utc(value, moment, pattern)
         if len(value) <= _MOST_LETTERS:
             memo.keep(value, found)
         return found

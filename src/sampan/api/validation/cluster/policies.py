@@ -147,7 +147,7 @@ def _validate_frame(spec: Obj, errors: Errors) -> None:
     if failure is None:
         errors.append(required_value("spec.failurePolicy"))
     else:
-        validate_choice(failure, ("Fail", "Ignore"), "spec.failurePolicy", errors)
+        validate_optional_choice(failure, ("Fail", "Ignore"), "spec.failurePolicy", errors)
     if spec.get("paramKind") is not None:
         _validate_param_kind(spec["paramKind"], "spec.paramKind", errors)
     constraints = spec.get("matchConstraints")

@@ -200,7 +200,7 @@ def _validate_version(version: Obj, path: str, errors: Errors) -> None:
     place = f"{path}.deprecationWarning"
     if not version.get("deprecated"):
         errors.append(invalid_value(place, warning, "can only be set for deprecated versions"))
-    if not warning:
+    elif not warning:
         errors.append(invalid_value(place, warning, "must not be an empty string"))
     at = next((index for index, item in enumerate(warning) if not item.isprintable()), None)
     if at is not None:

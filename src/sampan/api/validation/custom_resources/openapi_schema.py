@@ -83,7 +83,7 @@ def _validate_meta_default(schema: Obj | None, key: str, path: str, errors: Erro
 
 def _validate(schema: Obj, path: str, errors: Errors) -> None:
     for key, why in _UNSUPPORTED.items():
-        if schema.get(key):
+        if schema.get(key) or (key == "$ref" and schema.get(key) is not None):
             errors.append(field_forbidden(f"{path}.{key}", why))
     _validate_type(schema, path, errors)
     if schema.get("uniqueItems"):

@@ -43,6 +43,10 @@ def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
         choices = ("SCTP", "TCP", "UDP")
         protocol = port.get("protocol") or ""
         validate_optional_choice(protocol, choices, f"ports[{index}].protocol", errors)
+        if port.get("appProtocol") is not None:
+            application = port["appProtocol"]
+            path = f"ports[{index}].appProtocol"
+            validate_with(names.qualified_name, application, path, errors)
     if len(endpoints) > _MOST_ENDPOINTS:
         errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
     for index, endpoint in enumerate(endpoints):

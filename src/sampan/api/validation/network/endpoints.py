@@ -37,7 +37,7 @@ def _validate_address(address: Obj, path: str, errors: Errors) -> None:
     validate_ordinary_address(ip, f"{path}.ip", errors)
     if address.get("hostname"):
         validate_with(names.dns_label, address["hostname"], f"{path}.hostname", errors)
-    if address.get("nodeName"):
+    if address.get("nodeName") is not None:
         validate_with(names.dns_subdomain, address["nodeName"], f"{path}.nodeName", errors)
 
 
@@ -49,7 +49,7 @@ def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> No
         errors.append(required_value(f"{path}.name"))
     validate_with(names.port_number, port.get("port") or 0, f"{path}.port", errors)
     validate_choice(port.get("protocol"), ("SCTP", "TCP", "UDP"), f"{path}.protocol", errors)
-    if port.get("appProtocol"):
+    if port.get("appProtocol") is not None:
         validate_with(names.qualified_name, port["appProtocol"], f"{path}.appProtocol", errors)
 
 

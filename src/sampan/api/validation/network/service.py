@@ -181,7 +181,7 @@ def _validate_type(spec: Obj, kind: str, headless: bool, errors: Errors) -> None
     if kind != "ExternalName":
         return
     for key in _NOT_FOR_NAMES:
-        if spec.get(key):
+        if spec.get(key) or (key == "ipFamilyPolicy" and spec.get(key) is not None):
             why = "may not be set for ExternalName services"
             errors.append(field_forbidden(f"spec.{key}", why))
     name = (spec.get("externalName") or "").removesuffix(".")
@@ -200,7 +200,7 @@ def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> No
     validate_with(names.port_number, port.get("port") or 0, f"{path}.port", errors)
     validate_choice(port.get("protocol"), _PROTOCOLS, f"{path}.protocol", errors)
     validate_port(port.get("targetPort"), f"{path}.targetPort", errors)
-    if port.get("appProtocol"):
+    if port.get("appProtocol") is not None:
         validate_with(names.qualified_name, port["appProtocol"], f"{path}.appProtocol", errors)
 
 
@@ -312,10 +312,23 @@ def _validate_versions(addresses: list[str], families: list[str], errors: Errors
             errors.append(invalid_value(f"spec.clusterIPs[{index}]", addresses[index], why))
 
 
+def _validate_load_balancer(spec: Obj, kind: str, errors: Errors) -> None:
+    name = spec.get("loadBalancerClass")
+    if kind == "LoadBalancer":
+        if name is not None:
+            validate_with(names.qualified_name, name, "spec.loadBalancerClass", errors)
+        return
+    for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+        if spec.get(key) is not None:
+            why = "may only be used when `type` is 'LoadBalancer'"
+            errors.append(field_forbidden(f"spec.{key}", why))
+
+
 def _validate_policies(spec: Obj, kind: str, errors: Errors, kept: Container[str]) -> None:
     inside, outside = spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy")
-    if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
-        validate_choice(inside, ("Cluster", "Local"), "spec.internalTrafficPolicy", errors)
+    if inside is None and kind in ("NodePort", "LoadBalancer", "ClusterIP"):
+        errors.append(required_value("spec.internalTrafficPolicy"))
+    validate_optional_choice(inside, ("Cluster", "Local"), "spec.internalTrafficPolicy", errors)
     reachable = is_reachable_from_outside(spec)
     if outside:
         if not reachable:
@@ -330,16 +343,12 @@ def _validate_policies(spec: Obj, kind: str, errors: Errors, kept: Container[str
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         port = spec["healthCheckNodePort"]
         errors.append(invalid_value("spec.healthCheckNodePort", port, why))
-    if kind != "LoadBalancer":
-        for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
-            if spec.get(key) is not None:
-                why = "may only be used when `type` is 'LoadBalancer'"
-                errors.append(field_forbidden(f"spec.{key}", why))
+    _validate_load_balancer(spec, kind, errors)
     for index, source in enumerate(spec.get("loadBalancerSourceRanges") or ()):
         validate_network(source.strip(), f"spec.LoadBalancerSourceRanges[{index}]", errors, kept)
     validate_optional_choice(
         spec.get("trafficDistribution"),
-        ("PreferClose", "PreferSameNode", "PreferSameZone"),
+        ("PreferClose", "PreferSameZone", "PreferSameNode"),
         "spec.trafficDistribution",
         errors,
     )

@@ -11,7 +11,6 @@ from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.validation.fields import (
     MAX_INT32,
     validate_choice,
-    validate_optional_choice,
     validate_with,
 )
 from sampan.api.validation.metadata import validate_annotations, validate_labels
@@ -84,7 +83,10 @@ def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> 
     if spec.get("tolerations"):
         validate_tolerations(spec["tolerations"], f"{path}.tolerations", errors)
     validate_host_aliases(spec, path, errors)
-    _validate_names(spec, ("priorityClassName", "runtimeClassName"), path, errors)
+    _validate_names(spec, ("priorityClassName",), path, errors)
+    if spec.get("runtimeClassName") is not None:
+        name = spec["runtimeClassName"]
+        validate_with(names.dns_subdomain, name, f"{path}.runtimeClassName", errors)
     _validate_rest(spec, path, errors)
 
 
@@ -156,7 +158,7 @@ def _validate_rest(spec: Obj, path: str, errors: Errors) -> None:
     policy = spec.get("preemptionPolicy")
     if policy is not None:
         choices = ("PreemptLowerPriority", "Never")
-        validate_optional_choice(policy, choices, f"{path}.preemptionPolicy", errors)
+        validate_choice(policy, choices, f"{path}.preemptionPolicy", errors)
     if spec.get("overhead"):
         validate_overhead(spec["overhead"], f"{path}.overhead", errors)
     if spec.get("os") is not None:

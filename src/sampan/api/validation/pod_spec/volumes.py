@@ -80,20 +80,18 @@ def validate_volumes(volumes: Sequence[Obj], path: str, errors: Errors) -> dict[
 
 
 def _validate_source(volume: Obj, path: str, errors: Errors) -> None:
-    seen = 0
-    for kind, source in volume.items():
-        if kind == "name" or source is None:
-            continue
-        seen += 1
-        if seen > 1:
-            why = "may not specify more than 1 volume type"
-            errors.append(field_forbidden(f"{path}.{kind}", why))
-            continue
-        check = _SOURCES.get(kind)
-        if check is not None:
-            check(source, f"{path}.{kind}", errors)
-    if not seen:
+    given = [kind for kind in SOURCES if volume.get(kind) is not None]
+    if not given:
         errors.append(required_value(path, "must specify a volume type"))
+        return
+    SOURCES[given[0]](volume[given[0]], f"{path}.{given[0]}", errors)
+    for kind in given[1:]:
+        errors.append(one_too_many(path, kind))
+
+
+def one_too_many(path: str, kind: str) -> FieldError:
+    named = _MISSPELT.get(kind, kind)
+    return field_forbidden(f"{path}.{named}", "may not specify more than 1 volume type")
 
 
 def _empty_dir(source: Obj, path: str, errors: Errors) -> None:
@@ -271,9 +269,9 @@ def _pod_certificate(part: Obj, path: str, errors: Errors) -> None:
 
 def nfs(source: Obj, path: str, errors: Errors) -> None:
     validate_required(source.get("server"), f"{path}.server", errors)
-    target = source.get("path")
+    target = source.get("path") or ""
     validate_required(target, f"{path}.path", errors)
-    if target and not target.startswith("/"):
+    if not target.startswith("/"):
         errors.append(invalid_value(f"{path}.path", target, "must be an absolute path"))
 
 
@@ -304,7 +302,7 @@ def _azure_disk(source: Obj, path: str, errors: Errors) -> None:
     _needs("diskName", "diskURI")(source, path, errors)
     uri, managed = source.get("diskURI") or "", source.get("kind") == "Managed"
     form = _MANAGED_DISK if managed else _BLOB_DISK
-    if uri and not uri.startswith("/subscriptions/" if managed else "https://"):
+    if not uri.startswith("/subscriptions/" if managed else "https://"):
         errors.append(not_supported(f"{path}.diskURI", uri, (form,)))
 
 
@@ -339,6 +337,34 @@ def _image(source: Obj, path: str, errors: Errors) -> None:
     validate_choice(source.get("pullPolicy"), PULL_POLICIES, f"{path}.pullPolicy", errors)
 
 
+def _gce_disk(source: Obj, path: str, errors: Errors) -> None:
+    here = path.replace("gcePersistentDisk", "persistentDisk")  # as upstream calls it there
+    validate_required(source.get("pdName"), f"{here}.pdName", errors)
+
+
+def _flocker(source: Obj, path: str, errors: Errors) -> None:
+    if not source.get("datasetName") and not source.get("datasetUUID"):
+        why = "one of datasetName and datasetUUID is required"
+        errors.append(required_value(path, why))
+
+
+def _quobyte(source: Obj, path: str, errors: Errors) -> None:
+    if not source.get("registry"):
+        why = "must be a host:port pair or multiple pairs separated by commas"
+        errors.append(required_value(f"{path}.registry", why))
+    validate_required(source.get("volume"), f"{path}.volume", errors)
+
+
+def _fibre_channel(source: Obj, path: str, errors: Errors) -> None:
+    if not source.get("targetWWNs") and not source.get("wwids"):
+        why = "must specify either targetWWNs or wwids, but not both"
+        errors.append(required_value(f"{path}.targetWWNs", why))
+
+
+def _unchecked(_source: Obj, _path: str, _errors: Errors) -> None:
+    """Of it nothing is looked at here."""
+
+
 _PROJECTIONS: dict[str, Callable[[Obj, str, Errors], None]] = {
     "secret": _named_files,
     "configMap": _named_files,
@@ -347,30 +373,38 @@ _PROJECTIONS: dict[str, Callable[[Obj, str, Errors], None]] = {
     "clusterTrustBundle": _trust_bundle,
     "podCertificate": _pod_certificate,
 }
-_SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
+# Of volumes and of PersistentVolumes, in upstream's order: of several the first is looked at.
+SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,
+    "gitRepo": _needs("repository"),
+    "gcePersistentDisk": _gce_disk,
+    "awsElasticBlockStore": _needs("volumeID"),
     "secret": _secret,
-    "configMap": _config_map,
-    "downwardAPI": _downward,
-    "projected": _validate_projected_source,
-    "persistentVolumeClaim": _needs("claimName"),
     "nfs": nfs,
     "iscsi": iscsi,
-    "csi": _csi,
-    "ephemeral": _ephemeral,
-    "image": _image,
-    "gitRepo": _needs("repository"),
-    "gcePersistentDisk": _needs("pdName"),
-    "awsElasticBlockStore": _needs("volumeID"),
     "glusterfs": _needs("endpoints", "path"),
+    "flocker": _flocker,
+    "persistentVolumeClaim": _needs("claimName"),
     "rbd": _needs("monitors", "image"),
     "cinder": _needs("volumeID"),
     "cephfs": _needs("monitors"),
+    "quobyte": _quobyte,
+    "downwardAPI": _downward,
+    "fc": _fibre_channel,
     "flexVolume": _needs("driver"),
+    "configMap": _config_map,
     "azureFile": _needs("secretName", "shareName"),
-    "azureDisk": _azure_disk,
     "vsphereVolume": _needs("volumePath"),
+    "photonPersistentDisk": _needs("pdID"),
     "portworxVolume": _needs("volumeID"),
+    "azureDisk": _azure_disk,
+    "storageos": _unchecked,
+    "projected": _validate_projected_source,
     "scaleIO": _needs("gateway", "system", "volumeName"),
+    "csi": _csi,
+    "ephemeral": _ephemeral,
+    "image": _image,
 }
+# As upstream's messages have them.
+_MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}

@@ -24,7 +24,8 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.pod_spec.resources import amount_of
-from sampan.api.validation.pod_spec.volumes import host_path, iscsi, nfs, validate_csi_driver
+from sampan.api.validation.pod_spec.volumes import SOURCES as POD_SOURCES
+from sampan.api.validation.pod_spec.volumes import one_too_many, validate_csi_driver
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_node_selector
 
@@ -47,10 +48,13 @@ def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
     path = "spec.persistentVolumeReclaimPolicy"
     validate_optional_choice(spec.get("persistentVolumeReclaimPolicy"), policies, path, errors)
     _validate_source(spec, errors)
-    affinity = (spec.get("nodeAffinity") or {}).get("required")
+    place, affinity = spec.get("nodeAffinity"), (spec.get("nodeAffinity") or {}).get("required")
     if affinity is not None:
         validate_node_selector(affinity, "spec.nodeAffinity.required", errors)
-    elif spec.get("local") is not None:
+    elif place is not None:
+        why = "must specify required node constraints"
+        errors.append(required_value("spec.nodeAffinity.required", why))
+    elif next((key for key in SOURCES if spec.get(key) is not None), "") == "local":
         errors.append(required_value("spec.nodeAffinity", "Local volume requires node affinity"))
     at_root = (spec.get("hostPath") or {}).get("path") == "/"
     if at_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
@@ -60,6 +64,19 @@ def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
         validate_with(names.dns_subdomain, name, "spec.storageClassName", errors)
     modes = ("Block", "Filesystem")
     validate_optional_choice(spec.get("volumeMode"), modes, "spec.volumeMode", errors)
+    if spec.get("volumeAttributesClassName") is not None:
+        _validate_attributes_class(spec, errors)
+
+
+def _validate_attributes_class(spec: Obj, errors: Errors) -> None:
+    name, path = spec["volumeAttributesClassName"], "spec.volumeAttributesClassName"
+    if name:
+        validate_with(names.dns_subdomain, name, path, errors)
+    else:
+        errors.append(required_value(path, "an empty string is disallowed"))
+    if spec.get("csi") is None:
+        why = "has to be specified when using volumeAttributesClassName"
+        errors.append(required_value("spec.csi", why))
 
 
 def validate_persistent_volume_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -108,12 +125,13 @@ def _validate_source(spec: Obj, errors: Errors) -> None:
     given = [key for key in SOURCES if spec.get(key) is not None]
     if not given:
         errors.append(required_value("spec", "must specify a volume type"))
+        return
+    _CHECKS[given[0]](spec[given[0]], f"spec.{given[0]}", errors)
     for key in given[1:]:
-        errors.append(field_forbidden(f"spec.{key}", "may not specify more than 1 volume type"))
-    if given:
-        check = _CHECKS.get(given[0])
-        if check is not None:
-            check(spec[given[0]], f"spec.{given[0]}", errors)
+        if key == "flexVolume":  # which upstream does not count
+            _CHECKS[key](spec[key], f"spec.{key}", errors)
+        else:
+            errors.append(one_too_many("spec", key))
 
 
 def _local(source: Obj, path: str, errors: Errors) -> None:
@@ -130,9 +148,7 @@ def _csi(source: Obj, path: str, errors: Errors) -> None:
 
 
 _CHECKS: dict[str, Callable[[Obj, str, Errors], None]] = {
-    "hostPath": host_path,
-    "nfs": nfs,
-    "iscsi": iscsi,
+    **{kind: check for kind, check in POD_SOURCES.items() if kind in SOURCES},
     "local": _local,
     "csi": _csi,
 }

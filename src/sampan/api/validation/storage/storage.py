@@ -47,7 +47,10 @@ def validate_storage_class(storage: Obj, errors: Errors) -> None:
     if policy:
         validate_choice(policy, ("Delete", "Retain"), "reclaimPolicy", errors)
     modes = ("Immediate", "WaitForFirstConsumer")
-    validate_choice(storage.get("volumeBindingMode"), modes, "volumeBindingMode", errors)
+    mode = storage.get("volumeBindingMode")
+    if mode is None:
+        errors.append(required_value("volumeBindingMode"))
+    validate_optional_choice(mode, modes, "volumeBindingMode", errors)
     _validate_topologies(storage.get("allowedTopologies") or (), errors)
 
 

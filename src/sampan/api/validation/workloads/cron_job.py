@@ -4,7 +4,7 @@ Job: what must hold of a CronJob.
 Invariant: the name leaves room for the suffix of the jobs it makes.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required_value
+from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import cron, names
 from sampan.api.validation.fields import validate_choice
@@ -44,9 +44,11 @@ def _validate_spec(cron_job: Obj, errors: Errors) -> None:
     template = (spec.get("jobTemplate") or {}).get("spec") or {}
     path = "spec.jobTemplate.spec"
     validate_job_spec(template, path, errors)
+    if template.get("selector") is not None:
+        why = "`selector` will be auto-generated"
+        errors.append(invalid_value(f"{path}.selector", template["selector"], why))
     if template.get("manualSelector"):
-        choices: tuple[str, ...] = ()
-        validate_choice("true", choices, f"{path}.manualSelector", errors)
+        errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
 
 
 def _validate_schedule(schedule: str, errors: Errors) -> None:

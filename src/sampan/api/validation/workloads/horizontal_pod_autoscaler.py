@@ -15,7 +15,11 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.declarative import declared
-from sampan.api.validation.fields import validate_choice, validate_with
+from sampan.api.validation.fields import (
+    validate_choice,
+    validate_optional_choice,
+    validate_with,
+)
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import validate_counts
 
@@ -153,8 +157,10 @@ def _validate_behaviour(rules: Obj, path: str, errors: Errors) -> None:
         why = "must be less than or equal to 3600"
         errors.append(invalid_value(f"{path}.stabilizationWindowSeconds", window, why))
     select = rules.get("selectPolicy")
-    if select is not None:
-        validate_choice(select, ("Disabled", "Max", "Min"), f"{path}.selectPolicy", errors)
+    validate_optional_choice(select, ("Disabled", "Max", "Min"), f"{path}.selectPolicy", errors)
+    if rules.get("policies") == []:
+        why = "must specify at least one Policy"
+        errors.append(required_value(f"{path}.policies", why))
     for index, policy in enumerate(rules.get("policies") or ()):
         here = f"{path}.policies[{index}]"
         validate_choice(policy.get("type"), ("Percent", "Pods"), f"{here}.type", errors)

@@ -97,7 +97,7 @@ def _set_from_class(attributes: Attributes, spec: Obj, chosen: Obj | None) -> No
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {priority} from the given PriorityClass name",
         )
-    if spec.get("preemptionPolicy") and spec["preemptionPolicy"] != policy:
+    if spec.get("preemptionPolicy") not in (None, policy):
         raise _refusal(
             attributes,
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "

@@ -3,7 +3,7 @@
 Job: copy them in; refuse a class that is missing and an overhead that is not its.
 """
 
-from sampan.api.errors import ApiError, forbidden
+from sampan.api.errors import ApiError, Failure, forbidden
 from sampan.api.objects import Obj, copy_of
 from sampan.api.resources import RUNTIME_CLASSES
 from sampan.apiserver.admission.chain import Attributes, Steps
@@ -15,8 +15,10 @@ def plugin(initializer: PluginInitializer) -> Steps:
 
     def class_of(attributes: Attributes) -> Obj | None:
         name = ((attributes.obj or {}).get("spec") or {}).get("runtimeClassName")
-        if not name:
+        if name is None:
             return None
+        if not name:
+            raise Failure("resource name may not be empty")
         found = find(RUNTIME_CLASSES, "", name)
         if found is None:
             raise _refusal(attributes, f'pod rejected: RuntimeClass "{name}" not found')
@@ -33,11 +35,11 @@ def plugin(initializer: PluginInitializer) -> Steps:
     def validate(attributes: Attributes) -> None:
         spec = (attributes.obj or {}).get("spec") or {}
         overhead = spec.get("overhead")
-        if not overhead and not spec.get("runtimeClassName"):
+        if overhead is None and spec.get("runtimeClassName") is None:
             return
         found = class_of(attributes)
         wanted = ((found or {}).get("overhead") or {}).get("podFixed")
-        if overhead and found is None:
+        if overhead is not None and found is None:
             why = (
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
