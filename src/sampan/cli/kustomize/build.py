@@ -6,18 +6,21 @@ Invariant: a field that is not done here is refused by name, never left out in s
 """
 
 import os
-from collections.abc import Callable
+import posixpath
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sampan.api.objects import Obj, annotations_of, copy_of
 from sampan.cli.create.hashing import suffix
 from sampan.cli.errors import CliError
-from sampan.cli.kustomize import plugins
+from sampan.cli.kustomize import metadata, plugins
+from sampan.cli.kustomize.crds import configuration_of
+from sampan.cli.kustomize.custom_types import TYPES, types_of
 from sampan.cli.kustomize.field_specs import FieldSpecs, defaults
 from sampan.cli.kustomize.generators import absorb, generated, kinds
 from sampan.cli.kustomize.helm_charts import Helm, inflated
-from sampan.cli.kustomize.loading import load, place_of, text_of
+from sampan.cli.kustomize.loading import OpenFolder, load, place_of, text_of
 from sampan.cli.kustomize.name_references import mend_references
 from sampan.cli.kustomize.resource import Resource
 from sampan.cli.kustomize.shapes import CONFIGURATION, OBJECT, PLUGIN, check_shape
@@ -30,12 +33,11 @@ KNOWN = {
     "nameSuffix", "namespace", "commonLabels", "labels", "commonAnnotations", "configMapGenerator",
     "secretGenerator", "generatorOptions", "generators", "images", "replicas", "patches",
     "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers", "configurations",
-    "sortOptions", "vars", "helmCharts", "helmGlobals",
+    "sortOptions", "vars", "helmCharts", "helmGlobals", "crds", "openapi", "validators",
+    "buildMetadata",
 }  # fmt: skip
 # What kustomize does besides.
-NOT_DONE = {
-    "crds", "openapi", "helmChartInflationGenerator", "validators", "buildMetadata", "imageTags",
-}  # fmt: skip
+NOT_DONE = {"helmChartInflationGenerator", "imageTags"}
 COMPONENT = "Component"
 LOCAL = "config.kubernetes.io/local-config"
 
@@ -48,15 +50,16 @@ _FIX = "Run 'kustomize edit fix' to update your Kustomization automatically."
 Warn = Callable[[str], None]
 
 
-def build(folder: str, warn: Warn, helm: Helm | None = None) -> list[Obj]:
-    """`warn` is told of what is deprecated; `helm`: who may be asked for charts. Raises
-    CliError."""
+def build(folder: str, warn: Warn, helm: Helm | None = None, *, is_open: bool = False) -> list[Obj]:
+    """`warn` is told of what is deprecated; `helm`: who may be asked for charts; `is_open`: files
+    outside of the folder may be read. Raises CliError."""
     if not os.path.isdir(folder):
         raise CliError(
             f"must build at directory: not a valid directory: evalsymlink failure on '{folder}' : "
             f"lstat {folder}: no such file or directory"
         )
-    target = Target(Path(folder), (os.path.realpath(folder),), warn, helm)
+    place: Path = OpenFolder(folder) if is_open else Path(folder)
+    target = Target(place, (os.path.realpath(folder),), warn, helm)
     found = target.accumulated(Accumulated())
     resources = found.resources
     for resource in resources:
@@ -68,6 +71,7 @@ def build(folder: str, warn: Warn, helm: Helm | None = None) -> list[Obj]:
     mend_references(resources, target.specs.name_references)
     found.variables.resolve(resources, target.specs.of("varReference"))
     kept = [each for each in resources if annotations_of(each.obj).get(LOCAL, "false") == "false"]
+    metadata.noted(kept, target.config.get("buildMetadata") or ())
     return [each.obj for each in ordered(kept, target.config.get("sortOptions"))]
 
 
@@ -85,10 +89,15 @@ class Accumulated:
 
 
 class Target:
-    def __init__(self, folder: Path, above: tuple[str, ...], warn: Warn, helm: Helm | None) -> None:
-        """`above`: the folders that led here, which must not come again. Raises CliError."""
+    def __init__(
+        self, folder: Path, above: tuple[str, ...], warn: Warn, helm: Helm | None, here: str = ""
+    ) -> None:
+        """`above`: the folders that led here, which must not come again; `here`: from the topmost
+        one. Raises CliError."""
         self._folder, self._above, self._warn, self._helm = folder, above, warn, helm
         self.config, path = load(folder)
+        self._here, self._file = here, posixpath.join(here, path.name)
+        self._types = types_of(self.config.get("openapi") or {}, folder)
         for field, instead in _DEPRECATED.items():
             if self.config.get(field) is not None:
                 fix = f"[EXPERIMENTAL] {_FIX}" if field == "vars" else _FIX
@@ -111,22 +120,38 @@ class Target:
         options = config.get("generatorOptions") or {}
         for field, kind in kinds():
             for entry in self._list(field):
-                absorb(found.resources, generated(kind, entry, options, self._folder))
+                made = generated(kind, entry, options, self._folder)
+                made.origin = metadata.by_plugin(self._file, {"kind": f"{kind}Generator"})
+                absorb(found.resources, made)
         for chart in self._list("helmCharts"):
             settings = config.get("helmGlobals") or {}
             for obj in inflated(chart, settings, self._folder, self._helm):
-                absorb(found.resources, Resource(obj))
-        for document in self._plugin_documents("generators"):
-            absorb(found.resources, plugins.generate(document, self._folder))
+                charts = metadata.by_plugin(self._file, {"kind": "HelmChartInflationGenerator"})
+                absorb(found.resources, Resource(obj, charts))
+        for place, document in self._plugin_documents("generators"):
+            made = plugins.generate(document, self._folder)
+            made.origin = metadata.by_plugin(place, document)
+            absorb(found.resources, made)
         for name in self._list("components"):
             self._component(found, str(name))
         for kind, settings in plugins.of_fields(config, self.specs):
-            self._transform(found, kind, settings)
-        for document in self._plugin_documents("transformers"):
+            self._transform(found, kind, settings, metadata.by_plugin(self._file, {"kind": kind}))
+        for place, document in self._plugin_documents("transformers"):
             plugins.check(document)
-            self._transform(found, document["kind"], document)
+            note = metadata.by_plugin(place, document)
+            self._transform(found, document["kind"], document, note)
+        self._validate(found)
         found.variables.add(self._list("vars"), found.resources)
         return found
+
+    def _validate(self, found: Accumulated) -> None:
+        """By transformers that must not change anything."""
+        for _, document in self._plugin_documents("validators"):
+            plugins.check(document)
+            copies = [Resource(copy_of(each.obj)) for each in found.resources]
+            seen = plugins.transformed(copies, document["kind"], document, self._folder)
+            if [each.obj for each in seen] != [each.obj for each in found.resources]:
+                raise CliError("validator shouldn't modify the resource map")
 
     def _list(self, field: str) -> list[Any]:
         written = self.config.get(field) or []
@@ -140,10 +165,21 @@ class Target:
             for document in _documents(text_of(self._folder, name), name):
                 check_shape(document, CONFIGURATION, name)
                 found.specs.add(document, name)
+        names = self._list("crds")
+        try:
+            documents = [_documents(text_of(self._folder, name), name) for name in names]
+        except CliError as error:
+            raise CliError(f"loading CRDs [{' '.join(names)}]: {error}") from error
+        for document in (each for some in documents for each in some):
+            found.specs.add(configuration_of(document), "crds")
         self.specs.add_all(found.specs)
 
-    def _transform(self, found: Accumulated, kind: str, settings: Obj) -> None:
+    def _transform(self, found: Accumulated, kind: str, settings: Obj, note: Sequence[str]) -> None:
+        if self._types is not None:
+            settings = {**settings, TYPES: self._types}
         found.resources = plugins.transformed(found.resources, kind, settings, self._folder)
+        for resource in found.resources:
+            resource.changes.append(note)
 
     def _take(self, found: Accumulated, name: str) -> None:
         if name.startswith(("http://", "https://", "git@", "ssh://")) or "//" in name:
@@ -151,7 +187,7 @@ class Target:
         place = Path(os.path.normpath(self._folder / name))
         if place.is_dir():
             try:
-                self._take_folder(found, place)
+                self._take_folder(found, place, self._below(name))
             except CliError as error:
                 raise CliError(
                     f"accumulation err='accumulating resources from '{name}': '{place.resolve()}' "
@@ -162,8 +198,9 @@ class Target:
         try:
             objects = _objects(place_of(self._folder, name), name)
             doing = "merging resources from"
+            origin = [f"path: {self._below(name)}"]
             for obj in objects:
-                found.append(Resource(copy_of(obj)))
+                found.append(Resource(copy_of(obj), origin))
         except CliError as error:
             why = f"'{place.resolve()}': file is not directory"
             why = why if place.exists() else f"not a valid directory: {error}"
@@ -171,10 +208,13 @@ class Target:
                 f"accumulation err='{doing} '{name}': {error}': must build at directory: {why}"
             ) from error
 
-    def _take_folder(self, found: Accumulated, place: Path) -> None:
+    def _below(self, name: str) -> str:
+        return posixpath.normpath(posixpath.join(self._here, name))
+
+    def _take_folder(self, found: Accumulated, place: Path, here: str) -> None:
         above = self._entered(place)
         try:
-            below = Target(place, above, self._warn, self._helm)
+            below = Target(self._opened(place), above, self._warn, self._helm, here)
         except CliError as error:
             raise CliError(f"couldn't make target for path '{place.resolve()}': {error}") from error
         if below.config.get("kind") == COMPONENT:
@@ -192,7 +232,8 @@ class Target:
         place = Path(os.path.normpath(self._folder / name))
         if not place.is_dir():
             raise CliError(f"accumulating components: '{name}' is no directory in {self._folder}")
-        below = Target(place, self._entered(place), self._warn, self._helm)
+        above, here = self._entered(place), self._below(name)
+        below = Target(self._opened(place), above, self._warn, self._helm, here)
         kind = below.config.get("kind") or "Kustomization"
         if kind != COMPONENT:
             raise CliError(
@@ -201,6 +242,9 @@ class Target:
             )
         below.accumulated(found)
         self.specs.add_all(found.specs)
+
+    def _opened(self, place: Path) -> Path:
+        return OpenFolder(place) if isinstance(self._folder, OpenFolder) else place
 
     def _entered(self, place: Path) -> tuple[str, ...]:
         real = os.path.realpath(place)
@@ -211,24 +255,30 @@ class Target:
                 )
         return (*self._above, real)
 
-    def _plugin_documents(self, field: str) -> list[Obj]:
-        """Written in place, or in files and folders."""
-        found: list[Obj] = []
+    def _plugin_documents(self, field: str) -> list[tuple[str, Obj]]:
+        """Written in place, or in files and folders; each with its file."""
+        found: list[tuple[str, Obj]] = []
         for entry in self._list(field):
             text = str(entry)
             if "\n" in text:
-                found += _documents(text, field)
+                found += [(self._file, each) for each in _documents(text, field)]
                 continue
             place = place_of(self._folder, text)
             if place.is_dir():
-                target = Target(place, self._entered(place), self._warn, self._helm)
+                above, here = self._entered(place), self._below(text)
+                target = Target(self._opened(place), above, self._warn, self._helm, here)
                 below = target.accumulated(Accumulated())
-                found += [each.obj for each in below.resources]
+                found += [(_file_of(each, here), each.obj) for each in below.resources]
             else:
-                found += _documents(place.read_text(), text)
-        for document in found:
+                here = self._below(text)
+                found += [(here, each) for each in _documents(place.read_text(), text)]
+        for _, document in found:
             check_shape(document, PLUGIN, field)
         return found
+
+
+def _file_of(resource: Resource, folder: str) -> str:
+    return next((line.removeprefix("path: ") for line in resource.origin), folder)
 
 
 def _documents(text: str, source: str) -> list[Obj]:

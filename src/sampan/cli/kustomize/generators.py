@@ -83,7 +83,7 @@ def _take_over(new: Resource, old: Resource) -> None:
                 new.obj[name] = both
     new.needs_hash = new.needs_hash and old.needs_hash
     new.previous, new.prefixes, new.suffixes = old.previous, old.prefixes, old.suffixes
-    new.behavior = old.behavior
+    new.behavior, new.origin, new.changes = old.behavior, old.origin, old.changes
 
 
 def _unquoted(literal: str) -> str:

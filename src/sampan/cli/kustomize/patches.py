@@ -7,15 +7,19 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sampan.api.objects import Obj, annotations_of, labels_of
 from sampan.api.rules.selectors import parse_label_selector
 from sampan.cli.errors import CliError
+from sampan.cli.kustomize.custom_types import TYPES
 from sampan.cli.kustomize.loading import text_of
 from sampan.cli.kustomize.resource import Resource, gvk_of
 from sampan.cli.kustomize.shapes import ANY, OBJECT, check_shape
 from sampan.cli.objects import documents
+
+if TYPE_CHECKING:
+    from sampan.api.schema.published import Schema
 
 
 def patched(resources: list[Resource], entry: Obj, folder: Path) -> list[Resource]:
@@ -38,7 +42,7 @@ def patched(resources: list[Resource], entry: Obj, folder: Path) -> list[Resourc
     for change in found:
         chosen = selected(resources, target) if target else [_named(resources, change)]
         for resource in chosen:
-            _merge(resource, change, options)
+            _merge(resource, change, options, entry.get(TYPES))
     return [each for each in resources if each.obj]
 
 
@@ -118,7 +122,7 @@ def _named(resources: Sequence[Resource], change: Obj) -> Resource:
     )
 
 
-def _merge(resource: Resource, change: Obj, options: Obj) -> None:
+def _merge(resource: Resource, change: Obj, options: Obj, types: "Schema | None") -> None:
     if change.get("$patch") == "delete":
         resource.obj = {}
         return
@@ -127,7 +131,7 @@ def _merge(resource: Resource, change: Obj, options: Obj) -> None:
     kept, meta = resource.obj, resource.obj.get("metadata") or {}
     if options.get("allowNameChange") or options.get("allowKindChange"):
         resource.remember()
-    found = merged(kept, change, gvk_of(kept))
+    found = merged(kept, change, gvk_of(kept), types)
     own = found.setdefault("metadata", {})
     if not options.get("allowNameChange"):
         own["name"] = meta.get("name")

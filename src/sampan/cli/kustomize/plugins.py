@@ -54,9 +54,10 @@ def _of_names_and_labels(config: Obj, specs: FieldSpecs) -> Iterator[tuple[str, 
         pairs = entry.get("pairs") or {}
         yield "LabelTransformer", {"labels": pairs, "fieldSpecs": _of_labels(entry, specs)}
     for field, kind in (("commonLabels", "Label"), ("commonAnnotations", "Annotations")):
-        if config.get(field):
+        # Where there are labels, common ones are looked for, too: it shows in buildMetadata.
+        if config.get(field) or (kind == "Label" and config.get("labels")):
             name = "labels" if kind == "Label" else "annotations"
-            settings = {name: config[field], "fieldSpecs": specs.of(field)}
+            settings = {name: config.get(field) or {}, "fieldSpecs": specs.of(field)}
             yield f"{kind}Transformer", settings
 
 

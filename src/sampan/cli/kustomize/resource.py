@@ -75,10 +75,14 @@ class Id:
 
 
 class Resource:
-    __slots__ = ("behavior", "needs_hash", "obj", "prefixes", "previous", "suffixes")
+    __slots__ = (
+        "behavior", "changes", "needs_hash", "obj", "origin", "prefixes", "previous", "suffixes",
+    )  # fmt: skip
 
-    def __init__(self, obj: Obj) -> None:
-        self.obj = obj
+    def __init__(self, obj: Obj, origin: Sequence[str] = ()) -> None:
+        """`origin`: where it comes from, in lines."""
+        self.obj, self.origin = obj, origin
+        self.changes: list[Sequence[str]] = []  # who changed it, each in lines
         self.previous: list[Id] = []
         self.prefixes: list[str] = []
         self.suffixes: list[str] = []

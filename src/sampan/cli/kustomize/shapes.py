@@ -51,6 +51,7 @@ KUSTOMIZATION: Mapping[str, Shape] = {
     "replacements": [REPLACEMENT],
     "vars": [{"name": TEXT, "objref": {**_GVK, "apiVersion": TEXT, "name": TEXT, "namespace": TEXT},
               "fieldref": {"fieldPath": TEXT, "fieldpath": TEXT}}],
+    "crds": TEXTS, "validators": TEXTS, "buildMetadata": TEXTS, "openapi": TEXT_MAP,
     "helmGlobals": {"chartHome": TEXT, "configHome": TEXT}, "helmCharts": [_CHART],
     "sortOptions": {"order": TEXT,
                     "legacySortOptions": {"orderFirst": TEXTS, "orderLast": TEXTS}},

@@ -49,11 +49,36 @@ def test_mistakes_are_told_in_the_words_of_kustomize(tmp_path, name):
         assert f"error: {str(told.value).replace(str(tmp_path), 'TOP')}\n" == said
 
 
-@pytest.mark.parametrize("field", ["crds", "openapi", "validators", "buildMetadata"])
+@pytest.mark.parametrize("field", ["helmChartInflationGenerator", "imageTags"])
 def test_what_is_not_done_is_refused_by_name(tmp_path, field):
     folder = write(tmp_path, {"kustomization.yaml": f"{field}: []\n"})
     with pytest.raises(CliError, match=re.escape(f"field(s) not supported: {field}")):
         build(folder, print)
+
+
+def test_a_validator_that_changes_something_is_refused(tmp_path):
+    label = "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: v}\n"
+    label += "labels: {a: b}\nfieldSpecs: [{path: metadata/labels, create: true}]\n"
+    files = {
+        "kustomization.yaml": "resources: [cm.yaml]\nvalidators: [v.yaml]\n",
+        "cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+        "v.yaml": label,
+    }
+    with pytest.raises(CliError, match="validator shouldn't modify the resource map"):
+        build(write(tmp_path, files), print)
+
+
+def test_files_outside_are_read_where_it_is_asked_for(tmp_path):
+    files = {
+        "kustomization.yaml": "resources: [base, ../outside.yaml]\n",
+        "base/kustomization.yaml": "configMapGenerator: [{name: g, files: [../../outside.yaml]}]\n",
+    }
+    folder = write(tmp_path, files)
+    with pytest.raises(CliError, match="security; file"):
+        build(folder, print)
+    found = build(folder, print, is_open=True)
+    assert [obj["metadata"]["name"].partition("-")[0] for obj in found] == ["g", "o"]
+    assert list(found[0]["data"]) == ["outside.yaml"]
 
 
 def test_resources_of_other_hosts_are_refused(tmp_path):

@@ -22,10 +22,6 @@ def run(session: Session, values: Values) -> None:
         raise CliError(
             f"illegal flag value --load-restrictor {restrictor}; legal values: [{legal}]"
         )
-    if restrictor == RESTRICTORS[1]:
-        raise CliError(
-            f"--load-restrictor {restrictor} is not supported: no file outside of the folder is read"
-        )
     folder = values.arguments[0] if values.arguments else "."
     helm = Helm(
         values["helm-command"],
@@ -33,7 +29,9 @@ def run(session: Session, values: Values) -> None:
         values["helm-kube-version"],
         values["helm-debug"],
     )
-    built = build(folder, session.complain, helm if values["enable-helm"] else None)
+    chosen = helm if values["enable-helm"] else None
+    is_open = restrictor == RESTRICTORS[1]
+    built = build(folder, session.complain, chosen, is_open=is_open)
     text = "---\n".join(to_yaml(obj) for obj in built)
     if values["output"]:
         with open(values["output"], "w") as file:
