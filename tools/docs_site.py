@@ -24,7 +24,7 @@ from sampan.core.patterns import lazy_pattern
 SECTIONS = {
     "Begin": (
         "README.md", "docs/guide/concepts.md", "docs/guide/app.md", "docs/running.md",
-        "docs/errors.md", "docs/guide/",
+        "docs/guide/troubleshooting.md", "docs/errors.md", "docs/guide/",
     ),
     "Tests and simulation": (
         "docs/testkit.md", "docs/kit.md", "docs/simulated.md", "docs/lab.md", "docs/drivers.md",

@@ -123,6 +123,14 @@ def test_a_usage_error_is_one_sentence(capsys):
     assert len(told.splitlines()) == 2
 
 
+def test_a_flag_of_another_verb_is_not_offered_as_what_was_meant(capsys):
+    with pytest.raises(SystemExit):
+        main.main(["controllers", "--cert-dir", "pki"])
+    told = capsys.readouterr().err
+    assert "unrecognized arguments: --cert-dir pki" in told
+    assert "mean --cert-dir" not in told
+
+
 def test_a_node_name_that_is_none_is_refused_before_anything_starts(capsys):
     with pytest.raises(SystemExit):
         main.main(["up", "--node-name", "Bad_Name!"])

@@ -119,8 +119,9 @@ class _Parser(argparse.ArgumentParser):
         if unknown and unknown[0].startswith("--"):
             import difflib  # for who made a mistake
 
-            known = [name for action in self._every_action() for name in action.option_strings]
-            close = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=2)
+            given = unknown[0].partition("=")[0]  # where another verb has it, too: not here
+            known = {name for action in self._every_action() for name in action.option_strings}
+            close = difflib.get_close_matches(given, sorted(known - {given}), n=2)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
         self.exit(2, f"{self.prog}: {message}{hint}\nsee {self.prog} --help\n")
 
