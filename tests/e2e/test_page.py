@@ -292,6 +292,25 @@ def test_a_pods_status_is_the_word_that_kubectl_prints(page):
     assert words == [word for _, _, word in ROWS]
 
 
+LOOKS = {
+    ("pods", "Running", "1/1"): "running", ("pods", "Running", "1/2"): "notready",
+    ("pods", "Pending", "0/1"): "pending", ("pods", "ContainerCreating", "0/1"): "starting",
+    ("pods", "Init:1/2", "0/1"): "starting", ("pods", "Init:CrashLoopBackOff", "0/1"): "failing",
+    ("pods", "ImagePullBackOff", "0/1"): "failing", ("pods", "OOMKilled", "0/1"): "failed",
+    ("pods", "Completed", "0/1"): "succeeded", ("pods", "Terminating", "1/1"): "terminating",
+    ("nodes", "Ready,SchedulingDisabled", ""): "running", ("nodes", "NotReady", ""): "failed",
+    ("deployments", "", "2/3"): "notready", ("persistentvolumeclaims", "Bound", ""): "running",
+    ("configmaps", "", ""): "",
+}  # fmt: skip
+
+
+def test_a_row_has_the_colour_of_what_it_says(page):
+    rows = [[kind, {"Status": status, "Ready": ready}] for kind, status, ready in LOOKS]
+    asked = f"{json.dumps(rows)}.map((row) => lookOfRow(...row))"
+    found = page.evaluate(f"import('/ui/pods.js').then(({{lookOfRow}}) => {asked})")
+    assert dict(zip(LOOKS, found, strict=True)) == LOOKS
+
+
 def test_who_may_little_sees_little(browser, kubectl, pod):
     kubectl("wait", "--for=condition=Ready", "pod/seen", "-n", "glass", "--timeout=60s")
     server = kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
@@ -339,13 +358,14 @@ def test_why_comes_first_and_what_to_do_is_offered(page, kubectl, glass):
     kubectl("apply", "-f", "-", stdin=json.dumps(BROKEN))
     page.wait_for_text("Needs attention (1)")
     page.wait_for_text("glass/broken CreateContainerConfigError")
+    page.wait_for_text('configmap "none" not found')  # the cause, before anybody opens it
     page.evaluate("document.activeElement.blur()")
     page.press("j")
     page.press("Enter")
     page.wait_for("document.querySelector('#why-title')")
     page.wait_for_text('configmap "none" not found')
     page.wait_for_text("What to do")
-    assert page.text(".state").startswith("CreateContainerConfigError")
+    assert page.text(".state") == 'CreateContainerConfigError: configmap "none" not found'
     top = page.evaluate("document.querySelector('#why-title').getBoundingClientRect().top")
     assert top < 600, "it is on the first screen"
     page.screenshot(PICTURES / "why.png")
@@ -377,6 +397,10 @@ def test_tables_are_sorted_and_workloads_are_scaled(page, kubectl, fleet):
     page.evaluate("document.activeElement.blur()")
     page.press("p")
     page.wait_for("document.querySelectorAll('tbody a').length === 3")
+    page.wait_for(
+        "[...document.querySelectorAll('tbody tr')].every((row) => row.className === 'running')"
+    )
+    assert "Node" in page.text("thead").split()
     names = "[...document.querySelectorAll('tbody a')].map((link) => link.textContent)"
     found = page.evaluate(names)
     page.click("thead th:first-child button")

@@ -2,7 +2,7 @@
 
 import {age, h, plain, show} from "./dom.js";
 import {inOrder, isReady} from "./node_map.js";
-import {lookOf, LOOKS, podLink, restartsOf, statusOf} from "./pods.js";
+import {causeOf, lookOf, LOOKS, podLink, restartsOf, statusOf} from "./pods.js";
 
 const MOST = 12; // lines
 const WORST_FIRST = ["Failing", "Failed", "Unknown", "Pending", "Not ready", "Terminating", "Starting"];
@@ -42,7 +42,8 @@ function podRow({pod, look}) {
   return h("li", {},
     h("span", {class: `swatch ${LOOKS[look]}`, "aria-hidden": "true"}),
     h("a", {href: podLink(pod)}, plain(nameOf(pod))), ` ${plain(statusOf(pod))}`,
-    h("span", {class: "quiet"}, `${restarts ? `, ${restarts} restarts` : ""}, ${age(pod.metadata.creationTimestamp)}`));
+    h("span", {class: "quiet"}, `${restarts ? `, ${restarts} restarts` : ""}, ${age(pod.metadata.creationTimestamp)}`),
+    h("span", {class: "cause"}, plain(causeOf(pod))));
 }
 
 function nodeRow(node) {

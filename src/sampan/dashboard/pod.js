@@ -9,7 +9,7 @@ import {journeyView} from "./journey.js";
 import {yamlLink} from "./kinds.js";
 import {follow, problemOf} from "./live.js";
 import {logView} from "./logs.js";
-import {allStatuses, containersOf, lookOf, LOOKS, statusOf} from "./pods.js";
+import {allStatuses, causeOf, containersOf, lookOf, LOOKS, statusOf} from "./pods.js";
 import {owners} from "./object.js";
 import {decisionView} from "./scheduling.js";
 import {terminalView} from "./terminal.js";
@@ -76,7 +76,7 @@ function showState(parts, pod, last, live) {
   const problem = problemOf(live, "this pod");
   parts.state.className = `state ${pod ? LOOKS[lookOf(pod)] : ""}`;
   if (problem) setText(parts.state, plain(problem));
-  else if (pod) setText(parts.state, `${plain(statusOf(pod))}${plain(saidOf(pod))}`);
+  else if (pod) setText(parts.state, plain([statusOf(pod), causeOf(pod)].filter(Boolean).join(": ")));
   else if (live.state === "live") setText(parts.state, last ? "Gone" : "There is no such pod");
   if (!pod) return;
   const facts = [
@@ -85,11 +85,6 @@ function showState(parts, pod, last, live) {
     ...containersOf(pod).map(({name}) => [`Container ${name}`, containerState(pod, name)]),
   ];
   show(parts.facts, facts.map(([term, text]) => h("div", {}, h("dt", {}, plain(term)), h("dd", {}, plain(text)))));
-}
-
-function saidOf(pod) {
-  const condition = (pod.status?.conditions ?? []).find((item) => item.status === "False" && item.message);
-  return condition ? `: ${condition.message}` : "";
 }
 
 function containerState(pod, name) {

@@ -73,6 +73,42 @@ function isTrue(pod, type) {
   return (pod.status?.conditions ?? []).some((item) => item.type === type && item.status === "True");
 }
 
+// What keeps it, in the words of whoever knows: its container's, else those of a condition.
+export function causeOf(pod) {
+  for (const {state = {}, lastState = {}} of allStatuses(pod)) {
+    const {reason, message} = state.waiting ?? {};
+    if (reason === "CrashLoopBackOff" && lastState.terminated) return endedText(lastState.terminated);
+    if (reason && !ON_ITS_WAY.has(reason) && message) return message;
+    if (state.terminated?.exitCode) return endedText(state.terminated);
+  }
+  const conditions = (pod.status?.conditions ?? []).filter((item) => item.status === "False" && item.message);
+  return (conditions.find((item) => item.type === "PodScheduled") ?? conditions[0])?.message ?? "";
+}
+
+function endedText({exitCode, reason, message}) {
+  const last = (message ?? "").trim().split("\n").pop();
+  return `exit code ${exitCode ?? 0}${reason ? ` (${reason})` : ""}${last ? `: ${last}` : ""}`;
+}
+
+// The look of a row that the server printed, by its columns; "" where nothing is to be said of it.
+export function lookOfRow(plural, {Status = "", Ready = ""}) {
+  if (plural === "pods") return LOOKS[podWordLook(Status, Ready)];
+  if (plural === "nodes") return Status.startsWith("Ready") ? "running" : Status.startsWith("NotReady") ? "failed" : "unknown";
+  const [ready, wanted] = String(Ready).split("/");
+  if (wanted !== undefined) return ready === wanted ? "running" : "notready";
+  return {Active: "running", Bound: "running", Running: "running", Available: "running", Pending: "pending", Complete: "succeeded",
+    Terminating: "terminating", Failed: "failed", Lost: "failed", Released: "unknown"}[Status] ?? "";
+}
+
+function podWordLook(word, ready) {
+  if (LOOKS[word] && word !== "Running") return word;
+  if (word === "Running") return new Set(String(ready).split("/")).size === 1 ? "Running" : "Not ready";
+  if (word === "Completed") return "Succeeded";
+  if (word === "SchedulingGated") return "Pending";
+  if (["Error", "OOMKilled", "Evicted", "DeadlineExceeded", "NodeAffinity", "NodeShutdown"].includes(word)) return "Failed";
+  return ON_ITS_WAY.has(word) || /^Init:\d+\/\d+$/.test(word) ? "Starting" : "Failing";
+}
+
 export function allStatuses(pod) {
   return ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"].flatMap((key) => pod.status?.[key] ?? []);
 }

@@ -6,6 +6,7 @@ import {ApiError, get, pathOf, pause, query, send} from "./api.js";
 import {h, plain, show} from "./dom.js";
 import {kindNamed, objectLink} from "./kinds.js";
 import {inOrder} from "./node_map.js";
+import {lookOfRow} from "./pods.js";
 import {VirtualTable} from "./table.js";
 import {keyOf, usageOfAll} from "./usage.js";
 
@@ -64,9 +65,18 @@ class Rows {
   take(table) {
     if (table.columnDefinitions?.length) {
       this.columns = table.columnDefinitions;
-      this.#shown = this.columns.flatMap((column, at) => (column.priority ? [] : [at]));
+      this.#shown = this.columns.flatMap((column, at) => (column.priority && !this.#isWanted(column) ? [] : [at]));
     }
     for (const row of table.rows ?? []) this.byUid.set(row.object.metadata.uid, row);
+  }
+
+  // Of the wide columns: where a pod is.
+  #isWanted({name}) {
+    return !this.#kind.group && this.#kind.plural === "pods" && name === "Node";
+  }
+
+  #lookOf(row) {
+    return lookOfRow(this.#kind.plural, Object.fromEntries(this.columns.map(({name}, at) => [name, row.cells[at]])));
   }
 
   drop(table) {
@@ -83,7 +93,7 @@ class Rows {
       const {name, namespace = ""} = row.object.metadata;
       const own = [...this.#shown.map((at) => row.cells[at]), ...(this.usage?.get(keyOf(row.object.metadata)) ?? [])];
       const cells = this.everywhere ? [own[0], namespace, ...own.slice(1)] : own;
-      return {key: uid, cells, link: objectLink(this.#kind, namespace, name), order: `${namespace}/${name}`};
+      return {key: uid, cells, link: objectLink(this.#kind, namespace, name), order: `${namespace}/${name}`, look: this.#lookOf(row)};
     });
     const fitting = wanted ? rows.filter((row) => row.cells.join(" ").toLowerCase().includes(wanted)) : rows;
     return fitting.sort((a, b) => inOrder(a.order, b.order));

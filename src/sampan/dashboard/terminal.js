@@ -222,6 +222,8 @@ function hexOf(colour) {
 function statusText(text) {
   try {
     const status = JSON.parse(text);
+    const ended = (status.details?.causes ?? []).find((cause) => cause.reason === "ExitCode");
+    if (ended) return `command terminated with exit code ${ended.message}`; // kubectl's words, whatever the runtime's
     return status.status === "Success" ? "— ended with 0 —" : status.message;
   } catch {
     return text;

@@ -17,6 +17,7 @@ ALWAYS = (
     "imagePullPolicy is Always (the default with :latest and without a tag), so the registry is "
     "asked even where the node has the image: set IfNotPresent to run one that was imported"
 )
+_NEVER_RAN = ("StartError", "ContainerCannotRun")  # there is no log of it
 _PROBES = {"readiness": "Readiness", "startup": "Startup", "liveness": "Liveness"}
 
 
@@ -229,11 +230,15 @@ def _restarts(pod: Obj, where: str, name: str, status: Obj, events: _Events) -> 
         why = f"{times} restart(s); its {probe} probe fails: {message or killed}"
         advice = _about_probe(pod, name, probe)
     else:
-        advice = advice_for(FAILED, str(last.get("reason") or ""), f"exit {last.get('exitCode')}")
+        reason, said = str(last.get("reason") or ""), f"exit {last.get('exitCode')}"
+        never_ran = reason in _NEVER_RAN
+        said += f" {last.get('message')}" if never_ran else ""  # the runtime's words, not its own
+        advice = advice_for(FAILED, reason, said)
         limit = _limit(pod, name)
         if last.get("reason") == "OOMKilled" and limit:
             advice += f" (it is {limit})"
-        advice += f"; `kubectl logs {name_of(pod)} -c {name} --previous` shows its last words"
+        if not never_ran:
+            advice += f"; `kubectl logs {name_of(pod)} -c {name} --previous` shows its last words"
     return Finding(where, "CrashLoopBackOff" if loops else "restarted", why, advice)
 
 

@@ -111,6 +111,16 @@ def test_a_container_that_ends_again_and_again(code, reason, what_to_do):
     assert "--previous" in advice(made)
 
 
+def test_of_a_container_that_never_ran_the_runtime_knows_why():
+    message = 'exec: "/x": stat /x: no such file or directory'
+    last = {"terminated": {"exitCode": 128, "reason": "StartError", "message": message}}
+    made = pod((waits("CrashLoopBackOff", restartCount=2, lastState=last), {}))
+    [(_, what, why)] = found(made)
+    assert what == "CrashLoopBackOff"
+    assert message in why
+    assert advice(made).endswith("the command is not in the image: correct command and args")
+
+
 def test_a_container_whose_liveness_probe_fails():
     """It is not the program that ends: it is killed."""
     last = {"terminated": {"exitCode": 137, "reason": "Error"}}
