@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from sampan.api import features
+from sampan.api.features import Release
 from tests.support.workload_lives.in_process import lived
 from tests.support.workload_lives.recordings import differences, read
 from tests.support.workload_lives.scenarios.all_lives import LIVES
 
-RECORDED = read(Path(__file__).parent / "recorded" / "workload_lives.json.gz")
+PLACE = Path(__file__).parent / "recorded"
+RECORDED = read(PLACE / "workload_lives.json.gz")
+# Of the lives of Jobs, StatefulSets and Deployments, those that were others on an original v1.37.
+OTHER_LIVES = read(PLACE / "workload_lives_v1.37.json.gz")
 # By life: the paths that differ on purpose, and why.
 _SOONER = "the original does it, too, when something else has it look again"
 _TRIES = "events.Warning | Pod | FailedScheduling"
@@ -55,6 +60,16 @@ def test_a_life_is_what_it_is_on_the_original(name):
     assert not wrong, "\n".join(str(one) for one in wrong)
     gone = [path for path in kept if not any(one.path.startswith(path) for one in found)]
     assert not gone, "a kept difference is gone"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(OTHER_LIVES))
+def test_a_life_that_is_another_one_in_v1_37_is_what_it_is_there(name):
+    """[V1]"""
+    assert differences(RECORDED[name], OTHER_LIVES[name])
+    with features.used(Release("1.37")):
+        found = differences(OTHER_LIVES[name], lived(name, LIVES[name]))
+    assert not found, "\n".join(str(one) for one in found)
 
 
 def test_every_life_is_on_record():

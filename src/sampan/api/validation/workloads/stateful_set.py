@@ -4,10 +4,11 @@ Job: what must hold of a StatefulSet.
 Invariant: what gives a pod its identity never changes.
 """
 
+from sampan.api import features
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_choice
+from sampan.api.validation.fields import validate_choice, validate_immutable
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.storage.persistent_volume_claim import validate_claim_spec
@@ -27,6 +28,7 @@ _MAY_CHANGE = (
     "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 )  # fmt: skip
+_STAYS = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
 
 
 def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
@@ -56,6 +58,10 @@ def validate_new_stateful_set(stateful_set: Obj, errors: Errors) -> None:
 def validate_stateful_set_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_stateful_set(new, errors)
     spec, was = spec_of(new), spec_of(old)
+    if features.changed("StatefulSetFieldsAreImmutable"):
+        for key in _STAYS:
+            validate_immutable(spec.get(key), was.get(key), f"spec.{key}", errors)
+        return
     keys = {*spec, *was} - set(_MAY_CHANGE)
     if any(spec.get(key) != was.get(key) for key in keys):
         why = (
