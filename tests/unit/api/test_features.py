@@ -34,3 +34,16 @@ def test_an_emulated_version_is_the_one_that_is_shown():
         assert features.release().shown == "1.35"
         assert features.release().git_version.startswith("v1.37.0")
         assert features.known()["HPAGeneration"].stage is None
+
+
+def test_features_of_nodes_and_services_that_are_here_are_on():
+    """[V2]"""
+    here = {
+        "AllowServiceExternalIPs", "CPUManagerPolicyOptions", "DisableCPUQuotaWithExclusiveCPUs",
+        "GracefulNodeShutdownBasedOnPodPriority", "KubeletCrashLoopBackOffMax",
+        "KubeletPodResourcesGet", "NodeSwap", "ServiceCIDRStatusFieldWiping",
+        "TopologyManagerPolicyOptions",
+    }  # fmt: skip
+    with features.used(Release("1.37")):
+        assert here <= features.all_enabled()
+        assert not any(features.known()[name].can_be(False) for name in here)
