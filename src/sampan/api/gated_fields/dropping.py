@@ -7,7 +7,7 @@ Invariant: what is off is found once for a release; a write walks only the place
 from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api import features
-from sampan.api.gated_fields.paths import Place, clear, holders, is_used, place_of
+from sampan.api.gated_fields.paths import Place, clear, holders, is_there, is_used, place_of
 from sampan.api.gated_fields.pod_fields import SPECIAL
 from sampan.api.gated_fields.table import FIELDS, POD_FIELDS, POD_SPECS
 from sampan.api.objects import Obj
@@ -44,8 +44,10 @@ def _drops_of(kind: str) -> Iterator[Drop]:
 
 def _dropper(places: Sequence[Place]) -> Drop:
     def drop(new: Obj, old: Obj | None) -> None:
-        if old is None or not is_used(old, places):
-            for place in places:
+        # Nearly no object has any: then nobody has to look at the old one.
+        there = [place for place in places if is_there(new, place)]
+        if there and (old is None or not is_used(old, places)):
+            for place in there:
                 clear(new, place)
 
     return drop

@@ -4,7 +4,7 @@ Job: is there something at a place; take it away. Pure.
 Invariant: what has another shape than the place says is left alone: validation tells of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
@@ -35,6 +35,11 @@ def is_used(obj: Obj, places: Iterable[Place]) -> bool:
     )
 
 
+def is_there(obj: Obj, place: Place) -> bool:
+    """The field, whatever it says."""
+    return any(place.field in holder for holder in holders(obj, place.way))
+
+
 def clear(obj: Obj, place: Place) -> None:
     """Only who holds the field is touched: the rest may be others', too."""
     for holder in holders(obj, place.way):
@@ -42,21 +47,22 @@ def clear(obj: Obj, place: Place) -> None:
             del holder[place.field]
 
 
-def holders(obj: Obj, way: tuple[tuple[str, str], ...]) -> Iterator[Obj]:
-    """Everything that the way leads to."""
-    if not way:
-        yield obj
-        return
-    (key, shape), rest = way[0], way[1:]
-    value = obj.get(key)
-    if not value:
-        return
-    if shape == "":
-        inner: Iterable[object] = (value,)
-    elif shape == "[]":
-        inner = value if isinstance(value, list) else ()
-    else:
-        inner = value.values() if isinstance(value, dict) else ()
-    for item in inner:
-        if isinstance(item, dict):
-            yield from holders(item, rest)
+def holders(obj: Obj, way: tuple[tuple[str, str], ...]) -> list[Obj]:
+    """Everything that the way leads to. Every write of a pod asks for several: step by step, and
+    not by a call for each."""
+    found = [obj]
+    for key, shape in way:
+        inner: list[Obj] = []
+        for held in found:
+            value = held.get(key)
+            if not value:
+                continue
+            if shape == "":
+                value = (value,)
+            elif shape == "[]":
+                value = value if isinstance(value, list) else ()
+            else:
+                value = value.values() if isinstance(value, dict) else ()
+            inner += [item for item in value if isinstance(item, dict)]
+        found = inner
+    return found

@@ -5,7 +5,7 @@ import pytest
 from sampan.api import features
 from sampan.api.features import Release
 from sampan.api.gated_fields.dropping import GATES, dropping
-from sampan.api.gated_fields.paths import Place, clear, holders, is_used, place_of
+from sampan.api.gated_fields.paths import Place, clear, holders, is_there, is_used, place_of
 from sampan.api.gated_fields.table import FIELDS, POD_FIELDS, POD_SPECS
 from sampan.api.objects import copy_of
 from sampan.api.schema.published import Schema
@@ -26,6 +26,15 @@ def written(kind, new, old=None, **gates):
 
 def pod(*containers, **spec):
     return {"spec": {"containers": list(containers), **spec}}
+
+
+def test_places_lead_through_lists_and_maps_and_past_what_has_another_shape():
+    obj = {"spec": {"a": [{"x": 1}, 5, {"b": {"k": {"x": 2}}}], "c": "text"}}
+    assert holders(obj, place_of("spec.a[].x").way) == [{"x": 1}, obj["spec"]["a"][2]]
+    assert holders(obj, place_of("spec.a[].b{}.x").way) == [{"x": 2}]
+    assert holders(obj, place_of("spec.c[].x").way) == []
+    assert is_there(obj, place_of("spec.a[].x"))
+    assert not is_there(obj, place_of("spec.a[].y"))
 
 
 def test_places_are_found_through_lists_and_maps():
