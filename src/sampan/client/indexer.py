@@ -139,7 +139,7 @@ class Cache:
             return
         index = self._indices[name] = _Index(function)
         for key, obj in self._objects.items():
-            _put(index, key, obj)
+            _put((index.put,), key, obj)
 
     def add_tally(self, name: str, function: TallyFunction) -> None:
         """As an index: the same one may be asked for again."""
@@ -149,7 +149,7 @@ class Cache:
             return
         tally = self._tallies[name] = Tally(function)
         for key, obj in self._objects.items():
-            _put(tally, key, obj)
+            _put((tally.put,), key, obj)
 
     def compare(self) -> None:
         """From now on it is looked what a change touches. That is worth its while where many ask:
@@ -194,21 +194,17 @@ class Cache:
         else:
             self._objects[key] = new
         if self._indices:
-            for index in self._indices.values():
-                if touches & index.aspects:
-                    _put(index, key, new)
+            _put([view.put for view in self._indices.values() if touches & view.aspects], key, new)
         if self._tallies:
-            for tally in self._tallies.values():
-                if touches & tally.aspects:
-                    _put(tally, key, new)
+            _put([view.put for view in self._tallies.values() if touches & view.aspects], key, new)
 
 
-def _put(view: _Index | Tally, key: str, new: Obj | None) -> None:
+def _put(puts: Iterable[Callable[[str, Obj | None], object]], key: str, new: Obj | None) -> None:
     """An object that the function of one index fails at is not there for that one; it is for
     everybody else."""
-    if not isolated("index function failed", view.put, key, new):
+    for put in isolated("index function failed", puts, key, new):
         log.warning("an object is passed over", key=key)
-        view.put(key, None)
+        put(key, None)
 
 
 def _same(old: Obj | None, new: Obj) -> bool:

@@ -10,7 +10,7 @@ Owner: Informers, one per process and identity; the cache is written here and no
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, key_of
@@ -75,7 +75,7 @@ class Informer:
         if self._first is not None:
             return  # it hears of the first list with the others
         for obj in list(self.cache.all()):
-            _call(listener, None, obj)
+            _call((listener,), None, obj)
 
     def at_next_change(self, told: Callable[[], None]) -> None:
         """Called once, when the listeners have heard of the next change, whatever it touches."""
@@ -127,8 +127,7 @@ class Informer:
                 await asyncio.sleep(0)
             still = [listener for listener in listeners if listener in self._listeners]
             for old, new, _ in differences[first : first + PART]:
-                for listener in still:
-                    _call(listener, old, new)
+                _call(still, old, new)
         if differences:
             self._tell_waiting()
         again = self._synced.is_set()
@@ -160,8 +159,7 @@ class Informer:
                     for listener, interest in self._listeners.items()
                     if interest.is_met(touches, kind)
                 ]
-            for listener in concerned:
-                _call(listener, old, new)
+            _call(concerned, old, new)
             if self._once:
                 self._tell_waiting()
 
@@ -178,9 +176,9 @@ class Informer:
             self.cache.compare()
 
 
-def _call(listener: Listener, old: Obj | None, new: Obj | None) -> None:
+def _call(listeners: Iterable[Listener], old: Obj | None, new: Obj | None) -> None:
     """What one listener makes of one object stops neither the others nor the objects to come."""
-    if not isolated("event handler failed", listener, old, new):
+    if isolated("event handler failed", listeners, old, new):
         obj = new if new is not None else old or {}
         log.warning("an object is passed over", kind=obj.get("kind"), key=key_of(obj))
 

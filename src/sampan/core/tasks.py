@@ -10,7 +10,15 @@ Invariant: of all who give way one goes on in each turn of the loop, in the orde
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -20,6 +28,7 @@ from sampan.core.log import get_logger
 
 K = TypeVar("K")
 T = TypeVar("T")
+Call = TypeVar("Call", bound=Callable[..., object])
 log = get_logger(__name__)
 
 RESTART = Backoff(first_seconds=0.1, cap_seconds=10.0)
@@ -29,15 +38,17 @@ _Line = deque[asyncio.Future[None]]
 _line: ContextVar[_Line] = ContextVar("line")  # of a process, as its loop is
 
 
-def isolated(sentence: str, call: Callable[..., object], *args: object) -> bool:
-    """Call it for one of many: what it raises is logged, and stops nobody else. Whether it went
-    well."""
-    try:
-        call(*args)
-    except Exception as error:
-        log.bug(sentence, error, of=getattr(call, "__qualname__", ""))
-        return False
-    return True
+def isolated(sentence: str, calls: Iterable[Call], *args: object) -> Sequence[Call]:
+    """Call all of them: what one raises is logged, and stops none of the others. Those that
+    failed."""
+    failed: list[Call] | None = None
+    for call in calls:
+        try:
+            call(*args)
+        except Exception as error:
+            log.bug(sentence, error, of=getattr(call, "__qualname__", ""))
+            failed = [*(failed or ()), call]
+    return failed or ()
 
 
 async def give_way() -> None:

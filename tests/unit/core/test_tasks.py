@@ -4,8 +4,31 @@ import asyncio
 
 import pytest
 
-from sampan.core.tasks import PART, PATIENCE_SECONDS, Tasks, ahead, all_of, finish, give_way
+from sampan.core.tasks import (
+    PART,
+    PATIENCE_SECONDS,
+    Tasks,
+    ahead,
+    all_of,
+    finish,
+    give_way,
+    isolated,
+)
 from tests.support import virtual_time
+
+
+def test_one_of_many_that_fails_stops_none_of_the_others(caplog):
+    heard = []
+
+    def fails(word):
+        raise ValueError(word)
+
+    assert not isolated("handler failed", (heard.append,), "first")
+    assert list(isolated("handler failed", (heard.append, fails, heard.append), "second")) == [
+        fails
+    ]
+    assert heard == ["first", "second", "second"]
+    assert "handler failed" in caplog.text
 
 
 def test_stop_cancels_every_task_and_waits_for_its_clean_up():
