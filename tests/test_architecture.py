@@ -620,7 +620,7 @@ IMPORTS_INSIDE = {
     "apiserver": (81, "plugins, printers and documents are loaded when they are asked for"),
     "kubelet": (16, "containerd, CSI, gRPC probes, cAdvisor's figures: for nodes that have them"),
     "testing": (15, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
-    "api": (22, "CEL, patterns, templates, time zones, tables of versions: where asked for"),
+    "api": (23, "CEL, patterns, templates, times, time zones, tables of versions: where asked for"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),
     "scheduler": (11, "CEL, where a claim selects devices by it"),
     "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),

@@ -4,9 +4,11 @@ Job: read and write metadata, copy objects, turn times into text and back. Pure.
 Invariant: what came from a cache or a watch is read-only; `copy_of` first, then change.
 """
 
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import datetime, timezone
 
 Obj = dict[str, Any]
 _NO_OBJ: Obj = {}
@@ -125,20 +127,30 @@ def time_text(seconds: float) -> str:
 @lru_cache(maxsize=64)
 def _whole_second(seconds: int) -> str:
     # Each write asks several times, and thousands of writes share one second.
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    datetime, utc = _datetime()
+    return datetime.fromtimestamp(seconds, utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_time_text(seconds: float) -> str:
     """metav1.MicroTime, as leases and events use it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    datetime, utc = _datetime()
+    return datetime.fromtimestamp(seconds, utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_of(text: str) -> float:
     """The moment that an RFC 3339 text names; ValueError where it is none."""
-    moment = datetime.fromisoformat(text)
+    moment = _datetime()[0].fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"time without a zone: {text}")
     return moment.timestamp()
+
+
+@cache
+def _datetime() -> "tuple[type[datetime], timezone]":
+    """A command that shows no time does without: it takes a twentieth of its start."""
+    from datetime import UTC, datetime
+
+    return datetime, UTC
 
 
 def places_by_text(items: list[Any], key: str) -> dict[str, int] | None:
