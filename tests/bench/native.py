@@ -18,6 +18,7 @@ from tests.support.parts.sampan_process import SampanProcess
 
 FULL = 110  # as many pods as a node takes
 STARTS = 3
+IDLE_AFTER_SECONDS = 10.0
 
 
 def native_figures(workspace: Path, rounds: int) -> dict[str, float]:
@@ -33,11 +34,14 @@ def native_figures(workspace: Path, rounds: int) -> dict[str, float]:
             began = time.monotonic()
             cluster.up()
             again.append(time.monotonic() - began)
+        time.sleep(IDLE_AFTER_SECONDS)
+        idle = _memory_bytes(cluster) / (1 << 20)
         archive = workspace / "pause.tar"
         archive.write_bytes(pause_archive())
         cluster.run("image", "import", str(archive))
         return {
             "native: start again to Ready, s": statistics.median(again),
+            "native: idle PSS, MiB": idle,
             **asyncio.run(_pods(cluster, rounds)),
         }
     finally:
