@@ -55,6 +55,13 @@ FAILED: Advice = (
      "the volume's CSI driver does not run on the pod's node: install it there, or look at its"
      " registrar's log"),
     ("FailedMount", ("rpc error",), "the volume's CSI driver refuses: look at its log on the node"),
+    ("FailedMount", ("credential bundle is not issued yet",),
+     "its certificate waits for its signer: does one run for the signerName?"
+     " `kubectl get podcertificaterequests`"),
+    ("FailedMount", ("podcertificaterequest was permanently",),
+     "the signer refuses its certificate for good: mend what it says, then delete the pod"),
+    ("FailedMount", ("zero clustertrustbundles",),
+     "create a ClusterTrustBundle of this signer with these labels, or mark it optional: true"),
     ("FailedMount", ("not found", "couldn't find key", "references non-existent"),
      "create what is missing, or mark it optional: true"),
     ("FailedMount", ("timed out", "timeout"), "the storage does not answer: look at its driver"),

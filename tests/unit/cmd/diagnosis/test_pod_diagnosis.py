@@ -209,6 +209,12 @@ def test_volumes_that_are_missing():
         ("FailedPrepareDynamicResources", "NodePrepareResources failed: busy", "look at its log"),
         ("FailedMapVolume", 'MapVolume.SetUpDevice failed for volume "v" : driver name d not found '
          "in the list of registered CSI drivers", "does not run on the pod's node"),
+        ("FailedMount", 'MountVolume.SetUp failed for volume "v" : credential bundle is not issued '
+         "yet", "waits for its signer"),
+        ("FailedMount", 'PodCertificateRequest was permanently denied: reason="R" message="m"',
+         "refuses its certificate"),
+        ("FailedMount", "combination of signerName and labelSelector matched zero "
+         "ClusterTrustBundles", "create a ClusterTrustBundle of this signer"),
     ],
 )  # fmt: skip
 def test_drivers_that_are_missing_or_refuse(reason, message, what_to_do):
