@@ -13,6 +13,7 @@ from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from tests.bench.raw_cri import PodLife, raw_pod_life
 
 _SECONDS = 30.0
+NOTHING_MORE: Obj = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,14 @@ async def both_lives(
     return through_api, raw
 
 
-async def api_life(client: Client, name: str, clock: Clock) -> ApiLife:
+async def api_life(
+    client: Client, name: str, clock: Clock, more: Obj = NOTHING_MORE, seconds: float = _SECONDS
+) -> ApiLife:
+    """`more`: of the pod's spec."""
     listed = await client.list(PODS, "default")
     marks = [clock.monotonic()]
-    async with asyncio.timeout(_SECONDS):
-        await client.create(PODS, _pod(name), "default")
+    async with asyncio.timeout(seconds):
+        await client.create(PODS, _pod(name, more), "default")
         async for event in client.watch(PODS, "default", revision=listed.revision):
             if name_of(event.object) != name:
                 continue
@@ -62,13 +66,14 @@ def _is_running(pod: Obj) -> bool:
     return status.get("phase") == "Running" and all("running" in one["state"] for one in statuses)
 
 
-def _pod(name: str) -> Obj:
+def _pod(name: str, more: Obj) -> Obj:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
         "spec": {
-            "containers": [{"name": "c", "image": PAUSE_IMAGE, "imagePullPolicy": "IfNotPresent"}]
+            "containers": [{"name": "c", "image": PAUSE_IMAGE, "imagePullPolicy": "IfNotPresent"}],
+            **more,
         },
     }
 

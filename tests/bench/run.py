@@ -21,6 +21,7 @@ from sampan.kubelet.containerd.config import layout
 from tests.bench.agent_overhead import overheads
 from tests.bench.api import few_figures
 from tests.bench.commands import command_figures
+from tests.bench.csi import csi_figures
 from tests.bench.native import native_figures
 from tests.bench.node_streams import (
     MANY,
@@ -91,6 +92,8 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
     row |= few_figures(workspace / "api")
     say(f"{rounds} pods without containerd")
     row |= native_figures(workspace / "native", rounds)
+    say(f"{rounds} pods with volumes, of csi.sampan.dev and of the node")
+    row |= csi_figures(workspace / "csi", rounds)
     return {
         "first start to Ready, s": first,
         "start again to Ready, s": statistics.median(again),
