@@ -1,6 +1,7 @@
 """The kubelet's side of CSI with a real driver behind a socket: what is called, what is left."""
 
 import asyncio
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -619,3 +620,37 @@ def test_a_driver_says_how_full_a_volume_is(world):
         await world.until(lambda: not world.left())
 
     told(world, story)
+
+
+def test_a_label_of_selinux_reaches_the_driver_and_is_found_again(world):
+    """The machine has none: what it would have is made up, and the driver notes the calls."""
+    options = {"seLinuxOptions": {"level": "s0:c1,c2"}}
+    label = "system_u:object_r:container_file_t:s0:c1,c2"
+
+    def pod(uid, **context):
+        mounted = [{"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}]
+        return make_pod(uid, containers=mounted, volumes=volumes, securityContext=context)
+
+    async def story(csi, socket):
+        volume = replace(
+            await make_volume(socket, "v1"),
+            access_modes=("ReadWriteOncePod",), claim=("shop", "claim"),
+            capacity="1Gi", claimed="1Gi",
+        )  # fmt: skip
+        mounted = await csi.mount(pod("u1", **options), volume)
+        assert not mounted.relabel
+        for method in ("NodeStageVolume", "NodePublishVolume"):
+            flags = list(world.last(method).volume_capability.mount.mount_flags)
+            assert flags == [f'context="{label}"'], method
+        [note] = (world.kubelet_root / "plugins").rglob("vol_data.json")
+        assert json.loads(note.read_text())["seLinuxMountContext"] == label
+        await csi.unmount_pod("u1")
+        # Another pod with another label: it is staged anew.
+        await csi.mount(pod("u2"), volume)
+        assert list(world.last("NodeStageVolume").volume_capability.mount.mount_flags) == []
+        await csi.unmount_pod("u2")
+        await world.until(lambda: not world.left())
+
+    world.machine = replace(world.machine, selinux_context="system_u:object_r:container_file_t:s0")
+    told(world, story, seLinuxMount=True)

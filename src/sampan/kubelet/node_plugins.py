@@ -86,7 +86,7 @@ class NodePlugins:
         settings = context.settings
         self._root, self._clock, self._tasks = settings.root_dir, context.clock, Tasks("plugins")
         self._hooks: NodeHooks | None = None
-        self._build_csi(context)
+        self._build_csi(context, machine.selinux_context)
         managers = build_managers(
             settings.managers, machine, settings.root_dir, tasks=self._tasks,
             metrics=context.metrics,
@@ -102,7 +102,7 @@ class NodePlugins:
             clock=context.clock,
         )
 
-    def _build_csi(self, context: NodeContext) -> None:
+    def _build_csi(self, context: NodeContext, selinux_context: str) -> None:
         settings, client, clock = context.settings, context.client, context.clock
         self._writer = CsiNodeWriter(client, settings.node_name, clock)
         self._csi_node_of = ""  # the uid of the Node that a CSINode was made for
@@ -121,8 +121,9 @@ class NodePlugins:
         mounting = Mounting(client, paths, settings.node_name, tokens)
         self._expander = Expander(client, mounting, clock)
         parts = CsiParts(
-            self._drivers, self._objects, self._attachments, mounting, self._expander, paths
-        )
+            self._drivers, self._objects, self._attachments, mounting, self._expander, paths,
+            selinux_context,
+        )  # fmt: skip
         self.csi = CsiVolumes(parts, tasks=self._tasks, clock=clock)
 
     def _build_resources(self, context: NodeContext, managers: Managers) -> None:

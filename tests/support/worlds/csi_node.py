@@ -22,6 +22,7 @@ from sampan.drivers.csi.csi_driver import driver_methods
 from sampan.drivers.csi.settings import NAME, DriverSettings
 from sampan.drivers.registrar import Registrar
 from sampan.kubelet.csi.csi_volume import CsiVolume
+from sampan.kubelet.node.machine import SIMULATED
 from sampan.kubelet.node_plugins import NodePlugins
 from sampan.plugins.csi import CsiSocket, messages
 from sampan.plugins.registration import CSI_PLUGIN, Introduction
@@ -41,6 +42,7 @@ class CsiNode:
         self.calls: list[tuple[str, Any]] = []  # method and request, in order
         self.faults: dict[str, list[GrpcFailure]] = {}  # by method: taken from the front
         self.heard = Heard()
+        self.machine = SIMULATED
         self.plugins: NodePlugins | None = None
 
     async def begin(self, **driver: object) -> None:
@@ -54,7 +56,10 @@ class CsiNode:
     @asynccontextmanager
     async def agent(self) -> AsyncIterator[NodePlugins]:
         """One life of the kubelet's part."""
-        async with node_agent(self.api, str(self.kubelet_root), self.clock, self.heard) as plugins:
+        root = str(self.kubelet_root)
+        async with node_agent(
+            self.api, root, self.clock, self.heard, machine=self.machine
+        ) as plugins:
             self.plugins = plugins
             yield plugins
 

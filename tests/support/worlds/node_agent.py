@@ -15,7 +15,7 @@ from sampan.core.flag import Flag
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.context import NodeContext
-from sampan.kubelet.node.machine import SIMULATED
+from sampan.kubelet.node.machine import SIMULATED, Machine
 from sampan.kubelet.node_plugins import NodeHooks, NodePlugins
 from sampan.kubelet.settings import KubeletSettings
 from tests.support.worlds.small_api import SmallApi
@@ -46,13 +46,14 @@ async def node_agent(
     clock: Clock,
     heard: Heard,
     active_pods: Callable[[], Iterable[Obj]] = lambda: (),
+    machine: Machine = SIMULATED,
 ) -> AsyncIterator[NodePlugins]:
     metrics = Metrics()
     context = NodeContext(
         KubeletSettings(NODE, root_dir=root), api, runtime=None, clock=clock, metrics=metrics,  # type: ignore[arg-type]
         rng=random.Random(1),
     )  # fmt: skip
-    plugins = NodePlugins(context, SIMULATED)
+    plugins = NodePlugins(context, machine)
     registered = Flag()
     registered.set()
     plugins.join(NodeHooks(

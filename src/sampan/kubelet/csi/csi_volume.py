@@ -75,6 +75,7 @@ class CsiDriver:
     tokens: tuple[TokenRequest, ...] = ()
     tokens_in_secrets: bool = False
     republishes: bool = False
+    selinux_mount: bool = False
     allocatable_seconds: int = 0  # how often the driver is asked how many volumes it takes
 
 
@@ -95,6 +96,7 @@ def csi_driver(found: Obj | None) -> CsiDriver:
         ),
         tokens_in_secrets=bool(spec.get("serviceAccountTokenInSecrets")),
         republishes=bool(spec.get("requiresRepublish")),
+        selinux_mount=bool(spec.get("seLinuxMount")),
         allocatable_seconds=spec.get("nodeAllocatableUpdatePeriodSeconds") or 0,
     )
 

@@ -38,6 +38,7 @@ from sampan.kubelet.csi.driver_objects import DriverObjects
 from sampan.kubelet.csi.expander import Expander
 from sampan.kubelet.csi.expansion_rules import may_have_grown
 from sampan.kubelet.csi.mounting import Mounting, Occasion
+from sampan.kubelet.csi.selinux_mount import conflict, mount_label
 from sampan.kubelet.csi.users import Key, VolumeUsers
 from sampan.kubelet.csi.volume_paths import CsiPaths
 
@@ -62,6 +63,7 @@ class CsiParts:
     mounting: Mounting
     expander: Expander
     paths: CsiPaths
+    selinux_context: str = ""  # of the machine's containers' files
 
 
 class CsiVolumes:
@@ -71,6 +73,7 @@ class CsiVolumes:
         self._expander = parts.expander
         self._looked: dict[str, float] = {}  # by uid: when a pod's volumes were looked at
         self._paths, self._tasks, self._clock = parts.paths, tasks, clock
+        self._selinux_context = parts.selinux_context
         self._users = VolumeUsers()
         self._locks = LockPerKey()
         self._unstaging: set[Key] = set()
@@ -143,10 +146,31 @@ class CsiVolumes:
             self._begin_use(volume, uid_of(pod), driver)
             try:
                 calls = self._calls(volume)
-                occasion = Occasion(pod, volume, driver, calls, context, is_remount)
+                label = await self._label(pod, volume, driver, calls)
+                occasion = Occasion(pod, volume, driver, calls, context, is_remount, label)
                 return await self._set_up(occasion)
             except VolumeFailure as failure:
                 return failure
+
+    async def _label(
+        self, pod: Obj, volume: CsiVolume, driver: CsiDriver, calls: "DriverCalls"
+    ) -> str:
+        """What it is mounted with; whoever has another label waits until it is free, and it is
+        staged anew. Raises VolumeFailure."""
+        with _failing(volume, "SetUp", "SetUpDevice"):
+            label = mount_label(pod, volume, driver, self._selinux_context)
+            known = self._users.labels.get(volume.key, "")
+            if label != known and self._users.is_staged(volume):
+                if self._users.others(volume, uid_of(pod)):
+                    raise conflict(volume, known, label)
+                await self._mounting.unstage(calls, volume)
+                self._users.unstaged(volume)
+                self._begin_use(volume, uid_of(pod), driver)
+        if label:
+            self._users.labels[volume.key] = label
+        else:
+            self._users.labels.pop(volume.key, None)
+        return label
 
     async def _context(self, volume: CsiVolume, *, attach: bool) -> Mapping[str, str]:
         if volume.mode != PERSISTENT or not attach:
@@ -192,7 +216,9 @@ class CsiVolumes:
             await self._stage(occasion)
         with _failing(volume, "SetUp", "MapPodDevice"):
             target = await self._mounting.publish(occasion)
-            mounted = MountedVolume(target, volume.read_only)
+            labelled_here = self._selinux_context and not occasion.selinux_label
+            relabel = bool(labelled_here and not volume.read_only)
+            mounted = MountedVolume(target, volume.read_only, relabel=relabel)
             if volume.block:
                 link = self._paths.device_link(volume, uid_of(occasion.pod))
                 device = await asyncio.to_thread(link_device, target, link)
@@ -338,6 +364,7 @@ class CsiVolumes:
                             driver=volume.driver, error=error)  # fmt: skip
                 return False
             self._users.unstaged(volume)
+            self._users.labels.pop(volume.key, None)
             return True
 
 

@@ -35,6 +35,7 @@ from sampan.kubelet.csi.csi_volume import (
     pod_attributes,
     token_attribute,
 )
+from sampan.kubelet.csi.selinux_mount import mount_option
 from sampan.kubelet.csi.volume_paths import DATA_FILE, CsiPaths
 from sampan.kubelet.volumes.ownership import give_to_group
 from sampan.kubelet.volumes.tokens import Tokens
@@ -57,6 +58,13 @@ class Occasion:
     calls: "DriverCalls"
     context: Mapping[str, str]  # of the attachment
     is_remount: bool = False
+    selinux_label: str = ""  # it is mounted with
+
+    @property
+    def mount_options(self) -> tuple[str, ...]:
+        if self.volume.block:
+            return ()
+        return (*self.volume.mount_options, *mount_option(self.selinux_label))
 
     @property
     def group(self) -> int | None:
@@ -77,7 +85,9 @@ class Mounting:
         stages = await calls.can(STAGE)
         staging = self._paths.staging(volume)
         secrets = await self._secrets(volume.stage_secret, "NodeStageSecretRef") if stages else {}
-        data = volume_data.stage_data(volume, attachable=occasion.driver.attach_required)
+        data = volume_data.stage_data(
+            volume, attachable=occasion.driver.attach_required, selinux=occasion.selinux_label
+        )
         await asyncio.to_thread(_note, self._paths.stage_data(volume), data, staging)
         if not stages:
             return
@@ -85,7 +95,7 @@ class Mounting:
             secrets=secrets,
             publish_context=occasion.context,
             attributes=volume.attributes,
-            mount_options=() if volume.block else volume.mount_options,
+            mount_options=occasion.mount_options,
             group=occasion.group if not volume.block and await calls.can(GROUP) else None,
         )
         try:
@@ -120,12 +130,12 @@ class Mounting:
         else:
             attributes |= tokens
         driver_gives_group = not volume.block and await calls.can(GROUP)
-        await asyncio.to_thread(self._note_published, volume, uid)
+        await asyncio.to_thread(self._note_published, volume, uid, occasion.selinux_label)
         given = Given(
             secrets=secrets,
             publish_context=occasion.context,
             attributes=attributes,
-            mount_options=() if volume.block else volume.mount_options,
+            mount_options=occasion.mount_options,
             group=occasion.group if driver_gives_group else None,
         )
         staging = self._paths.staging(volume) if stages or volume.block else ""
@@ -140,9 +150,9 @@ class Mounting:
             await self._give_to_group(occasion, target)
         return target
 
-    def _note_published(self, volume: CsiVolume, uid: str) -> None:
+    def _note_published(self, volume: CsiVolume, uid: str, label: str) -> None:
         attachment = attachment_name(volume.handle, volume.driver, self._node_name)
-        data = volume_data.publish_data(volume, self._node_name, attachment)
+        data = volume_data.publish_data(volume, self._node_name, attachment, label)
         volume_data.save(self._paths.publish_data(volume, uid), data)
         if volume.block:
             os.makedirs(os.path.dirname(self._paths.target(volume, uid)), _MODE, exist_ok=True)

@@ -29,11 +29,14 @@ class VolumeUsers:
         self._of_pod: dict[str, dict[Key, CsiVolume]] = {}  # by uid
         self._pods: dict[Key, set[str]] = {}
         self._staged: dict[Key, _Staged] = {}
+        self.labels: dict[Key, str] = {}  # of SELinux, of volumes that are mounted with one
 
     def read(self, paths: CsiPaths, uids: Iterable[str]) -> None:
         """What an earlier agent left. Blocking."""
         for known in volume_data.staged(paths):
             self._staged[known.volume.key] = _Staged(known.volume, known.attachable, False)
+            if known.selinux_label:
+                self.labels[known.volume.key] = known.selinux_label
         for uid in uids:
             for volume in volume_data.published(paths, uid):
                 self.add(volume, uid)

@@ -23,6 +23,7 @@ class Known:
     """What is left of a volume: enough to take it back from the driver."""
 
     volume: CsiVolume
+    selinux_label: str = ""  # that it was mounted with
     attachable: bool = False  # the attach-detach controller must not detach it meanwhile
 
 
@@ -73,7 +74,8 @@ def load(directory: str, *, block: bool = False) -> Known | None:
             mode=EPHEMERAL if data.get("volumeLifecycleMode") == EPHEMERAL else PERSISTENT,
             block=block,
         )
-        return Known(volume, data.get("attachable") == "true")
+        label = data.get("seLinuxMountContext") or ""
+        return Known(volume, label, data.get("attachable") == "true")
     except (OSError, ValueError, KeyError, AttributeError):
         return None
 

@@ -29,6 +29,8 @@ class Machine:
     os_name: str = "linux"
     architecture: str = "amd64"
     swap_bytes: int = 0
+    # Of containers' files; empty: the machine has no SELinux.
+    selinux_context: str = ""
     # Size of a page, as resources name it → bytes that are set aside for such pages.
     hugepages: Mapping[str, int] = field(default_factory=lambda: {"1Gi": 0, "2Mi": 0})
 
@@ -58,8 +60,24 @@ def read_machine(root_dir: str, capacity: Capacity | None = None) -> Machine:
         os_name=platform.system().lower(),
         architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
         swap_bytes=memory.get("SwapTotal", 0),
+        selinux_context=read_selinux_context(),
         hugepages=read_hugepages(),
     )
+
+
+def read_selinux_context(root: Path = Path("/")) -> str:
+    """As go-selinux finds it: of the policy that is in effect."""
+    if not (root / "sys/fs/selinux/enforce").exists():
+        return ""
+    kinds = _assigned(root / "etc/selinux/config")
+    contexts = root / "etc/selinux" / kinds.get("SELINUXTYPE", "targeted") / "contexts"
+    return _assigned(contexts / "lxc_contexts").get("file", "")
+
+
+def _assigned(path: Path) -> dict[str, str]:
+    """`name = "value"` of each line."""
+    pairs = (line.partition("=") for line in _text(str(path)).splitlines() if line[:1] != "#")
+    return {name.strip(): value.strip().strip('"') for name, sign, value in pairs if sign}
 
 
 def read_hugepages(kernel: Path = Path("/sys/kernel/mm/hugepages")) -> dict[str, int]:

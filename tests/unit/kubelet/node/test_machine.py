@@ -1,5 +1,10 @@
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, EvictionSettings, Threshold
-from sampan.kubelet.node.machine import less_reserved, read_hugepages, read_machine
+from sampan.kubelet.node.machine import (
+    less_reserved,
+    read_hugepages,
+    read_machine,
+    read_selinux_context,
+)
 from sampan.kubelet.settings import Capacity, KubeletSettings, Reserved
 
 
@@ -45,3 +50,16 @@ def test_huge_pages_are_named_by_their_size(tmp_path):
         (folder / "nr_hugepages").write_text(count)
     assert read_hugepages(tmp_path) == {"2Mi": 6 << 20, "1Gi": 1 << 30, "64Ki": 0}
     assert read_hugepages(tmp_path / "none") == {}
+
+
+def test_the_label_of_containers_files_is_that_of_the_policy(tmp_path):
+    assert read_selinux_context(tmp_path) == ""
+    contexts = tmp_path / "etc/selinux/mls/contexts"
+    contexts.mkdir(parents=True)
+    (tmp_path / "sys/fs/selinux").mkdir(parents=True)
+    (tmp_path / "sys/fs/selinux/enforce").write_text("1")
+    (tmp_path / "etc/selinux/config").write_text("# SELINUXTYPE=no\nSELINUXTYPE=mls\n")
+    (contexts / "lxc_contexts").write_text(
+        'process = "a"\nfile = "u:object_r:container_file_t:s0"\n'
+    )
+    assert read_selinux_context(tmp_path) == "u:object_r:container_file_t:s0"
