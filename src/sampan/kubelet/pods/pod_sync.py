@@ -395,6 +395,8 @@ class PodSync:
             await all_of(self._runtime.remove_sandbox(sandbox.id) for sandbox in observed.sandboxes)
             name = f"{observed.namespace}_{observed.name}_{observed.uid}"
             await garbage.remove_directories(self._logs.places(name))
+        else:
+            await garbage.remove_directories(self._logs.left_of(uid))
         await garbage.remove_directories([pod_directory(uid, self._settings.root_dir)])
         self._observations.forget(uid)
         self._resizes.forget(uid)

@@ -82,6 +82,15 @@ class PodLogs:
                 os.unlink(f"{self._registry}/{name}")
         return [f"{self._log_dir}/{name}"]
 
+    def left_of(self, uid: str) -> list[str]:
+        """Likewise, of a pod that the runtime knows nothing of: its sandbox could not be made."""
+        found: list[str] = []
+        with contextlib.suppress(OSError):
+            names = os.listdir(self._registry) if self._registry else []
+            for name in names:
+                found += self.places(name) if name.endswith(f"_{uid}") else []
+        return found
+
 
 def remove_all(registry: Path, links: str) -> None:
     """At the end of a cluster: the logs that its links lead to, and what leads to them."""

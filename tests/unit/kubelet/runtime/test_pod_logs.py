@@ -85,6 +85,16 @@ def test_a_pod_that_goes_is_no_longer_ours(machine):
     assert os.listdir(machine.own) == []
 
 
+def test_a_pod_whose_sandbox_was_never_made_leaves_no_link(machine):
+    logs = machine.logs()
+    for name in ("shop_web_u1", "shop_web_u2"):
+        logs.begin(str(machine.pods / name))
+    assert logs.left_of("u1") == [str(machine.pods / "shop_web_u1")]
+    assert os.listdir(machine.own) == ["shop_web_u2"]
+    assert logs.left_of("u1") == []
+    assert PodLogs(str(machine.pods)).left_of("u1") == []
+
+
 def test_without_places_nothing_is_linked(tmp_path):
     logs = PodLogs(str(tmp_path))
     logs.start()
