@@ -71,13 +71,14 @@ def runtime(request):
 
 
 @pytest.fixture(scope="session")
-def cluster(workspace, archive, runtime):
+def cluster(workspace, archive, registry, runtime):
     """One real node for all tests that do not need one of their own."""
     assert os.getuid() == 0, "these tests run real containers: root is needed"
     root = workspace / f"shared-{runtime}"
     gates = ("--feature-gates", "ContainerStopSignals=true")
-    nobody = registry_flags("127.0.0.1:9", runtime)  # tests ask for images there
-    cluster = SampanProcess(root, "--runtime", runtime, *gates, *nobody)
+    asked = (registry.address, "127.0.0.1:9")  # tests want images of these; the second is nobody
+    named = [word for address in asked for word in registry_flags(address, runtime)]
+    cluster = SampanProcess(root, "--runtime", runtime, *gates, *named)
     cluster.up()
     cluster.run("image", "import", str(archive))
     yield cluster
