@@ -33,14 +33,16 @@ STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 # Answers of 500 and above that the original gives, too: 504; a Binding without a good target; an
-# apply with a field that the schema does not have, or with a number that its type cannot hold.
+# apply with a field that the schema does not have, or with a number that its type cannot hold; an
+# item of a strategic merge patch without its merge key. (In whatever form they were asked for.)
 AS_UPSTREAM = (
     b"ResourceVersionTooLarge",
     b"resourceVersion: Invalid value: ",
-    b'"message":"target.',
-    b'"message":"[target.',
-    b'"message":"failed to create typed patch object',
-    b'"message":"failed to convert new object',
+    b"target.name: ",
+    b"target.kind: ",
+    b"failed to create typed patch object",
+    b"failed to convert new object",
+    b"does not contain declared merge key",
 )
 
 
