@@ -218,8 +218,11 @@ class Monitor:
         if ended_by_file(self._container, self._files) is None:
             kill_orphan(self._container, self._files)
         self.ended.set()
-        if self._on_end is not None:
-            self._on_end()
+        # It knows its container, which knows this one: no cycle is left to the collector of
+        # garbage, which never looks at what is older (cmd/cluster/process.py).
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
 
     def close(self) -> None:
         if self._conmon >= 0:
