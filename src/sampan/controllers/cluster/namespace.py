@@ -25,11 +25,11 @@ from sampan.api.resources import (
     EVENTS,
     NAMESPACES,
     PODS,
-    RESOURCES,
     Resource,
 )
 from sampan.api.rules.aspects import DELETION, EXISTENCE, looks_at
 from sampan.api.rules.conditions import is_true
+from sampan.api.served import served_resources
 from sampan.client.contract import Client
 from sampan.controllers.actions import (
     NOTHING,
@@ -72,9 +72,9 @@ def namespace_controller() -> Controller:
 
 
 def content_resources() -> list[Resource]:
-    """Every kind that a namespace can hold and that can be deleted, each once."""
+    """Every kind that is served, that a namespace can hold and that can be deleted, each once."""
     found: dict[str, Resource] = {}
-    for resource in RESOURCES:
+    for resource in served_resources():
         if resource.namespaced and {"list", "watch", "delete"} <= set(resource.verbs):
             found.setdefault(resource.storage_prefix, resource)
     return list(found.values())

@@ -1,4 +1,6 @@
+from sampan.api import features
 from sampan.api.errors import Forbidden
+from sampan.api.features import Release
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS, SECRETS
 from sampan.controllers.actions import NOTHING, Outcome, Patch, Update, deletion
 from sampan.controllers.cluster.namespace import (
@@ -208,3 +210,14 @@ def test_a_server_that_does_not_say_what_it_serves_keeps_the_namespace():
         "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of "
         "server APIs: tea.example.com/v1: stale GroupVersion discovery: tea.example.com/v1"
     )
+
+
+def test_kinds_behind_a_gate_are_looked_after_where_they_are_served():
+    """Nothing is watched that is not there: it would be tried again and again, with a warning."""
+
+    def has_requests():
+        return any(row.plural == "podcertificaterequests" for row in content_resources())
+
+    assert not has_requests()
+    with features.used(Release("1.37")):
+        assert has_requests()
