@@ -19,7 +19,6 @@ UNITS = recordings(Path(__file__).parent / "recorded" / "answers.jsonl.gz")
 SPACES, ONE = "/api/v1/namespaces", "?fieldSelector=metadata.name%3Dkube-public"
 META = "g=meta.k8s.io;v=v1"
 KEPT: dict[str, dict[str, str]] = {
-    "options": {"43": "the type of a uid is a text like others"},
     "accept": {
         **{
             f"{path} {accept}": "the first namespaces are nobody's"

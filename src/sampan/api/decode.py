@@ -10,6 +10,7 @@ Invariant: what was decoded decodes to itself, with nothing unknown.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from sampan.api.decode_errors import DecodeErrors, element_of, go_field_types
 from sampan.api.decode_scalars import (
     CONVERTED,
     SCALARS,
@@ -71,21 +72,27 @@ class Decoder:
             checker = self._structs[name] = self._compile(name)
         return checker
 
-    def mismatch_text(self, root: str, problem: Mismatch) -> str:
-        """Go names the struct that holds the field, and the way there without indices."""
-        holder, words = root, []
+    def named_type(self, root: str, problem: Mismatch) -> str:
+        """The Go type of the value, where it has a name of its own."""
         here: Type | None = Type("object", name=root)
+        named = ""
         for key in steps_of(problem.path):
             if here is None:
-                break
+                return ""
             if here.shape == "object":
-                words.append(str(key))
-                holder = here.name
+                named = go_field_types().get(here.name, {}).get(str(key), "")
                 here = self._fields_of(here.name).get(str(key))
             else:
-                here = here.element
-        into = "value" if not words else f"struct field {short_name(holder)}.{'.'.join(words)}"
-        return f"json: cannot unmarshal {problem.value} into Go {into} of type {problem.wanted}"
+                named, here = element_of(named), here.element
+        return named
+
+    def error_text(self, root: str, value: Any) -> str:
+        """What Go says of a value that does not fit; empty where it does."""
+        errors = DecodeErrors(self._fields_of, go_type, self._read_any)
+        return errors.text(root, value)
+
+    def _read_any(self, kind: Type, value: Any) -> Any:
+        return self._checker(kind)(value, (), [])
 
     def _compile(self, name: str) -> Checker:
         types = self._fields_of(name)
@@ -142,7 +149,7 @@ class Decoder:
             try:
                 return read(value, (), [])
             except Mismatch as problem:
-                raise Malformed(self.mismatch_text(root, problem)) from problem
+                raise Malformed(self.error_text(root, value)) from problem
 
         return lambda value, _path, _unknown: check(value, check_schema)
 

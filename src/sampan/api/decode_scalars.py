@@ -51,6 +51,10 @@ class Mismatch(Exception):
         self.value, self.path, self.wanted = value, path, wanted
 
 
+class SelfRead(Mismatch):
+    """Of a type that reads itself: what is wrong with its value ends the reading."""
+
+
 class Malformed(Exception):
     """A value that its own type refused, worded by that type alone."""
 
@@ -148,9 +152,11 @@ def _converted_bytes(value: Any, path: Path, unknown: list[Path]) -> Any:
         raise Malformed(f"error decoding from json: {problem}") from problem
 
 
-def unstructured_text(root: Any, problem: Mismatch) -> str:
+def unstructured_text(root: Any, problem: Mismatch, named: str = "") -> str:
     """What Go says of a value that is no text, where an object is made of maps. `root`: the value
-    that was checked."""
+    that was checked; `named`: its Go type, where that has a name of its own."""
+    if isinstance(problem, SelfRead):
+        return f"json: cannot unmarshal {problem.value} into Go value of type {problem.wanted}"
     value = root
     for step in steps_of(problem.path):
         value = value[step]
@@ -164,7 +170,7 @@ def unstructured_text(root: Any, problem: Mismatch) -> str:
         return f"cannot restore struct from: {kind}"
     is_number = wanted.startswith(("int", "float"))
     if (kind == "int64" and wanted == "string") or (kind == "float64" and is_number):
-        return f"cannot convert {kind} to {wanted}"
+        return f"cannot convert {kind} to {named or wanted}"
     return f"unrecognized type: {wanted}"
 
 
@@ -172,7 +178,7 @@ def _check_int_or_string(value: Any, path: Path, unknown: list[Path]) -> Any:
     if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
         return value
     word = json_word(value)
-    raise Mismatch(f"number {value}" if word == "number" else word, path, "int32")
+    raise SelfRead(f"number {value}" if word == "number" else word, path, "int32")
 
 
 def _quantity() -> Checker:
@@ -253,7 +259,7 @@ def _time(form: str) -> Checker:
 
     def check_time(value: Any, path: Path, unknown: list[Path]) -> Any:
         if type(value) is not str:
-            raise Mismatch(json_word(value), path, "string")
+            raise SelfRead(json_word(value), path, "string")
         try:
             return known[value]
         except KeyError:

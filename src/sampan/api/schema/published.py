@@ -142,7 +142,9 @@ class Schema:
             return self._check(self._converting_decoder, api_version, kind, obj)
         except NotHandled as error:
             if isinstance(error.__cause__, Mismatch):
-                why = unstructured_text(obj, error.__cause__)
+                problem = error.__cause__
+                named = self._decoder.named_type(self._index[f"{api_version} {kind}"], problem)
+                why = unstructured_text(obj, problem, named)
                 raise not_handled(api_version, kind, why) from error
             raise
 
@@ -159,10 +161,12 @@ class Schema:
         try:
             out = decoder.struct(name)(obj, (), found)
         except Mismatch as problem:
-            why = decoder.mismatch_text(name, problem)
+            why = decoder.error_text(name, obj)
             raise not_handled(api_version, kind, why) from problem
         except Malformed as problem:
-            raise not_handled(api_version, kind, str(problem)) from problem
+            is_read = decoder is self._decoder  # else it was put together of maps
+            why = (is_read and decoder.error_text(name, obj)) or str(problem)
+            raise not_handled(api_version, kind, why) from problem
         except RecursionError as problem:
             # Hundreds of levels: nobody writes that, but somebody may send it.
             raise not_handled(api_version, kind, "exceeded max depth") from problem
@@ -186,7 +190,7 @@ class Schema:
         try:
             out: Obj = self._decoder.struct(_OBJECT_META)(meta, (), found)
         except Mismatch as problem:
-            raise ValueError(self._decoder.mismatch_text(_OBJECT_META, problem)) from problem
+            raise ValueError(self._decoder.error_text(_OBJECT_META, meta)) from problem
         except (Malformed, RecursionError) as problem:
             raise ValueError(str(problem)) from problem
         return out, [path_text(path) for path in found]

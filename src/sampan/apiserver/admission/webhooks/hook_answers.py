@@ -99,7 +99,7 @@ class HookAnswers:
         try:
             found: Obj = self._decoder.struct(root)(answer, (), [])
         except Mismatch as problem:
-            raise CallFailed(self._decoder.mismatch_text(root, problem)) from problem
+            raise CallFailed(self._decoder.error_text(root, answer)) from problem
         except (Malformed, RecursionError) as problem:
             raise CallFailed(str(problem)) from problem
         return found
