@@ -60,9 +60,10 @@ LAYERS = {
     "api": (
         "feature_gates features versioned_data objects configuration go_quoting errors go_base64 "
         "bare_answers quantity versions resources served kinds calls schema.field_kinds "
-        "decode_scalars decode schema log_options json_bounds json_reading strict_json "
-        "strict_yaml go_text go_template json_path rules cel custom gated_fields defaults "
-        "validation warnings device_versions convert patch protobuf apply"
+        "schema.message_table decode_scalars schema.decode_errors decode schema log_options "
+        "json_bounds json_reading strict_json strict_yaml go_text go_template json_path rules "
+        "cel custom gated_fields defaults validation warnings device_versions convert patch "
+        "protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "
@@ -620,7 +621,7 @@ IMPORTS_INSIDE = {
     "apiserver": (81, "plugins, printers and documents are loaded when they are asked for"),
     "kubelet": (16, "containerd, CSI, gRPC probes, cAdvisor's figures: for nodes that have them"),
     "testing": (15, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
-    "api": (23, "CEL, patterns, templates, times, time zones, tables of versions: where asked for"),
+    "api": (24, "CEL, patterns, templates, times and zones, tables of versions, differences"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),
     "scheduler": (11, "CEL, where a claim selects devices by it"),
     "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),

@@ -29,7 +29,6 @@ EMPTY = "empty and missing are not the same in the original's memory, and are wh
 READ_FIRST = "the body is read before the object is looked for"
 ODD_VERSION = "the original reads it as another version of the group"
 EMBEDDED = "null in an embedded object's own fields"
-VOLUME = "the difference of the two volumes is not shown"
 NOT_TWICE = "of an address that is none it is not said too that it must not change"
 KEPT = {
     "patch-test": dict.fromkeys(("test-64", "test-65", "test-80", "test-82", "test-84"), PANIC),
@@ -46,7 +45,6 @@ KEPT = {
     "patch-media": dict.fromkeys(("absent-merge-bad", "absent-json-bad"), READ_FIRST),
     "merge-custom": {"merge-78": ODD_VERSION},
     "merge-configmap": {"merge-78": ODD_VERSION},
-    "put-without-name": {"persistentvolumes-put-other-ns": VOLUME},
     "apply-custom-full": dict.fromkeys(("own-e-6", "own-e-7"), EMBEDDED),
     "apply-custom-fresh": dict.fromkeys(("new-e-6", "add-e-6", "new-e-7", "add-e-7"), EMBEDDED),
     "apply-service": dict.fromkeys(("own-14-2", "own-15-0", "force-15-0", "own-15-1"), NOT_TWICE),

@@ -10,7 +10,6 @@ Invariant: what was decoded decodes to itself, with nothing unknown.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sampan.api.decode_errors import DecodeErrors, element_of, go_field_types
 from sampan.api.decode_scalars import (
     CONVERTED,
     SCALARS,
@@ -30,6 +29,7 @@ from sampan.api.decode_scalars import (
     steps_of,
 )
 from sampan.api.objects import copy_of
+from sampan.api.schema.decode_errors import DecodeErrors, element_of, go_field_types
 from sampan.api.schema.field_kinds import Type, short_name
 from sampan.core.bounded import FlushedMemo
 

@@ -331,7 +331,7 @@ def value_text(value: Any) -> str:
     """A bad value as field errors print it: strings quoted, numbers plain, the rest as JSON."""
     import orjson  # the client only reads errors, and starts without it
 
-    from sampan.api.go_quoting import quoted
+    from sampan.api.go_quoting import escape_html, quoted
 
     if isinstance(value, str):
         return quoted(value)
@@ -341,7 +341,7 @@ def value_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    return orjson.dumps(value).decode()
+    return escape_html(orjson.dumps(value).decode())
 
 
 def _with(message: str, detail: str) -> str:

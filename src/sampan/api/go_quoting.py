@@ -1,4 +1,4 @@
-"""Go's quoted strings: strconv's Quote and Unquote.
+"""Go's quoted strings: strconv's Quote and Unquote, and what encoding/json escapes besides.
 
 Job: text to a Go literal and back. Pure.
 """
@@ -8,6 +8,14 @@ _NAMED = {
 }  # fmt: skip
 _SHORT = {value: f"\\{name}" for name, value in _NAMED.items()}
 _SIZES = {"x": 2, "u": 4, "U": 8}
+
+_ESCAPED = (
+    ("<", "\\u003c"),
+    (">", "\\u003e"),
+    ("&", "\\u0026"),
+    ("\u2028", "\\u2028"),
+    ("\u2029", "\\u2029"),
+)
 
 
 def quoted(text: str, quote: str = '"', *, ascii_only: bool = False) -> str:
@@ -93,3 +101,9 @@ def _rune(code: int) -> bytes:
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
         raise ValueError("invalid syntax")
     return chr(code).encode()
+
+
+def escape_html(text: str) -> str:
+    for letter, code in _ESCAPED:
+        text = text.replace(letter, code)
+    return text

@@ -6,14 +6,9 @@ Job: JSON data → text. Pure.
 import json
 from typing import Any
 
+from sampan.api.go_quoting import escape_html
+
 _LIST, _MAP = "[]interface {}", "map[string]interface {}"
-_ESCAPED = (
-    ("<", "\\u003c"),
-    (">", "\\u003e"),
-    ("&", "\\u0026"),
-    ("\u2028", "\\u2028"),
-    ("\u2029", "\\u2029"),
-)
 
 
 def go_json(value: Any) -> str:
@@ -29,12 +24,6 @@ def go_json(value: Any) -> str:
         case list():
             return f"[{','.join(map(go_json, value))}]"
     return json.dumps(value)
-
-
-def escape_html(text: str) -> str:
-    for letter, code in _ESCAPED:
-        text = text.replace(letter, code)
-    return text
 
 
 def go_value(value: Any) -> str:

@@ -131,6 +131,16 @@ def _parse(text: str) -> Quantity:
     return Quantity(-nanos if sign == "-" else nanos, _style_of(nanos, style), kept)
 
 
+def to_milli(text: str) -> str:
+    """What is finer than a thousandth is rounded up, away from zero, as defaults do."""
+    if text[-1:] not in "nu":
+        return text
+    amount = parse(text)
+    step = NANO // 1000
+    nanos = -(-abs(amount.nanos) // step) * step
+    return str(Quantity(-nanos if amount.nanos < 0 else nanos, amount.format))
+
+
 def value_of(written: str | int | float) -> Quantity:
     """A quantity as JSON may hold it: text, or a bare number."""
     return parse(written.strip() if isinstance(written, str) else repr(written))

@@ -85,7 +85,7 @@ class Exchange:
         return str((found.get("metadata") or {}).get("resourceVersion") or "")
 
     def _fill(self, body: Any, revision: str) -> bytes:
-        text = body if isinstance(body, str) else json.dumps(body)
+        text = body if isinstance(body, str) else _compact(body)
         return self._filled_text(text.replace("$rv$", revision)).encode()
 
     def _filled_text(self, text: str) -> str:
@@ -97,6 +97,11 @@ class Exchange:
                 text = text.replace(f"${name}.{field}$", str(meta.get(field) or ""))
             text = text.replace(f"${name}$", str(meta.get("name") or ""))
         return text
+
+
+def _compact(body: Any) -> str:
+    """As clients of Go send it."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
 def texts_of_warnings(headers: Sequence[str]) -> list[str]:

@@ -19,6 +19,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?!07)")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _REVISION = re.compile(r'((?:"resourceVersion"|\\"resourceVersion\\"): ?\\?")\d+')
 _AGE = re.compile(r"^\d+[smhdy](?:\d+[smhd])?$")
+_SERVICE_ADDRESS = re.compile(r"10\.96\.\d+\.\d+")  # of the range that both are started with
+_NODE_PORT = re.compile(r":3\d{4}/")
 _MADE = 'is invalid: patch: Invalid value: "'
 _SCHEME = re.compile(r' in scheme "[^"]*"')  # the original names a line of its own source
 _CURRENT = re.compile(r"(Too large resource version: \d+, current: )\d+")
@@ -74,7 +76,7 @@ def comparable(code: int, body: Any, warnings: list[str]) -> Any:
             **body,
             "resources": sorted(body["resources"], key=lambda resource: str(resource["name"])),
         }
-    if isinstance(body, str) and body.startswith("apiVersion:"):
+    if isinstance(body, str) and re.search(r"^apiVersion:", body, re.MULTILINE):
         with suppress(yaml.YAMLError):  # a part of it is none
             body = mask_times(yaml.safe_load(body), keep_entries=True)
     return [code, body, sorted(warnings)]
@@ -98,9 +100,7 @@ def _with_ordered_value(body: Obj) -> Obj:
 
 def mask_times(value: Any, keep_entries: bool) -> Any:
     if isinstance(value, dict) and isinstance(value.get("cells"), list):
-        cells = [
-            _AGE.sub("AGE", cell) if isinstance(cell, str) else cell for cell in value["cells"]
-        ]
+        cells = [_masked_cell(cell) if isinstance(cell, str) else cell for cell in value["cells"]]
         value = {**value, "cells": cells}
     if isinstance(value, dict):
         return {
@@ -111,6 +111,10 @@ def mask_times(value: Any, keep_entries: bool) -> Any:
     if isinstance(value, list):
         return [mask_times(entry, keep_entries) for entry in value]
     return _masked_text(value) if isinstance(value, str) else value
+
+
+def _masked_cell(cell: str) -> str:
+    return _NODE_PORT.sub(":PORT/", _SERVICE_ADDRESS.sub("ADDRESS", _AGE.sub("AGE", cell)))
 
 
 def _masked_field(key: str, value: Any, keep_entries: bool) -> Any:

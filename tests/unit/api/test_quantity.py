@@ -84,3 +84,11 @@ def test_a_sum_takes_the_format_of_its_first_amount_that_is_not_zero():
     assert str(parse("1Gi") + parse("1Gi")) == "2Gi"
     assert str(quantity.ZERO + parse("1Gi")) == "1Gi"
     assert str(quantity.from_milli(1500) + quantity.from_value(1)) == "2500m"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("1n", "1m"), ("100u", "1m"), ("1500u", "2m"), ("-1n", "-1m"), ("1m", "1m"), ("5Gi", "5Gi")],
+)
+def test_amounts_of_resources_are_rounded_up_to_thousandths(text, wanted):
+    assert quantity.to_milli(text) == wanted

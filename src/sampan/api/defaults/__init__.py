@@ -39,6 +39,7 @@ _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
     ("", "v1", "Pod"): pod.default_pod,
     ("", "v1", "PodTemplate"): workloads.default_template_object,
     ("", "v1", "ReplicationController"): workloads.default_replication_controller,
+    ("", "v1", "ResourceQuota"): core.default_resource_quota,
     ("", "v1", "Secret"): core.default_secret,
     ("", "v1", "Service"): services.default_service,
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): extension.default_definition,

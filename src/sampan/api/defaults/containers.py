@@ -4,6 +4,8 @@ Job: fill in a container of any sort (normal, init, ephemeral), as v1.35 does.
 Invariant: the pull policy depends on the image's tag alone.
 """
 
+from sampan.api.defaults.fill import round_amounts
+from sampan.api.defaults.image_names import untagged_image_is_valid
 from sampan.api.objects import Obj
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -16,8 +18,11 @@ def default_container(container: Obj) -> None:
         container["terminationMessagePath"] = "/dev/termination-log"
     if not container.get("terminationMessagePolicy"):
         container["terminationMessagePolicy"] = "File"
-    if container.get("resources") is None:
+    resources = container.get("resources")
+    if resources is None:
         container["resources"] = {}
+    else:
+        round_amounts(resources.get("requests"), resources.get("limits"))
     for port in container.get("ports") or ():
         if not port.get("protocol"):
             port["protocol"] = "TCP"
@@ -39,13 +44,16 @@ def _default_lifecycle(lifecycle: Obj) -> None:
 
 
 def pull_policy_of(image: str) -> str:
-    """Always for `:latest` and for an image with neither tag nor digest; else IfNotPresent."""
+    """Always for `:latest` and for an image with neither tag nor digest; else IfNotPresent, also
+    for what is no image's name."""
     if not image or "@" in image:
         tag = ":latest@" in image
         return "Always" if tag else "IfNotPresent"
     last = image.rpartition("/")[2]
     _, colon, tag_text = last.partition(":")
-    return "Always" if not colon or tag_text == "latest" else "IfNotPresent"
+    if not colon:
+        return "Always" if untagged_image_is_valid(image) else "IfNotPresent"
+    return "Always" if tag_text == "latest" else "IfNotPresent"
 
 
 def default_field_ref(reference: Obj | None) -> None:

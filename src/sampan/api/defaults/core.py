@@ -6,9 +6,10 @@ Invariant: a secret's stringData is in its data, and nowhere else, once it is de
 
 import base64
 
-from sampan.api.defaults.fill import fill, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, round_amounts, spec_of
 from sampan.api.objects import Obj, copy_of
 
+_LIMITS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -30,6 +31,7 @@ def default_node(obj: Obj) -> None:
     elif networks and not single:
         spec["podCIDR"] = networks[0]
     status = obj.get("status") or {}
+    round_amounts(status.get("capacity"), status.get("allocatable"))
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = copy_of(status["capacity"])
 
@@ -47,6 +49,7 @@ def default_secret(obj: Obj) -> None:
 def default_limit_range(obj: Obj) -> None:
     """For containers: a limit's default is its max, a request's the default limit, else the min."""
     for item in spec_of(obj).get("limits") or ():
+        round_amounts(*(item.get(key) for key in _LIMITS))
         if item.get("type") != "Container":
             continue
         default = part_of(item, "default")
@@ -59,6 +62,12 @@ def default_limit_range(obj: Obj) -> None:
         for key in ("default", "defaultRequest"):
             if not item[key]:
                 del item[key]
+
+
+def default_resource_quota(obj: Obj) -> None:
+    round_amounts(spec_of(obj).get("hard"))
+    status = obj.get("status") or {}
+    round_amounts(status.get("hard"), status.get("used"))
 
 
 def default_event(obj: Obj) -> None:

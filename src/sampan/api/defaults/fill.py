@@ -7,12 +7,21 @@ Invariant: a value that was given, even an empty one, is never replaced.
 from typing import Any
 
 from sampan.api.objects import Obj, copy_of
+from sampan.api.quantity import to_milli
 
 
 def fill(obj: Obj, **defaults: Any) -> None:
     for key, value in defaults.items():
         if obj.get(key) is None:
             obj[key] = copy_of(value)
+
+
+def round_amounts(*amounts: Obj | None) -> None:
+    """Quantities of resources: to thousandths."""
+    for table in amounts:
+        for name, text in (table or {}).items():
+            if isinstance(text, str) and text[-1:] in ("n", "u"):
+                table[name] = to_milli(text)  # type: ignore[index]  # there is one: it has names
 
 
 def spec_of(obj: Obj) -> Obj:

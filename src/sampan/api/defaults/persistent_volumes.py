@@ -5,7 +5,7 @@ Invariant: without a word about it, a volume is a filesystem and is retained.
 """
 
 from sampan.api import features
-from sampan.api.defaults.fill import fill, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, round_amounts, spec_of
 from sampan.api.defaults.volumes import default_volume_source
 from sampan.api.objects import Obj
 
@@ -15,6 +15,7 @@ def default_persistent_volume(obj: Obj) -> None:
     if not spec.get("persistentVolumeReclaimPolicy"):
         spec["persistentVolumeReclaimPolicy"] = "Retain"
     fill(spec, volumeMode="Filesystem")
+    round_amounts(spec.get("capacity"))
     default_volume_source(spec)
     status = part_of(obj, "status")
     if not status.get("phase"):
@@ -26,7 +27,10 @@ def default_claim(obj: Obj) -> None:
 
 
 def default_claim_spec(claim: Obj) -> None:
-    fill(spec_of(claim), volumeMode="Filesystem")
+    spec = spec_of(claim)
+    fill(spec, volumeMode="Filesystem")
+    resources = spec.get("resources") or {}
+    round_amounts(resources.get("requests"), resources.get("limits"))
     status = part_of(claim, "status")
     if not status.get("phase"):
         status["phase"] = "Pending"

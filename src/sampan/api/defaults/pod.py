@@ -5,6 +5,7 @@ Invariant: requests come from limits in pods only; a template keeps what its aut
 """
 
 from sampan.api.defaults.containers import default_container
+from sampan.api.defaults.fill import round_amounts
 from sampan.api.defaults.volumes import default_volume
 from sampan.api.objects import Obj
 from sampan.api.rules import pod_resources
@@ -44,6 +45,7 @@ def default_pod_spec(spec: Obj) -> None:
         default_container(container)
     for volume in spec.get("volumes") or ():
         default_volume(volume)
+    round_amounts(spec.get("overhead"))
     if not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirst"
     if not spec.get("restartPolicy"):

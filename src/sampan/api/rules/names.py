@@ -140,7 +140,13 @@ def qualified_name(value: str) -> Complaints:
     if len(value) <= 63 and _QUALIFIED_FORM.fullmatch(value):
         return ()
     # The same few keys come with every object; what is too long to be one is not worth keeping.
-    return _qualified_name(value) if len(value) <= 317 else _qualified_name.__wrapped__(value)
+    long = len(value) > 317
+    found = _qualified_name.__wrapped__(value) if long else _qualified_name(value)
+    if not found or not _has_own_words():
+        return found
+    return tuple(
+        item.replace("a qualified name must", "a valid label key must", 1) for item in found
+    )
 
 
 def _has_own_words() -> bool:
@@ -151,14 +157,7 @@ def _has_own_words() -> bool:
     return features.changed("LabelWords")
 
 
-def label_key(value: str) -> Complaints:
-    """The same form, under its own name where there is more than one slash."""
-    found = qualified_name(value)
-    if not found or not _has_own_words():
-        return found
-    return tuple(
-        item.replace("a qualified name must", "a valid label key must", 1) for item in found
-    )
+label_key = qualified_name
 
 
 @lru_cache(maxsize=4096)

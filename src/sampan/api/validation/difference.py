@@ -4,29 +4,22 @@ Job: old and new → the lines that differ, for messages about fields that may n
 Invariant: equal objects give no lines.
 """
 
+import json
 from typing import Any
 
-from sampan.api.errors import value_text
+from sampan.api.go_quoting import escape_html
+from sampan.api.validation.internal_form import internal_form
 
 
-def difference(old: Any, new: Any) -> str:
-    """`-` is what was, `+` what was asked for."""
-    lines: list[str] = []
-    _walk(old, new, "", lines)
-    return "".join(f"{line}\n" for line in lines)
+def difference(kind: str, old: Any, new: Any) -> str:
+    """A unified diff of both, as `kind` is printed (see internal_form)."""
+    import difflib  # for refusals only
 
-
-def _walk(old: Any, new: Any, path: str, lines: list[str]) -> None:
-    if old == new:
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted({*old, *new}):
-            _walk(old.get(key), new.get(key), f"{path}.{key}" if path else str(key), lines)
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            _walk(before, after, f"{path}[{index}]", lines)
-    else:
-        if old is not None:
-            lines.append(f"- \t{path}: {value_text(old)}")
-        if new is not None:
-            lines.append(f"+ \t{path}: {value_text(new)}")
+    before, after = (
+        escape_html(json.dumps(internal_form(kind, each), indent=1, ensure_ascii=False))
+        for each in (old, new)
+    )
+    lines = difflib.unified_diff(
+        [f"{line}\n" for line in before.split("\n")], [f"{line}\n" for line in after.split("\n")]
+    )
+    return "".join(line for line in lines if not line.startswith(("--- ", "+++ ")))

@@ -5,101 +5,91 @@ Job: an object → the same with Go's own field names, in their order, and with 
 Invariant: only messages have this form; nothing is ever decided by it.
 """
 
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from sampan.api.objects import Obj
+from sampan.core.files.packaged_data import packaged_data
 
-# A field is `GoName`, `GoName=zero` (null where there is none), `GoName:Type`, or `GoName<key`
-# where the key is not the name with a small letter; zeros are JSON words, `{}` a type's own zeros.
-_TYPES = {
-    "AppArmorProfile": 'Type="" LocalhostProfile',
-    "CELDeviceSelector": 'Expression=""',
-    "CSINodeDriver": 'Name="" NodeID="" TopologyKeys Allocatable:VolumeNodeResources',
-    "Capabilities": "Add Drop",
-    "DaemonSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateDaemonSet',
-    "DeploymentStrategy": 'Type="" RollingUpdate:RollingUpdateDeployment',
-    "DeviceClaim": "Requests:DeviceRequest Constraints:DeviceConstraint "
-    "Config:DeviceClaimConfiguration",
-    "DeviceClaimConfiguration": "Requests Opaque:OpaqueDeviceConfiguration",
-    "DeviceConstraint": "Requests MatchAttribute DistinctAttribute",
-    "DeviceRequest": 'Name="" Exactly:ExactDeviceRequest FirstAvailable:DeviceSubRequest',
-    "DeviceSelector": "CEL<cel:CELDeviceSelector",
-    "DeviceSubRequest": 'Name="" DeviceClassName="" Selectors:DeviceSelector AllocationMode="" '
-    "Count=0 Tolerations Capacity",
-    "EventSource": 'Component="" Host=""',
-    "ExactDeviceRequest": 'DeviceClassName="" Selectors:DeviceSelector AllocationMode="" Count=0 '
-    "AdminAccess Tolerations Capacity",
-    "FlowDistinguisherMethod": 'Type=""',
-    "FlowSchemaSpec": "PriorityLevelConfiguration:PriorityLevelConfigurationReference "
-    "MatchingPrecedence=0 DistinguisherMethod:FlowDistinguisherMethod "
-    "Rules:PolicyRulesWithSubjects",
-    "GroupResource": 'group="" resource=""',
-    "GroupSubject": 'Name=""',
-    "LimitResponse": 'Type="" Queuing:QueuingConfiguration',
-    "LimitedPriorityLevelConfiguration": "NominalConcurrencyShares=0 LimitResponse:LimitResponse "
-    "LendablePercent BorrowingLimitPercent",
-    "NonResourcePolicyRule": "Verbs NonResourceURLs<nonResourceURLs",
-    "NonResourceAttributes": 'Path="" Verb=""',
-    "ObjectReference": 'Kind="" Namespace="" Name="" UID<uid="" APIVersion<apiVersion="" '
-    'ResourceVersion="" FieldPath=""',
-    "OpaqueDeviceConfiguration": 'Driver="" Parameters',
-    "ParentReference": 'Group="" Resource="" Namespace="" Name=""',
-    "PolicyRulesWithSubjects": "Subjects:Subject ResourceRules:ResourcePolicyRule "
-    "NonResourceRules:NonResourcePolicyRule",
-    "PodDisruptionBudgetSpec": "MinAvailable Selector MaxUnavailable UnhealthyPodEvictionPolicy",
-    "PodCertificateRequestSpec": 'SignerName="" PodName="" PodUID="" ServiceAccountName="" '
-    'ServiceAccountUID="" NodeName="" NodeUID="" MaxExpirationSeconds PKIXPublicKey<pkixPublicKey '
-    "ProofOfPossession StubPKCS10Request UnverifiedUserAnnotations",
-    "PodResourceClaim": 'Name="" ResourceClaimName ResourceClaimTemplateName',
-    "PriorityLevelConfigurationSpec": 'Type="" Limited:LimitedPriorityLevelConfiguration '
-    "Exempt:ExemptPriorityLevelConfiguration",
-    "ExemptPriorityLevelConfiguration": "NominalConcurrencyShares LendablePercent",
-    "PriorityLevelConfigurationReference": 'Name=""',
-    "QueuingConfiguration": "Queues=0 HandSize=0 QueueLengthLimit=0",
-    "ResourceClaimSpec": "Devices:DeviceClaim={}",
-    "ResourcePolicyRule": "Verbs APIGroups<apiGroups Resources ClusterScope=false Namespaces",
-    "RoleRef": 'APIGroup<apiGroup="" Kind="" Name=""',
-    "RollingUpdateDaemonSet": "MaxUnavailable=0 MaxSurge=0",
-    "RollingUpdateDeployment": "MaxUnavailable=0 MaxSurge=0",
-    "RollingUpdateStatefulSetStrategy": "Partition=0 MaxUnavailable",
-    "SELinuxOptions": 'User="" Role="" Type="" Level=""',
-    "SeccompProfile": 'Type="" LocalhostProfile',
-    "SecurityContext": "Capabilities:Capabilities Privileged "
-    "SELinuxOptions<seLinuxOptions:SELinuxOptions "
-    "WindowsOptions:WindowsSecurityContextOptions RunAsUser RunAsGroup RunAsNonRoot "
-    "ReadOnlyRootFilesystem AllowPrivilegeEscalation ProcMount SeccompProfile:SeccompProfile "
-    "AppArmorProfile:AppArmorProfile",
-    "ServiceAccountSubject": 'Namespace="" Name=""',
-    "ServiceCIDRSpec": "CIDRs<cidrs",
-    "ServicePort": 'Name="" Protocol="" AppProtocol Port=0 TargetPort=0 NodePort=0',
-    "StorageVersionMigrationSpec": "Resource:GroupResource={}",
-    "StatefulSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateStatefulSetStrategy',
-    "Subject": 'Kind="" User:UserSubject Group:GroupSubject ServiceAccount:ServiceAccountSubject',
-    "SuccessPolicy": "Rules=[]",
-    "Taint": 'Key="" Value="" Effect="" TimeAdded',
-    "Toleration": 'Key="" Operator="" Value="" Effect="" TolerationSeconds',
-    "UserSubject": 'Name=""',
-    "WindowsSecurityContextOptions": "GMSACredentialSpecName<gmsaCredentialSpecName "
-    "GMSACredentialSpec<gmsaCredentialSpec RunAsUserName HostProcess",
-    "VolumeNodeResources": "Count",
-}
-_ZEROS = {'""': "", "0": 0, "false": False, "[]": [], "": None}
+_ZEROS = {'""': "", "0": 0, "false": False, '"0"': "0", "": None}
+# What the API has beside a pod's security context, upstream has in it.
+_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+_TEMPLATES = ("core.PodTemplateSpec", "resource.ResourceClaimTemplateSpec")
+
+
+class _Field(NamedTuple):
+    name: str  # as it is printed
+    key: str  # in the API
+    form: str  # of the value, where it has one
+    zero: str
+    is_omitted: bool  # when it is empty
 
 
 def internal_form(kind: str, value: Any) -> Any:
+    """`kind`: `core.PodSpec`, or without its group where only one has such a type."""
+    fields = _forms().get(kind)
+    if fields is None:
+        (kind,) = [name for name in _forms() if name.endswith(f".{kind}")]
+        fields = _forms()[kind]
+    return _shown(kind, fields, value)
+
+
+def _shown(kind: str, fields: tuple[_Field, ...], value: Any) -> Any:
     if isinstance(value, list):
-        return [internal_form(kind, item) for item in value]
+        return [_shown(kind, fields, item) for item in value]
     if value is None:
         return None
+    if kind == "core.PodSpec":
+        value = _with_host_namespaces(value)
+    elif kind in _TEMPLATES:  # their metadata stands among their fields
+        value = {**(value.get("metadata") or {}), **value}
     shown: Obj = {}
-    for field in _TYPES[kind].split():
-        head, _, zero = field.partition("=")
-        head, _, inner = head.partition(":")
-        name, _, key = head.partition("<")
-        found = value.get(key or name[0].lower() + name[1:])
-        if found is None and zero == "{}":
+    for field in fields:
+        found = value.get(field.key)
+        if found is None and field.zero == "{}":
             found = {}
-        shown[name] = internal_form(inner, found) if inner else found
-        if shown[name] is None:
-            shown[name] = _ZEROS[zero]
+        if field.form:
+            shown[field.name] = _inner(field, found)
+        else:
+            shown[field.name] = _ordered(found)
+        if shown[field.name] is None:
+            shown[field.name] = _ZEROS[field.zero]
+        if field.is_omitted and not shown[field.name]:
+            del shown[field.name]
     return shown
+
+
+def _inner(field: _Field, value: Any) -> Any:
+    fields = _forms()[field.form]
+    keys = {own.key for own in fields}
+    if isinstance(value, dict) and not keys & {*value} and field.zero != "{}" and value:
+        return {key: _shown(field.form, fields, value[key]) for key in sorted(value)}  # a map
+    return _shown(field.form, fields, value)
+
+
+def _with_host_namespaces(spec: Obj) -> Obj:
+    moved = {key: spec[key] for key in _HOST if key in spec}
+    context = {**(spec.get("securityContext") or {}), **moved}
+    return {**spec, "securityContext": context}
+
+
+def _ordered(value: Any) -> Any:
+    """Maps as Go prints them: by the alphabet."""
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def _forms() -> dict[str, tuple[_Field, ...]]:
+    types: dict[str, str] = packaged_data("internal_forms")["types"]
+    return {kind: tuple(map(_field, fields.split())) for kind, fields in types.items()}
+
+
+def _field(token: str) -> _Field:
+    head, _, zero = token.partition("=")
+    head, _, form = head.partition(":")
+    name, _, key = head.partition("<")
+    if name.startswith("~"):
+        return _Field(name[1:], name[1:], form, zero, True)
+    return _Field(name, key or name[0].lower() + name[1:], form, zero, False)

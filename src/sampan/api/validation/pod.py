@@ -153,7 +153,7 @@ def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
             why = f'existing ephemeral containers "{name}" may not be removed\n'
             errors.append(field_forbidden("spec.ephemeralContainers", why))
         elif now[name] != container:
-            changes = difference(container, now[name])
+            changes = difference("EphemeralContainer", container, now[name])
             why = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
             errors.append(field_forbidden("spec.ephemeralContainers", why))
 
@@ -176,7 +176,8 @@ def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
             original = before.get(container.get("name")) or {}
             _put_back_amounts(container, original, f"spec.{kind}[{index}].resources", errors)
     if rest != was:
-        why = f"only cpu and memory resources are mutable\n{difference(was, rest)}"
+        changes = difference("core.PodSpec", was, rest)
+        why = f"only cpu and memory resources are mutable\n{changes}"
         errors.append(field_forbidden("spec", why))
 
 
@@ -270,7 +271,7 @@ def _validate_spec_change(spec: Obj, was: Obj, errors: Errors) -> None:
     if was.get("schedulingGates"):
         validate_narrowing(rest, was, errors)
     if rest != was:
-        changes = difference(was, rest)
+        changes = difference("core.PodSpec", was, rest)
         why = f"pod updates may not change fields other than {','.join(UPDATABLE)}\n{changes}"
         errors.append(field_forbidden("spec", why))
 

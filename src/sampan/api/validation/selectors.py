@@ -33,25 +33,6 @@ def validate_label_requirement(requirement: Obj, path: str, errors: Errors) -> N
             errors.append(invalid_value(f"{path}.values[{number}]", value, wrong))
 
 
-def selector_form(selector: Obj | None) -> Obj | None:
-    """As it is printed: its fields in their order, labels in that of their keys."""
-    if selector is None:
-        return None
-    shown: Obj = {}
-    if selector.get("matchLabels"):
-        shown["matchLabels"] = dict(sorted(selector["matchLabels"].items()))
-    if selector.get("matchExpressions"):
-        shown["matchExpressions"] = [
-            {
-                "key": item.get("key") or "",
-                "operator": item.get("operator") or "",
-                **({"values": item["values"]} if item.get("values") else {}),
-            }
-            for item in selector["matchExpressions"]
-        ]
-    return shown
-
-
 def is_empty_selector(selector: Obj | None) -> bool:
     """It selects everything: no label and no expression."""
     return not (selector and (selector.get("matchLabels") or selector.get("matchExpressions")))

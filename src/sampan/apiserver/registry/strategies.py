@@ -24,6 +24,7 @@ from sampan.apiserver.registry import (
 )
 from sampan.apiserver.registry.custom_resources import strategy_of
 from sampan.apiserver.registry.deletion import NOT_COLLECTED
+from sampan.apiserver.registry.metadata import bump_generation
 from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.services import service_strategy
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
@@ -188,6 +189,8 @@ _OWN = {
         prepare_update=_next_template_generation,
         prepare_status=_same_template_generation,
     ),
+    # Has none at first, and one more with every change.
+    "csidrivers.storage.k8s.io": Strategy(prepare_update=bump_generation),
     "persistentvolumeclaims": Strategy(prepare_create=_new_claim),
     "secrets": Strategy(
         prepare_create=_string_data,

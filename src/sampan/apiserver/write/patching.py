@@ -13,7 +13,8 @@ from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.decode_scalars import Mismatch, json_word, unstructured_text
 from sampan.api.defaults import changes_status_alone
 from sampan.api.errors import Invalid, UnsupportedMediaType, internal_error, invalid, invalid_value
-from sampan.api.go_text import escape_html, go_value
+from sampan.api.go_quoting import escape_html
+from sampan.api.go_text import go_value
 from sampan.api.objects import Obj, copy_of, name_of
 from sampan.api.patch.json_patch import json_patch
 from sampan.api.patch.merge_patch import merge_patch

@@ -467,7 +467,7 @@ FAILING_IN_KUBERNETES = {
 }
 
 REFUSED = {
-    "": "1:1: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(',",
+    "": "1:0: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(',",
     "1 +": "1:4: Syntax error: mismatched input '<EOF>'",
     "(1": "1:3: Syntax error: missing ')' at '<EOF>'",
     "(1 2)": "1:4: Syntax error: extraneous input '2' expecting ')'",

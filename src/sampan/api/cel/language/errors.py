@@ -15,6 +15,8 @@ class Issue:
 
     def shown(self, source: str) -> str:
         """`ERROR: <input>:1:5: …`, with the line and a caret under the place."""
+        if not source:
+            return f"ERROR: <input>:1:0: {self.message}"
         before = source[: self.at]
         line = before.count("\n")
         column = self.at - (before.rfind("\n") + 1)

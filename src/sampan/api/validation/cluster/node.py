@@ -4,6 +4,8 @@ Job: what must hold of a Node.
 Invariant: pod networks and the provider's id are set once.
 """
 
+import re
+
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -12,6 +14,7 @@ from sampan.api.errors import (
     not_supported,
     required_value,
 )
+from sampan.api.go_quoting import quoted
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
@@ -20,8 +23,17 @@ from sampan.api.validation.network.addresses import network_of, validate_network
 from sampan.api.validation.pod_spec.resources import validate_amount
 from sampan.api.validation.pod_spec.scheduling import EFFECTS
 from sampan.api.validation.rules import Rules
+from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
+_LONGEST_FEATURE = 253
+_FEATURE = lazy_pattern(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII)
+_FEATURE_FORM = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters "
+    "and slashes"
+)
+_NOT_DUAL = "invalid PodCIDRs. failed to check with dual stack with error"
 
 
 def validate_node(node: Obj, errors: Errors) -> None:
@@ -33,6 +45,7 @@ def validate_node(node: Obj, errors: Errors) -> None:
         _validate_networks(networks, "spec.podCIDRs", errors)
     _validate_amounts(node, errors)
     _validate_swap(node, errors)
+    _validate_features(node, errors)
 
 
 def validate_node_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -48,6 +61,7 @@ def validate_node_update(new: Obj, old: Obj, errors: Errors) -> None:
 def validate_node_status(new: Obj, old: Obj, errors: Errors) -> None:
     _validate_amounts(new, errors)
     _validate_swap(new, errors)
+    _validate_features(new, errors)
     _validate_addresses(new, errors)
 
 
@@ -55,8 +69,26 @@ def _validate_addresses(new: Obj, errors: Errors) -> None:
     seen: list[Obj] = []
     for index, address in enumerate(status_of(new).get("addresses") or ()):
         if address in seen:
-            errors.append(duplicate(f"status.addresses[{index}]", address))
+            shown = internal_form("NodeAddress", address)
+            errors.append(duplicate(f"status.addresses[{index}]", shown))
         seen.append(address)
+
+
+def _validate_features(node: Obj, errors: Errors) -> None:
+    """What a node declares: names in their order, each once."""
+    declared: list[str] = status_of(node).get("declaredFeatures") or []
+    for index, name in enumerate(declared):
+        path, before = f"status.declaredFeatures[{index}]", declared[index - 1] if index else ""
+        if index and name == before:
+            errors.append(duplicate(path, name))
+        elif index and name < before:
+            errors.append(invalid_value(path, name, "list must be sorted alphabetically"))
+        if len(name) > _LONGEST_FEATURE:
+            why = f"invalid feature name {quoted(name)}: must be no more than {_LONGEST_FEATURE}"
+            errors.append(invalid_value(path, name, f"{why} characters"))
+        elif not _FEATURE.fullmatch(name):
+            why = f"invalid feature name {quoted(name)}: {_FEATURE_FORM}"
+            errors.append(invalid_value(path, name, why))
 
 
 def _validate_swap(node: Obj, errors: Errors) -> None:
@@ -89,10 +121,13 @@ def _validate_taints(taints: list[Obj], path: str, errors: Errors) -> None:
 def _validate_networks(networks: list[str], path: str, errors: Errors) -> None:
     for index, network in enumerate(networks):
         validate_network(network, f"{path}[{index}]", errors)
-        if network in networks[:index]:
-            errors.append(duplicate(f"{path}[{index}]", network))
     families = [found.version for item in networks if (found := network_of(item))]
-    if len(networks) > 2 or len(families) != len(set(families)):
+    unread = [index for index, item in enumerate(networks) if network_of(item) is None]
+    if unread and len(networks) > 1:
+        why = f"invalid CIDR[{unread[0]}]: <nil> (invalid CIDR address: {networks[unread[0]]})"
+        told = f"Internal error: {_NOT_DUAL}:{why}"
+        errors.append(FieldError("InternalError", path, told))
+    if len(networks) > 2 or (len(networks) > 1 and len(set(families)) < 2):
         why = "may specify no more than one CIDR for each IP family"
         errors.append(invalid_value(path, networks, why))
 

@@ -66,14 +66,8 @@ def validate_claim_template(template: Obj, errors: Errors) -> None:
 
 def validate_claim_template_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_claim_template(new, errors)
-    now, had = (_template_form(spec_of(each)) for each in (new, old))
+    now, had = (internal_form("ResourceClaimTemplateSpec", spec_of(each)) for each in (new, old))
     validate_immutable(now, had, "spec", errors)
-
-
-def _template_form(spec: Obj) -> Obj:
-    """The metadata of a template stands among the fields of its spec, by its own names."""
-    meta = {key: value for key, value in (spec.get("metadata") or {}).items() if value}
-    return {**meta, "Spec": internal_form("ResourceClaimSpec", spec.get("spec") or {})}
 
 
 def _validate_template_metadata(meta: Obj, path: str, errors: Errors) -> None:

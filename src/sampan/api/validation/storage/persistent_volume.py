@@ -23,6 +23,7 @@ from sampan.api.validation.fields import (
     validate_required,
     validate_with,
 )
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec.resources import amount_of
 from sampan.api.validation.pod_spec.volumes import SOURCES as POD_SOURCES
 from sampan.api.validation.pod_spec.volumes import one_too_many, validate_csi_driver
@@ -85,14 +86,15 @@ def validate_persistent_volume_update(new: Obj, old: Obj, errors: Errors) -> Non
     now_source = {key: spec[key] for key in SOURCES if spec.get(key) is not None}
     old_source = {key: was[key] for key in SOURCES if was.get(key) is not None}
     if now_source != old_source:
-        changes = difference(old_source, now_source)
+        changes = difference("core.PersistentVolumeSource", old_source, now_source)
         why = f"spec.persistentvolumesource is immutable after creation\n{changes}"
         errors.append(field_forbidden("spec.persistentvolumesource", why))
     mode, had = spec.get("volumeMode"), was.get("volumeMode")
     validate_immutable(mode, had, "volumeMode", errors)
     if was.get("nodeAffinity") and spec.get("nodeAffinity") != was["nodeAffinity"]:
         why = "field is immutable, except for updating from beta label to GA"
-        errors.append(invalid_value("spec.nodeAffinity", spec.get("nodeAffinity"), why))
+        shown = internal_form("VolumeNodeAffinity", spec.get("nodeAffinity"))
+        errors.append(invalid_value("nodeAffinity", shown, why))
 
 
 def validate_access_modes(spec: Obj, path: str, errors: Errors) -> None:

@@ -61,7 +61,7 @@ def validate_claim_update(new: Obj, old: Obj, errors: Errors) -> None:
         for spec in (rest, was):
             spec.pop("volumeAttributesClassName", None)
             (spec.get("resources") or {}).pop("requests", None)
-    changes = difference(was, rest)
+    changes = difference("core.PersistentVolumeClaimSpec", was, rest)
     if changes:
         why = (
             "spec is immutable after creation except resources.requests and"

@@ -33,7 +33,7 @@ from sampan.api.validation.fields import (
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules
-from sampan.api.validation.selectors import selector_form, validate_label_selector
+from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
 _MOST_METADATA_BYTES, _MOST_MESSAGE_BYTES, _MOST_PARAMETERS = 256 * 1024, 1024, 512
@@ -114,7 +114,7 @@ def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
     spec = spec_of(driver)
     for mode in spec.get("volumeLifecycleModes") or ():
         choices = ("Persistent", "Ephemeral")
-        validate_choice(mode, choices, "spec.volumeLifecycleModes", errors)
+        validate_optional_choice(mode, choices, "spec.volumeLifecycleModes", errors)
     policies = ("File", "None", "ReadWriteOnceWithFSType")
     validate_optional_choice(spec.get("fsGroupPolicy"), policies, "spec.fsGroupPolicy", errors)
     seen: set[str] = set()
@@ -128,6 +128,10 @@ def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
             path = f"spec.tokenRequests[{index}].expirationSeconds"
             why = "may not specify a duration less than 10 minutes"
             errors.append(invalid_value(path, seconds, why))
+    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < 10:
+        why = "must be greater than or equal to 10 seconds"
+        errors.append(invalid_value("spec.nodeAllocatableUpdatePeriodSeconds", period, why))
     in_secrets = spec.get("serviceAccountTokenInSecrets")
     if in_secrets is not None and not spec.get("tokenRequests"):
         why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
@@ -201,8 +205,15 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
         why = "must specify non empty persistentVolumeName"
         errors.append(required_value("spec.source.persistentVolumeName", why))
     validate_with(names.dns_subdomain, spec.get("nodeName") or "", "spec.nodeName", errors)
-    _validate_attacher(attacher, errors)
-    if named:
+
+
+def validate_new_attachment(attachment: Obj, errors: Errors) -> None:
+    """What v1 asks of new ones only."""
+    validate_attachment(attachment, errors)
+    spec = spec_of(attachment)
+    _validate_attacher(spec.get("attacher") or "", errors)
+    source = spec.get("source") or {}
+    if source.get("persistentVolumeName") is not None:
         name = source["persistentVolumeName"]
         validate_with(names.dns_subdomain, name, "spec.source.persistentVolumeName", errors)
 
@@ -218,20 +229,8 @@ def _validate_attacher(attacher: str, errors: Errors) -> None:
 def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_attachment(new, errors)
     if spec_of(new) != spec_of(old):
-        errors.append(declared_immutable("spec", _attachment_form(spec_of(new))))
-
-
-def _attachment_form(spec: Obj) -> Obj:
-    """A volume that is written out is shown as it was written."""
-    source = spec.get("source") or {}
-    return {
-        "Attacher": spec.get("attacher") or "",
-        "Source": {
-            "PersistentVolumeName": source.get("persistentVolumeName"),
-            "InlineVolumeSpec": source.get("inlineVolumeSpec"),
-        },
-        "NodeName": spec.get("nodeName") or "",
-    }
+        shown = internal_form("VolumeAttachmentSpec", spec_of(new))
+        errors.append(declared_immutable("spec", shown))
 
 
 def validate_attachment_status(new: Obj, old: Obj, errors: Errors) -> None:
@@ -264,7 +263,8 @@ def validate_capacity(capacity: Obj, errors: Errors) -> None:
 def validate_capacity_update(new: Obj, old: Obj, errors: Errors) -> None:
     """What the driver was asked for does not change."""
     validate_capacity(new, errors)
-    now, had = (selector_form(each.get("nodeTopology")) for each in (new, old))
+    forms = (internal_form("v1.LabelSelector", each.get("nodeTopology")) for each in (new, old))
+    now, had = forms
     if now != had:
         errors.append(invalid_value("nodeTopology", now, "field is immutable"))
     name = new.get("storageClassName") or ""
@@ -290,7 +290,7 @@ CSI_DRIVER = Rules(names.dns_subdomain, validate_csi_driver_object, validate_csi
 CSI_NODE = Rules(names.dns_subdomain, validate_csi_node, validate_csi_node_update)
 VOLUME_ATTACHMENT = Rules(
     names.dns_subdomain,
-    validate_attachment,
+    validate_new_attachment,
     validate_attachment_update,
     validate_attachment_status,
 )

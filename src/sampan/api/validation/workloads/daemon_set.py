@@ -8,6 +8,7 @@ from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.internal_form import internal_form
+from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,
@@ -15,9 +16,10 @@ from sampan.api.validation.workloads.workloads import (
     validate_collisions,
     validate_count_or_percent,
     validate_counts,
+    validate_matches_template,
+    validate_runs_for_ever,
     validate_same_selector,
     validate_selector,
-    validate_template,
 )
 
 Errors = list[FieldError]
@@ -30,7 +32,10 @@ _STATUS = (
 def validate_daemon_set(daemon_set: Obj, errors: Errors) -> None:
     spec = spec_of(daemon_set)
     validate_selector(spec, "daemonset", errors)
-    validate_template(spec, "DaemonSet", errors)
+    validate_matches_template(spec, errors)
+    template = spec.get("template") or {}
+    validate_pod_template(template, "spec.template", errors)
+    validate_runs_for_ever(template, "DaemonSet", errors)
     validate_counts(spec, "spec", ("minReadySeconds", "revisionHistoryLimit"), errors)
     strategy = spec.get("updateStrategy") or {}
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
@@ -56,7 +61,7 @@ def validate_daemon_set_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def validate_daemon_set_status(new: Obj, old: Obj, errors: Errors) -> None:
-    validate_counts(status_of(new), "status", _STATUS, errors)
+    validate_counts(status_of(new), "status", (*_STATUS, "collisionCount"), errors)
     validate_collisions(new, old, errors)
 
 

@@ -5,7 +5,7 @@ Invariant: a job's pods end: their restart policy is never Always.
 """
 
 from sampan.api import features
-from sampan.api.errors import FieldError, invalid_value, required_value, too_long
+from sampan.api.errors import FieldError, invalid_value, not_supported, required_value, too_long
 from sampan.api.objects import Obj, copy_of, name_of, spec_of, status_of, uid_of
 from sampan.api.rules import names, selectors
 from sampan.api.rules.conditions import is_true
@@ -14,12 +14,13 @@ from sampan.api.validation.fields import (
     validate_optional_choice,
     validate_with,
 )
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.workloads.job_policies import validate_policies
 from sampan.api.validation.workloads.job_status import validate_job_status
-from sampan.api.validation.workloads.workloads import validate_counts, validate_selects
+from sampan.api.validation.workloads.workloads import validate_counts, validate_matches_template
 
 Errors = list[FieldError]
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -41,13 +42,19 @@ def validate_job(job: Obj, errors: Errors) -> None:
     spec = spec_of(job)
     selector = spec.get("selector")
     _validate_generated(job, selector, errors)
+    _validate_whole_spec(spec, errors)
+    _validate_hostname(job, spec, errors)
+
+
+def _validate_whole_spec(spec: Obj, errors: Errors) -> None:
+    """Of a Job, whose selector is there, and not of a template of Jobs."""
     validate_job_spec(spec, "spec", errors)
+    selector = spec.get("selector")
     if selector is None:
         errors.append(required_value("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", errors)
-    validate_selects(spec, errors)
-    _validate_hostname(job, spec, errors)
+    validate_matches_template(spec, errors)
 
 
 def _validate_hostname(job: Obj, spec: Obj, errors: Errors) -> None:
@@ -86,8 +93,10 @@ def validate_job_spec(spec: Obj, path: str, errors: Errors) -> None:
     validate_pod_template(template, f"{path}.template", errors)
     restart = (template.get("spec") or {}).get("restartPolicy")
     here = f"{path}.template.spec.restartPolicy"
-    if restart == "Always":
+    if restart in ("Always", "", None):
         errors.append(required_value(here, 'valid values: "OnFailure", "Never"'))
+    elif restart not in ("OnFailure", "Never"):
+        errors.append(not_supported(here, restart, ("OnFailure", "Never")))
     elif spec.get("podFailurePolicy") is not None and restart != "Never":
         why = 'only "Never" is supported when podFailurePolicy is specified'
         errors.append(invalid_value(here, restart or "", why))
@@ -95,7 +104,7 @@ def validate_job_spec(spec: Obj, path: str, errors: Errors) -> None:
 
 def validate_job_update(new: Obj, old: Obj, errors: Errors) -> None:
     spec, was = spec_of(new), spec_of(old)
-    validate_job_spec(spec, "spec", errors)
+    _validate_whole_spec(spec, errors)
     for key in _IMMUTABLE:
         validate_immutable(spec.get(key), was.get(key), f"spec.{key}", errors)
     _validate_completions(spec, was, errors)
@@ -115,10 +124,11 @@ def _validate_template(template: Obj, old: Obj, errors: Errors) -> None:
     if features.enabled("MutablePodResourcesForSuspendedJobs") and is_idle:
         now, had = _without_resources(spec_of(now)), _without_resources(spec_of(had))
         if now != had:
-            shown = template.get("spec")
+            shown = internal_form("core.PodSpec", template.get("spec"))
             errors.append(invalid_value("spec.template.spec", shown, "field is immutable"))
     elif now != had:
-        errors.append(invalid_value("spec.template", template, "field is immutable"))
+        shown = internal_form("core.PodTemplateSpec", template)
+        errors.append(invalid_value("spec.template", shown, "field is immutable"))
 
 
 def _has_stopped(job: Obj) -> bool:

@@ -40,6 +40,9 @@ def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
     validate_counts(spec.get("ordinals") or {}, "spec.ordinals", ("start",), errors)
     validate_selector(spec, "statefulset", errors)
     validate_template(_with_claims(spec), "StatefulSet", errors)
+
+
+def _validate_claims(spec: Obj, errors: Errors) -> None:
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
         name = (claim.get("metadata") or {}).get("name") or ""
@@ -50,6 +53,7 @@ def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
 
 def validate_new_stateful_set(stateful_set: Obj, errors: Errors) -> None:
     validate_stateful_set(stateful_set, errors)
+    _validate_claims(spec_of(stateful_set), errors)
     service = spec_of(stateful_set).get("serviceName") or ""
     for wrong in names.dns_label(service) if service else ():  # of old ones as they are
         errors.append(invalid_value("spec.serviceName", service, wrong))
@@ -73,21 +77,20 @@ def validate_stateful_set_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def _with_claims(spec: Obj) -> Obj:
-    """As its pods will be: each claim is a volume of that name, in place of one of the template."""
+    """As its pods will be: each claim is a volume of that name, in place of one of the template,
+    and who they are is not the template's to say."""
     template = spec.get("template") or {}
-    claims = [
-        (item.get("metadata") or {}).get("name") for item in spec.get("volumeClaimTemplates") or ()
-    ]
-    if not claims or not template.get("spec"):
+    pod = dict(template.get("spec") or {})
+    named = pod.pop("subdomain", None), pod.pop("hostname", None)
+    claims = dict.fromkeys(
+        (claim.get("metadata") or {}).get("name") or ""
+        for claim in spec.get("volumeClaimTemplates") or ()
+    )
+    if not claims and not any(named):
         return spec
-    own = template["spec"].get("volumes") or []
-    # Behind the template's own, whose paths in messages must stay as they are.
-    made = [
-        {"name": name, "emptyDir": {}}
-        for name in claims
-        if name and name not in [item.get("name") for item in own]
-    ]
-    pod = {**template["spec"], "volumes": [*own, *made]}
+    made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    own = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+    pod["volumes"] = [*made, *own]
     return {**spec, "template": {**template, "spec": pod}}
 
 

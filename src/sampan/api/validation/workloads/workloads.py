@@ -19,10 +19,10 @@ from sampan.api.validation.fields import (
     validate_not_negative,
     validate_with,
 )
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.selectors import (
     is_empty_selector,
-    selector_form,
     validate_label_selector,
 )
 
@@ -59,7 +59,7 @@ def validate_selects(spec: Obj, errors: Errors, *, is_set: bool = False) -> bool
     wrong: Errors = []
     validate_label_selector(selector, "", wrong)
     if wrong:
-        shown = selector_form(selector)
+        shown = internal_form("v1.LabelSelector", selector)
         errors.append(invalid_value("spec.selector", shown, "" if is_set else _NOT_READ))
         return False
     matches = selectors.from_object(selector).matches(labels or {})
@@ -67,6 +67,19 @@ def validate_selects(spec: Obj, errors: Errors, *, is_set: bool = False) -> bool
         shown = labels and dict(sorted(labels.items()))
         errors.append(invalid_value("spec.template.metadata.labels", shown, MISMATCH))
     return True
+
+
+def validate_matches_template(spec: Obj, errors: Errors) -> None:
+    """A selector that can be read matches the template's labels; no other is spoken of."""
+    selector = spec.get("selector")
+    wrong: Errors = []
+    validate_label_selector(selector, "", wrong)
+    if wrong:
+        return
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if not selectors.from_object(selector).matches(labels or {}):
+        shown = labels and dict(sorted(labels.items()))
+        errors.append(invalid_value("spec.template.metadata.labels", shown, MISMATCH))
 
 
 def validate_runs_for_ever(template: Obj, kind: str, errors: Errors) -> None:
@@ -138,4 +151,5 @@ def validate_collisions(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def validate_same_selector(spec: Obj, was: Obj, errors: Errors) -> None:
-    validate_immutable(spec.get("selector"), was.get("selector"), "spec.selector", errors)
+    now, had = (internal_form("v1.LabelSelector", each.get("selector")) for each in (spec, was))
+    validate_immutable(now, had, "spec.selector", errors)

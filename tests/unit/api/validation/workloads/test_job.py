@@ -27,7 +27,11 @@ def job(*, started=False, suspend=True, **pod):
     }
     return {
         "metadata": {"name": "work", "namespace": "ns", "uid": "u"},
-        "spec": {"suspend": suspend, "template": {"metadata": {}, "spec": spec}},
+        "spec": {
+            "suspend": suspend,
+            "selector": {"matchLabels": {"job": "work"}},
+            "template": {"metadata": {"labels": {"job": "work"}}, "spec": spec},
+        },
         "status": {"startTime": "2026-01-01T00:00:00Z"} if started else {},
     }
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sampan.api.decode_errors import element_of, inlined_names
 from sampan.api.errors import BadRequest
+from sampan.api.schema.decode_errors import element_of, inlined_names
 from sampan.api.schema.message_table import load_messages
 from sampan.api.schema.published import Schema
 

@@ -1,0 +1,34 @@
+"""Names of images: what is one, by the distribution project's grammar.
+
+Job: a text → whether it names an image. Pure.
+"""
+
+import re
+from functools import lru_cache
+
+from sampan.core.patterns import lazy_pattern
+
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_DOMAIN_PART = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[(?:[a-fA-F0-9:]+)\])(?::[0-9]+)?"
+_REFERENCE = lazy_pattern(
+    rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?::[\w][\w.-]{0,127})?"
+    r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+_LONGEST = 255  # of a name without its registry, and of what is worth remembering
+
+
+def image_is_valid(image: str) -> bool:
+    return _is_valid(image) if len(image) <= _LONGEST else _REFERENCE.fullmatch(image) is not None
+
+
+@lru_cache(maxsize=1024)
+def _is_valid(image: str) -> bool:
+    return _REFERENCE.fullmatch(image) is not None
+
+
+def untagged_image_is_valid(image: str) -> bool:
+    """Of a name with neither tag nor digest; one that is too long is none."""
+    return len(image) <= _LONGEST and _is_valid(image)
