@@ -107,6 +107,7 @@ from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core import tls
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import replace
+from sampan.core.health_checks import Check
 from sampan.core.http.client import HttpClient
 from sampan.core.http.messages import Reply, Request
 from sampan.core.http.origin import Origin
@@ -173,9 +174,7 @@ class ApiServer:
         self._endpoint_reconciler = EndpointReconciler(
             registry, settings, partial(overwrite, scope), clock
         )
-        self._health = Health(
-            dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
-        )
+        self._health = Health(self._health_checks())
         self._documents = Documents(self._health, metrics, scope, signer, self._aggregation)
         self._definitions = Definitions(scope)
         self._api_services, self._legacy_tokens = ApiServices(scope), LegacyTokens(scope)
@@ -194,9 +193,15 @@ class ApiServer:
         # Who stores in plain text does not wait for cryptography.
         from sampan.apiserver.storage import encryption
 
-        keys = encryption.transformers(self._settings.encryption)
+        keys = encryption.transformers(self._settings.encryption, self._clock)
         self._encrypted = encryption.EncryptedStore(store, keys)
         return self._encrypted
+
+    def _health_checks(self) -> dict[str, Check]:
+        """By upstream's names."""
+        found = dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
+        schemes = [] if self._encrypted is None else self._encrypted.calling_schemes()
+        return found | {f"kms-provider-{at}": each.health for at, each in enumerate(schemes)}
 
     def _scope(self, schema: Schema, may: Authorization) -> RequestScope:
         settings, clock = self._settings, self._clock

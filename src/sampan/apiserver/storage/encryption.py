@@ -8,20 +8,23 @@ Invariant: what no provider can read is an error, never handed out as it is; amo
     is handed out for it.
 """
 
-import os
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import padding
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sampan.api.objects import Obj
 from sampan.api.resources import RESOURCES
+from sampan.api.rules.durations import parse_seconds
+from sampan.apiserver.storage.encryption_schemes import (
+    AesCbc,
+    AesGcm,
+    BadEncryption,
+    CallingScheme,
+    Scheme,
+    SecretBox,
+)
+from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.store.contract import Change, Entry, Page, RevisionMismatch, Store, StoreError, Watch
@@ -31,89 +34,15 @@ log = get_logger(__name__)
 PREFIX = b"k8s:enc:"
 
 _ROOT = "/registry/"
-
-
-class BadEncryption(ValueError):
-    """The configuration cannot be read, or names a key that is none."""
+_KMS_SECONDS = 3.0  # of a call, unless the configuration says otherwise
 
 
 class Unreadable(StoreError):
     """A value that none of the keys opens."""
 
 
-class Scheme(Protocol):
-    name: str
-
-    def seal(self, data: bytes, about: bytes) -> bytes: ...
-
-    def open(self, data: bytes, about: bytes) -> bytes:
-        """Raises ValueError."""
-
-
-class AesCbc:
-    name = "aescbc"
-
-    def __init__(self, key: bytes) -> None:
-        if len(key) not in (16, 24, 32):
-            raise BadEncryption("an AES key has 16, 24 or 32 bytes")
-        self._algorithm = algorithms.AES(key)
-
-    def seal(self, data: bytes, about: bytes) -> bytes:
-        padder = padding.PKCS7(128).padder()
-        padded = padder.update(data) + padder.finalize()
-        start = os.urandom(16)
-        encryptor = Cipher(self._algorithm, modes.CBC(start)).encryptor()
-        return start + encryptor.update(padded) + encryptor.finalize()
-
-    def open(self, data: bytes, about: bytes) -> bytes:
-        decryptor = Cipher(self._algorithm, modes.CBC(data[:16])).decryptor()
-        padded = decryptor.update(data[16:]) + decryptor.finalize()
-        unpadder = padding.PKCS7(128).unpadder()
-        return unpadder.update(padded) + unpadder.finalize()
-
-
-class AesGcm:
-    name = "aesgcm"
-
-    def __init__(self, key: bytes) -> None:
-        if len(key) not in (16, 24, 32):
-            raise BadEncryption("an AES key has 16, 24 or 32 bytes")
-        self._cipher = AESGCM(key)
-
-    def seal(self, data: bytes, about: bytes) -> bytes:
-        nonce = os.urandom(12)
-        return nonce + self._cipher.encrypt(nonce, data, about)
-
-    def open(self, data: bytes, about: bytes) -> bytes:
-        try:
-            return self._cipher.decrypt(data[:12], data[12:], about)
-        except InvalidTag as error:
-            raise ValueError("it was changed, or sealed with another key") from error
-
-
-class SecretBox:
-    """XSalsa20 and Poly1305, by PyNaCl, which is needed for this scheme only."""
-
-    name = "secretbox"
-
-    def __init__(self, key: bytes) -> None:
-        try:
-            from nacl.exceptions import CryptoError
-            from nacl.secret import SecretBox as Box
-        except ImportError as error:
-            raise BadEncryption("secretbox needs PyNaCl: install sampan[secretbox]") from error
-        if len(key) != 32:
-            raise BadEncryption("a secretbox key has 32 bytes")
-        self._box, self._failure = Box(key), CryptoError
-
-    def seal(self, data: bytes, about: bytes) -> bytes:
-        return bytes(self._box.encrypt(data))
-
-    def open(self, data: bytes, about: bytes) -> bytes:
-        try:
-            return bytes(self._box.decrypt(data))
-        except self._failure as error:
-            raise ValueError("it was changed, or sealed with another key") from error
+class Unsealable(StoreError):
+    """A value that cannot be encrypted now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +63,27 @@ class Transformer:
             return value
         return first.start + first.scheme.seal(value, key.encode())
 
+    def schemes(self) -> Iterator[Scheme]:
+        return (key.scheme for key in self._keys if key.scheme is not None)
+
+    async def prepare_seal(self) -> None:
+        """The calls that sealing takes. Raises StoreError."""
+        first = self._keys[0].scheme
+        if isinstance(first, CallingScheme):
+            try:
+                await first.prepare_seal()
+            except ValueError as error:
+                raise Unsealable(f"value cannot be encrypted: {error}") from error
+
+    async def prepare_open(self, value: bytes) -> None:
+        """The calls that opening takes; what fails is told by who opens it."""
+        for item in self._keys:
+            if isinstance(item.scheme, CallingScheme) and value.startswith(item.start):
+                try:
+                    await item.scheme.prepare_open(value[len(item.start) :])
+                except ValueError as error:
+                    log.warning("key of a stored value cannot be had", error=error)
+
     def opened(self, key: str, value: bytes) -> tuple[bytes, bool]:
         """(plain, whether it should be written anew). Raises Unreadable."""
         for index, item in enumerate(self._keys):
@@ -142,22 +92,26 @@ class Transformer:
                     return value, index > 0
                 continue
             if value.startswith(item.start):
+                sealed = value[len(item.start) :]
                 try:
-                    plain = item.scheme.open(value[len(item.start) :], key.encode())
+                    plain = item.scheme.open(sealed, key.encode())
                 except ValueError as error:
                     raise Unreadable(f"{key} cannot be decrypted: {error}") from error
-                return plain, index > 0
+                is_old = isinstance(item.scheme, CallingScheme) and item.scheme.is_stale(sealed)
+                return plain, index > 0 or is_old
         raise Unreadable(f"{key} is encrypted with a key that is not configured")
 
 
-def transformers(configuration: Obj) -> dict[str, Transformer]:
+def transformers(configuration: Obj, clock: Clock | None = None) -> dict[str, Transformer]:
     """Storage prefix → transformer, of an EncryptionConfiguration. `*.group` and `*.*` are kept
     besides, for kinds that somebody will define. Raises BadEncryption."""
     if configuration.get("kind") != "EncryptionConfiguration":
         raise BadEncryption("not an EncryptionConfiguration of apiserver.config.k8s.io/v1")
     found: dict[str, Transformer] = {}
+    services = _Services(clock or SystemClock())
     for row in configuration.get("resources") or ():
-        keys = [key for provider in row.get("providers") or () for key in _keys(provider)]
+        providers = row.get("providers") or ()
+        keys = [key for provider in providers for key in _keys(provider, services)]
         if not keys:
             raise BadEncryption("resources need at least one provider")
         starts = [key.start for key in keys if key.start]
@@ -165,13 +119,16 @@ def transformers(configuration: Obj) -> dict[str, Transformer]:
             # Only the first would ever be tried.
             raise BadEncryption("two keys of one provider have the same name")
         for name in row.get("resources") or ():
-            transformer = Transformer(keys)
-            for prefix in _prefixes(str(name)):
-                if covering(found, prefix) is None:
-                    found.setdefault(prefix, transformer)
-            if str(name).startswith("*."):
-                found.setdefault(str(name), transformer)
+            _add(found, str(name), Transformer(keys))
     return found
+
+
+def _add(found: dict[str, Transformer], name: str, transformer: Transformer) -> None:
+    for prefix in _prefixes(name):
+        if covering(found, prefix) is None:
+            found.setdefault(prefix, transformer)
+    if name.startswith("*."):
+        found.setdefault(name, transformer)
 
 
 def covering(found: Mapping[str, Transformer], prefix: str) -> Transformer | None:
@@ -193,9 +150,53 @@ def _prefixes(name: str) -> list[str]:
     )
 
 
-def _keys(provider: Obj) -> list[_Key]:
+class _Services:
+    """The key management services of a configuration, each of them once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._made: dict[str, tuple[Obj, _Key]] = {}
+
+    def key_of(self, asked: Obj) -> _Key:
+        name, endpoint = str(asked.get("name") or ""), str(asked.get("endpoint") or "")
+        if asked.get("apiVersion") != "v2":
+            raise BadEncryption("of kms only apiVersion v2 is supported")
+        if not name or ":" in name:
+            raise BadEncryption(f"invalid kms provider name {name!r}: it is empty, or has a colon")
+        if not endpoint.startswith("unix://"):
+            raise BadEncryption(f"the endpoint of kms provider {name!r} is no unix socket")
+        if asked.get("cachesize") is not None:
+            raise BadEncryption("cachesize is not supported in v2")
+        seconds = _seconds(asked.get("timeout"))
+        known = self._made.get(name)
+        if known is not None and known[0] != asked:
+            raise BadEncryption(f"duplicate kms provider name {name!r}")
+        if known is None:
+            # gRPC and what it needs are for who has such a service.
+            from sampan.apiserver.storage.kms_scheme import KmsScheme
+
+            scheme = KmsScheme.at(endpoint, seconds, self._clock)
+            known = self._made[name] = asked, _Key(f"k8s:enc:kms:v2:{name}:".encode(), scheme)
+        return known[1]
+
+
+def _seconds(timeout: object) -> float:
+    if timeout is None:
+        return _KMS_SECONDS
+    try:
+        seconds = parse_seconds(timeout)
+    except ValueError as error:
+        raise BadEncryption(f"timeout {timeout!r} is no duration") from error
+    if seconds <= 0:
+        raise BadEncryption("timeout should be a positive value")
+    return seconds
+
+
+def _keys(provider: Obj, services: _Services) -> list[_Key]:
     if "identity" in provider:
         return [_Key(b"", None)]
+    if "kms" in provider:
+        return [services.key_of(provider["kms"] or {})]
     for kind, make in (("aescbc", AesCbc), ("aesgcm", AesGcm), ("secretbox", SecretBox)):
         if kind in provider:
             made = []
@@ -203,7 +204,8 @@ def _keys(provider: Obj) -> list[_Key]:
                 start = f"k8s:enc:{kind}:v1:{key.get('name')}:".encode()
                 made.append(_Key(start, make(_secret(key))))
             return made
-    raise BadEncryption(f"unknown provider {sorted(provider)}: aescbc, aesgcm, secretbox, identity")
+    known = "aescbc, aesgcm, secretbox, kms, identity"
+    raise BadEncryption(f"unknown provider {sorted(provider)}: {known}")
 
 
 def _secret(key: Obj) -> bytes:
@@ -216,6 +218,7 @@ def _secret(key: Obj) -> bytes:
 class EncryptedStore:
     def __init__(self, store: Store, by_prefix: dict[str, Transformer]) -> None:
         self._store, self._by_prefix = store, by_prefix
+        self._calls = bool(self.calling_schemes())
 
     @property
     def shared(self) -> bool:
@@ -230,25 +233,31 @@ class EncryptedStore:
 
     async def get(self, key: str) -> Entry | None:
         entry = await self._store.get(key)
-        return None if entry is None else self._plain(entry)
+        if entry is None:
+            return None
+        await self._prepare_open([entry])
+        return self._plain(entry)
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
     ) -> Page:
         page = await self._store.range(prefix, start=start, limit=limit, revision=revision)
+        await self._prepare_open(page.entries)
         return replace(page, entries=[self._plain_or_nothing(entry) for entry in page.entries])
 
     async def create(self, key: str, value: bytes, *, ttl_seconds: int = 0) -> int:
-        return await self._store.create(key, self._seal(key, value), ttl_seconds=ttl_seconds)
+        sealed = await self._seal(key, value)
+        return await self._store.create(key, sealed, ttl_seconds=ttl_seconds)
 
     async def update(
         self, key: str, value: bytes, expected_revision: int, *, ttl_seconds: int = 0
     ) -> int:
-        sealed = self._seal(key, value)
+        sealed = await self._seal(key, value)
         try:
             return await self._store.update(key, sealed, expected_revision, ttl_seconds=ttl_seconds)
         except RevisionMismatch as error:
             if error.current is not None:
+                await self._prepare_open([error.current])
                 error.current = self._plain(error.current)
             raise
 
@@ -262,7 +271,24 @@ class EncryptedStore:
         await self._store.compact(revision)
 
     async def close(self) -> None:
+        for scheme in self.calling_schemes():
+            await scheme.close()
         await self._store.close()
+
+    def calling_schemes(self) -> list[CallingScheme]:
+        """Each once, in the order of the configuration."""
+        found = {
+            id(scheme): scheme
+            for transformer in self._by_prefix.values()
+            for scheme in transformer.schemes()
+            if isinstance(scheme, CallingScheme)
+        }
+        return list(found.values())
+
+    async def prepare(self) -> None:
+        """What the first write would wait for. Raises StoreError."""
+        for transformer in {id(each): each for each in self._by_prefix.values()}.values():
+            await transformer.prepare_seal()
 
     async def reencrypt(self, ttl_seconds: Mapping[str, int]) -> int:
         """Write anew what is plain or sealed with an old key; returns how much that was.
@@ -278,7 +304,9 @@ class EncryptedStore:
         transformer = self._of(entry.key)
         if transformer is None:
             return False
+        await self._prepare_open([entry])
         try:
+            await transformer.prepare_seal()
             plain, stale = transformer.opened(entry.key, entry.value)
         except Unreadable:
             return False  # who lists it is told
@@ -310,9 +338,23 @@ class EncryptedStore:
             return entry
         return replace(entry, value=transformer.opened(entry.key, entry.value)[0])
 
-    def _seal(self, key: str, value: bytes) -> bytes:
+    async def _seal(self, key: str, value: bytes) -> bytes:
         transformer = self._of(key)
-        return value if transformer is None else transformer.sealed(key, value)
+        if transformer is None:
+            return value
+        await transformer.prepare_seal()
+        return transformer.sealed(key, value)
+
+    async def prepare_changes(self, changes: Sequence[Change]) -> None:
+        await self._prepare_open([change.entry for change in changes if change.entry is not None])
+
+    async def _prepare_open(self, entries: Sequence[Entry]) -> None:
+        if not self._calls:
+            return
+        for entry in entries:
+            transformer = self._of(entry.key)
+            if transformer is not None:
+                await transformer.prepare_open(entry.value)
 
     def _of(self, key: str) -> Transformer | None:
         prefix = _prefix_of(key)
@@ -339,4 +381,5 @@ class _PlainWatch:
 
     async def _changes(self) -> AsyncIterator[list[Change]]:
         async for changes in self._watch:
+            await self._store.prepare_changes(changes)
             yield [self._store.plain(change) for change in changes]

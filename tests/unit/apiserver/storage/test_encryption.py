@@ -7,12 +7,12 @@ import pytest
 
 from sampan.apiserver.storage.encryption import (
     PREFIX,
-    BadEncryption,
     EncryptedStore,
     Unreadable,
     covering,
     transformers,
 )
+from sampan.apiserver.storage.encryption_schemes import BadEncryption
 from sampan.store.memory import MemoryStore
 from tests.support import virtual_time
 from tests.support.virtual_time import LoopClock

@@ -14,11 +14,11 @@ from pathlib import Path
 from sampan.api.convert import in_version
 from sampan.api.feature_gates import number_of
 from sampan.apiserver.storage.encryption import (
-    BadEncryption,
     EncryptedStore,
     Transformer,
     transformers,
 )
+from sampan.apiserver.storage.encryption_schemes import BadEncryption
 from sampan.apiserver.storage.stored_form import (
     NotAnObject,
     canonical,
