@@ -200,8 +200,9 @@ class ApiServer:
     def _health_checks(self) -> dict[str, Check]:
         """By upstream's names."""
         found = dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
-        schemes = [] if self._encrypted is None else self._encrypted.calling_schemes()
-        return found | {f"kms-provider-{at}": each.health for at, each in enumerate(schemes)}
+        if self._encrypted is not None and self._encrypted.calling_schemes():
+            found["kms-providers"] = self._encrypted.health
+        return found
 
     def _scope(self, schema: Schema, may: Authorization) -> RequestScope:
         settings, clock = self._settings, self._clock

@@ -27,7 +27,7 @@ _MESSAGES = {
     ),
     "DecryptResponse": (("plaintext", _BYTES),),
 }  # fmt: skip
-NOTE = "plugin.example.org/note"
+NOTE = "note.plugin.example.org"
 
 
 def _classes() -> dict[str, Any]:

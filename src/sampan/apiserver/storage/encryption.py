@@ -285,10 +285,9 @@ class EncryptedStore:
         }
         return list(found.values())
 
-    async def prepare(self) -> None:
-        """What the first write would wait for. Raises StoreError."""
-        for transformer in {id(each): each for each in self._by_prefix.values()}.values():
-            await transformer.prepare_seal()
+    def health(self) -> str:
+        """What is wrong with the services that keep keys; empty: nothing."""
+        return next(filter(None, (each.health() for each in self.calling_schemes())), "")
 
     async def reencrypt(self, ttl_seconds: Mapping[str, int]) -> int:
         """Write anew what is plain or sealed with an old key; returns how much that was.

@@ -8,6 +8,8 @@ Invariant: every call has a deadline; nothing but KmsFailure comes out.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sampan.api.go_quoting import quoted
+from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.protobuf_wire import LENGTH, VARINT, bytes_field, varint_field
@@ -84,10 +86,21 @@ def check_sealed(sealed: Sealed) -> None:
     if len(sealed.key_id.encode()) > _LONGEST_KEY_ID:
         size = len(sealed.key_id.encode())
         raise KmsFailure(f"keyID is {size} bytes, which exceeds the max size of {_LONGEST_KEY_ID}")
+    for key in sealed.annotations:
+        if wrong := full_domain_complaints(key):
+            raise KmsFailure(f"annotations: Invalid value: {quoted(key)}: {wrong}")
     size = sum(len(key) + len(value) for key, value in sealed.annotations.items())
     if size > _LONGEST_ANNOTATIONS:
         raise KmsFailure(f"total size of annotations is {size}, which exceeds the max size of"
                          f" {_LONGEST_ANNOTATIONS}")  # fmt: skip
+
+
+def full_domain_complaints(name: str) -> str:
+    """Empty for a domain of two segments or more."""
+    name = name.removesuffix(".")
+    if wrong := names.dns_subdomain(name):
+        return ",".join(wrong)
+    return "" if "." in name else "should be a domain with at least two segments separated by dots"
 
 
 class KmsPlugin:

@@ -34,7 +34,9 @@ def test_what_is_no_object_is_refused(text):
         (Sealed(b"x" * 1025, "key", {}), "exceeds the max size of 1024"),
         (Sealed(b"x", "", {}), "keyID is empty"),
         (Sealed(b"x", "k" * 1025, {}), "keyID is 1025 bytes"),
-        (Sealed(b"x", "k", {"a": b"x" * 33000}), "total size of annotations"),
+        (Sealed(b"x", "k", {"a.b": b"x" * 33000}), "total size of annotations"),
+        (Sealed(b"x", "k", {"a": b""}), "at least two segments"),
+        (Sealed(b"x", "k", {"a.b/c": b""}), "lowercase RFC 1123 subdomain"),
     ],
 )
 def test_answers_are_judged(sealed, why):

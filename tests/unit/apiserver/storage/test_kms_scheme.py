@@ -131,7 +131,7 @@ def test_a_plugin_that_is_unwell_is_told_and_forgiven_for_three_minutes(service)
         service.be("tired")
         clock.seconds += 61
         await first.create("/registry/secrets/default/b", b"other")
-        assert scheme.health() == "got unexpected healthz status: tired"
+        assert first.health() == "got unexpected healthz status: tired"
         clock.seconds += 200
         with pytest.raises(Unsealable, match="tired"):
             await first.create("/registry/secrets/default/c", b"more")
