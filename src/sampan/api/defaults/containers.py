@@ -5,8 +5,8 @@ Invariant: the pull policy depends on the image's tag alone.
 """
 
 from sampan.api.defaults.fill import round_amounts
-from sampan.api.defaults.image_names import untagged_image_is_valid
 from sampan.api.objects import Obj
+from sampan.api.schema.image_names import untagged_image_is_valid
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 

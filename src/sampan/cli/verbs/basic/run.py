@@ -6,9 +6,9 @@ Invariant: what is wrong with the arguments is said before anything is sent.
 
 from typing import Any
 
-from sampan.api.defaults.image_names import image_is_valid
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of
+from sampan.api.schema.image_names import image_is_valid
 from sampan.cli import common_flags
 from sampan.cli.client_config import NoContext
 from sampan.cli.command import Command

@@ -7,9 +7,9 @@ Invariant: flags that do not go together are refused before anything is made or 
 import random
 from typing import Any
 
-from sampan.api.defaults.image_names import image_is_valid
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, copy_of
+from sampan.api.schema.image_names import image_is_valid
 from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch

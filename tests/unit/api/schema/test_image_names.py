@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.api.defaults.containers import pull_policy_of
-from sampan.api.defaults.image_names import image_is_valid
+from sampan.api.schema.image_names import image_is_valid
 
 
 @pytest.mark.parametrize("image", ["nginx", "a.b:5000/c/d:1", "x@sha256:" + "0" * 64])
