@@ -38,7 +38,7 @@ class CompiledModules:
         self._package, self._directory, self._library = package, directory, library
         self._index: Index = {}
         self._codes: _Codes | None = None
-        self._missed: dict[str, None] = {}  # in order
+        self._asked: dict[str, None] = {}  # in order
         tag = sys.implementation.cache_tag
         self._file = os.path.join(directory, "__pycache__", f"all_modules.{tag}.pyc")
 
@@ -58,14 +58,14 @@ class CompiledModules:
 
     def let_go(self) -> None:
         """What is imported from now on is not taken from the file."""
-        self._index, self._codes, self._missed = {}, None, {}
+        self._index, self._codes, self._asked = {}, None, {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        self._asked[name] = None
         entry = self._index.get(name)
         if entry is None:
-            self._missed[name] = None
             return None
         begin, end, modified, size, is_package, file = entry
         if _state_of(file) != (modified, size) or self._codes is None:
@@ -86,15 +86,14 @@ class CompiledModules:
             return False
         known = {name: entry for name, entry in self._index.items() if _is_good(entry)}
         sources = {name: source for name, source in self._loaded() if name not in known}
-        # As they were asked for: a module before what it imports, so that they are read in turn.
-        order = dict.fromkeys((*self._missed, *sources))
-        found = {name: _new(sources[name]) for name in order if name in sources}
+        found = {name: _new(source) for name, source in sources.items()}
         new = {name: code for name, code in found.items() if code is not None}
         if new:
-            kept = {name: (self._kept(entry), entry) for name, entry in known.items()}
-            whole = {name: (bytes(code), entry) for name, (code, entry) in kept.items() if code}
+            codes = self._kept(known) | new
+            # As they were asked for: a module before what it imports, so they are read in turn.
+            order = [name for name in dict.fromkeys((*self._asked, *codes)) if name in codes]
             with contextlib.suppress(OSError):  # a directory that may only be read
-                self._write(whole | new)
+                self._write({name: codes[name] for name in order})
         return bool(new)
 
     def _write(self, codes: "dict[str, tuple[bytes, Entry]]") -> None:
@@ -110,9 +109,14 @@ class CompiledModules:
             file.writelines(code for code, _ in codes.values())
         os.replace(temporary, self._file)
 
-    def _kept(self, entry: Entry) -> "memoryview | None":
-        assert self._codes is not None, "there is an index"
-        return self._codes.read(entry[0], entry[1])
+    def _kept(self, known: Index) -> "dict[str, tuple[bytes, Entry]]":
+        """What of them the file still has."""
+        codes = self._codes
+        found = {
+            name: (codes.read(*entry[:2]) if codes is not None else None, entry)
+            for name, entry in known.items()
+        }
+        return {name: (bytes(code), entry) for name, (code, entry) in found.items() if code}
 
     def _loaded(self) -> Iterator[tuple[str, str]]:
         """Names and sources."""

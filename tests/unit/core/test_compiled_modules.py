@@ -111,6 +111,19 @@ def test_modules_lie_in_the_order_in_which_they_are_read(boat, monkeypatch):
     assert 0 < places[0] < places[1]
 
 
+def test_what_a_start_asks_for_first_comes_first_when_the_file_is_written_again(boat, finder):
+    (boat / "three.py").write_text("import boat.one\n")
+    py_compile.compile(str(boat / "three.py"))
+    importlib.invalidate_caches()
+    importlib.import_module("boat.three")
+    assert finder.write_if_incomplete()
+    [file] = boat.glob("__pycache__/all_modules.*")
+    written = file.read_bytes()
+    names = ("three.py", "one.py", "deck/two.py")
+    places = [written.rfind(str(boat / name).encode()) for name in names]
+    assert 0 < places[0] < places[1] < places[2]
+
+
 def test_a_module_that_is_gone_is_gone(finder, boat):
     (boat / "deck" / "two.py").unlink()
     with pytest.raises(ModuleNotFoundError):
