@@ -4,6 +4,7 @@ import os
 import re
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ INSTRUCTIONS = {
     "FROM", "ARG", "ENV", "LABEL", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "EXPOSE",
     "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD",
 }  # fmt: skip
+SETUP = (ROOT / "setup.py").read_text()
 ACTION = yaml.safe_load((PACKAGING / "setup-sampan" / "action.yml").read_text())
 STEPS = ACTION["runs"]["steps"]
 
@@ -128,3 +130,10 @@ def test_an_index_shows_what_the_readme_shows(url, expected):
     build = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
     assert build["shown_elsewhere"](README, url, "v1") == expected
     assert ("project_urls" in build["addresses"](url)) == bool(url)
+
+
+@pytest.mark.parametrize("path", re.findall(r'run_path\(str\(HERE / "([^"]+)"', SETUP))
+def test_what_the_build_runs_needs_nothing_that_is_installed(path):
+    """The build's own environment has no sampan, and setup.py runs before anything else."""
+    run = f"import runpy; runpy.run_path({str(ROOT / path)!r})"
+    subprocess.run([sys.executable, "-I", "-S", "-c", run], check=True)

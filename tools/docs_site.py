@@ -6,6 +6,7 @@ Job: README, ARCHITECTURE and docs/ → pages with a navigation, and an index fo
 Invariant: every page is in the navigation once, by itself or in the contents of its folder; a link
     between pages leads to a page, one to another file of the repository to where the project is.
 Invariant: the same Markdown makes the same bytes.
+Invariant: the build has no sampan yet: nothing of it is imported.
 """
 
 import html
@@ -17,8 +18,6 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from sampan.core.patterns import lazy_pattern
 
 # What people look for first; a folder is all of its other pages.
 SECTIONS = {
@@ -47,7 +46,7 @@ CONTENTS = {"docs/flows/README.md": "Flows", "docs/decisions/README.md": "Decisi
 ASSETS = ("docs/site/site.css", "docs/site/site.js")
 LONGEST_TEXT = 400  # of a section, in the index
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)
-_MENTION = lazy_pattern(r"(?<![\w./-])((?:docs/[\w/-]+|ARCHITECTURE|README)\.md)(?![\w#])")
+_MENTION = re.compile(r"(?<![\w./-])((?:docs/[\w/-]+|ARCHITECTURE|README)\.md)(?![\w#])")
 _PICTURES = (".svg", ".png")
 
 

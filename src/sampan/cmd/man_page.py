@@ -2,17 +2,16 @@
 
 Job: the reference's markdown → roff. The build does it (setup.py) and puts sampan.1 into share/man
     of the wheel; by hand: `python -m sampan.cmd.man_page < docs/cli.md`.
+Invariant: the build has no sampan yet: nothing of it is imported.
 Invariant: every line of the document is in the page, and no line of it is taken for a request.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 
-from sampan.core.patterns import lazy_pattern
-
 NAME = "sampan \\- a Kubernetes you can pip install"
-_FLAG = lazy_pattern(r"- ((?:`[^`]+`(?:, )?)+) ?(.*)")
-_CODE = lazy_pattern(r"`([^`]+)`")
+_FLAG = r"- ((?:`[^`]+`(?:, )?)+) ?(.*)"
 
 
 def page(markdown: str, version: str) -> str:
@@ -44,7 +43,7 @@ def _converted(lines: list[str]) -> Iterator[str]:
             yield f'.SS "{_text(line[4:])}"'
         elif line.startswith("#"):
             yield f'.SH "{_text(line.lstrip("# ")).upper()}"'
-        elif flag := _FLAG.fullmatch(line):
+        elif flag := re.fullmatch(_FLAG, line):
             yield from (".TP", _marked(flag[1]), *([_marked(flag[2])] if flag[2] else []))
         else:
             yield _marked(line) or ".PP"
@@ -53,7 +52,7 @@ def _converted(lines: list[str]) -> Iterator[str]:
 
 
 def _marked(line: str) -> str:
-    return _CODE.sub(r"\\fB\1\\fR", _text(line))
+    return re.sub(r"`([^`]+)`", r"\\fB\1\\fR", _text(line))
 
 
 def _text(line: str) -> str:
