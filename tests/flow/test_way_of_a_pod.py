@@ -39,6 +39,7 @@ ELSEWHERE = {
     "kubelet/sources/files.py": "no static pods",
     "kubelet/sources/http.py": "no static pods",
     "kubelet/pods/mirror.py": "no static pods",
+    "kubelet/native/native_runtime.py": "containers are simulated",
     "kubelet/runtime/cri_runtime.py": "containers are simulated",
     "cri/client.py": "containers are simulated",
     "network/cni.py": "containers are simulated",

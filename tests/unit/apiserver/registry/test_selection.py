@@ -2,12 +2,13 @@ import pytest
 
 from sampan.api.calls import Item, Options
 from sampan.api.errors import BadRequest
-from sampan.api.resources import CONFIG_MAPS, PODS, RESOURCES
+from sampan.api.resources import CONFIG_MAPS, PODS, RESOURCE_SLICES, RESOURCES
 from sampan.apiserver.registry import pods
 from sampan.apiserver.registry.selection import EVERYTHING, selection_of
-from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.registry.strategies import Strategies, slice_strategy
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
+from tests.support.manual_clock import ManualClock
 
 
 def item(node="", **labels):
@@ -83,7 +84,8 @@ def test_bad_selectors_are_refused(options):
 def test_each_kind_is_selected_by_its_own_fields_and_by_no_other(plural, fields):
     """[A7] the same list as the original's"""
     resource = next(one for one in RESOURCES if one.plural == plural)
-    strategy = Strategies(ApiServerSettings()).of(resource)
+    dated = {RESOURCE_SLICES.group_resource: slice_strategy(ManualClock())}
+    strategy = Strategies(ApiServerSettings(), dated).of(resource)
     found = selection_of(resource, strategy, "", Options(field_selector=fields))
     assert found is not EVERYTHING
     with pytest.raises(BadRequest, match=r"field label .*spec\.nosuch"):
