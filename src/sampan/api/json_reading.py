@@ -35,10 +35,10 @@ def loads(data: bytes) -> Any:
     if wrong:
         raise ValueError(wrong)
     try:
-        value = json.loads(data.decode(errors="surrogateescape"), parse_float=_finite)
+        text = data.decode(errors="surrogateescape")
+        return _with_replaced_halves(json.loads(text, parse_float=_finite))
     except RecursionError as error:
         raise ValueError("exceeded max depth") from error
-    return _with_replaced_halves(value)
 
 
 def complaint(data: bytes) -> str:

@@ -59,6 +59,12 @@ def test_what_only_go_takes_is_read_as_go_reads_it(text, value):
     assert json_reading.loads(text) == value
 
 
+@pytest.mark.parametrize("depth", [600, 990, 2_000, 100_000])
+def test_what_is_nested_too_deep_is_refused_whatever_else_is_odd_about_it(depth):
+    with pytest.raises(ValueError, match="max depth"):
+        json_reading.loads(b'{"a":' * depth + b'"\\ud800"' + b"}" * depth)
+
+
 def test_a_number_beyond_all_numbers_is_refused():
     with pytest.raises(ValueError, match="cannot unmarshal number 1e400 into Go value"):
         json_reading.loads(b"[1e400]")
