@@ -618,8 +618,8 @@ def test_patterns_are_compiled_when_they_are_first_used():
 IMPORTS_INSIDE = {
     "cmd": (331, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
     "cli": (126, "a verb of the client loads what it asks and prints, and nothing of the others"),
-    "apiserver": (81, "plugins, printers and documents are loaded when they are asked for"),
-    "kubelet": (16, "containerd, CSI, gRPC probes, cAdvisor's figures: for nodes that have them"),
+    "apiserver": (82, "plugins, printers, documents, certificates are loaded when asked for"),
+    "kubelet": (17, "containerd, CSI, gRPC probes, figures, pods' keys: for nodes that have them"),
     "testing": (15, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
     "api": (24, "CEL, patterns, templates, times and zones, tables of versions, differences"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),

@@ -37,12 +37,7 @@ KEPT: dict[str, dict[str, str]] = {
         "0:spec.volumeClaimTemplates.0.spec.dataSourceRef={}": SOURCE,
     },
     "go-autoscaling-HorizontalPodAutoscaler-v2": {"1:spec.behavior.scaleDown.policies=[]": EMPTY},
-    "go-batch-CronJob-v1": {
-        "0:spec.jobTemplate.spec.successPolicy={}": EMPTY,
-        "1:spec.jobTemplate.spec.successPolicy={}": EMPTY,
-    },
     "go-batch-Job-v1": {
-        "0:spec.successPolicy={}": EMPTY,
         "0:spec.template.metadata=null": "labels come when it is stored, and a dry run is not",
         "0:spec.template.metadata.labels=null": "labels come when it is stored",
     },

@@ -8,7 +8,6 @@ from sampan.api.errors import FieldError
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update
-from sampan.api.validation.access.pod_certificate_request import validate_request_status
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.object_rules import keep_all_but_status
 from sampan.apiserver.write.request_scope import RequestScope
@@ -17,6 +16,8 @@ from sampan.apiserver.write.update import modify_by_body
 
 async def issue(scope: RequestScope, user: User, call: Call) -> Answer:
     """PUT and PATCH."""
+    # It reads certificates: a start need not load cryptography for it.
+    from sampan.api.validation.access.pod_certificate_request import validate_request_status
 
     def prepare(new: Obj, old: Obj) -> None:
         keep_all_but_status(call.resource, new, old)

@@ -10,7 +10,7 @@ Owner: ProjectedCertificates.
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sampan.api import features
@@ -28,7 +28,6 @@ from sampan.api.resources import NODES, POD_CERTIFICATE_REQUESTS, SERVICE_ACCOUN
 from sampan.api.served import spoken
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
-from sampan.core.certificates import pod_keys
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
@@ -114,16 +113,16 @@ class PodCertificates:
             found = await client.get(SERVICE_ACCOUNTS, namespace, account)
             doing = "while getting node object from local cache"
             node = await client.get(NODES, "", self._context.settings.node_name)
-            key = await _new_key(source.get("keyType") or "")
+            key_pem, proof = await _new_key(source.get("keyType") or "", uid_of(pod))
             doing = f"while creating {which} PodCertificateRequest: while creating on API"
-            body = _request(pod, source, node, found, key)
+            body = _request(pod, source, node, found, proof)
             made = await client.create(self._resource, body, namespace)
         except ApiError as error:
             raise VolumeFailure(f"{doing}: {error}") from error
         created = seconds_of(meta_of(made)["creationTimestamp"])
         abandoned = created + states.ABANDONED_SECONDS + self._jitter
         log.info("pod certificate asked for", pod=name_of(pod), request=name_of(made))
-        return states.Asked(name_of(made), pod_keys.key_pem(key), abandoned)
+        return states.Asked(name_of(made), key_pem, abandoned)
 
 
 def _credentials(state: states.State) -> Credentials:
@@ -137,13 +136,24 @@ def _credentials(state: states.State) -> Credentials:
     raise VolumeFailure("credential bundle is not issued yet")
 
 
-async def _new_key(kind: str) -> pod_keys.PrivateKey:
+async def _new_key(kind: str, uid: str) -> tuple[str, dict[str, str]]:
+    """The key, and how its request proves it. Nodes without such pods load no cryptography."""
+    from sampan.core.certificates import pod_keys
+
     if kind.startswith("RSA"):  # it takes long to find one
-        return await asyncio.to_thread(pod_keys.new_key, kind)
-    return pod_keys.new_key(kind)
+        key = await asyncio.to_thread(pod_keys.new_key, kind)
+    else:
+        key = pod_keys.new_key(kind)
+    if features.changed("PodKeyInStubRequest"):
+        proof = {"stubPKCS10Request": pod_keys.stub_request(key)}
+    else:
+        public = pod_keys.public_bytes(key.public_key())
+        proof = {"pkixPublicKey": public, "proofOfPossession": pod_keys.proof_of(key, uid)}
+    encoded = {name: base64.b64encode(value).decode() for name, value in proof.items()}
+    return pod_keys.key_pem(key), encoded
 
 
-def _request(pod: Obj, source: Obj, node: Obj, account: Obj, key: pod_keys.PrivateKey) -> Obj:
+def _request(pod: Obj, source: Obj, node: Obj, account: Obj, proof: Mapping[str, str]) -> Obj:
     owner = {
         "apiVersion": "v1" if features.changed("PodCertificateOwnerVersion") else "core/v1",
         "kind": "Pod",
@@ -160,7 +170,7 @@ def _request(pod: Obj, source: Obj, node: Obj, account: Obj, key: pod_keys.Priva
         "nodeUID": uid_of(node),
         "maxExpirationSeconds": source.get("maxExpirationSeconds"),
         "unverifiedUserAnnotations": source.get("userAnnotations"),
-        **_proof(key, uid_of(pod)),
+        **proof,
     }
     resource = spoken(POD_CERTIFICATE_REQUESTS)
     return {
@@ -172,14 +182,4 @@ def _request(pod: Obj, source: Obj, node: Obj, account: Obj, key: pod_keys.Priva
             "ownerReferences": [owner],
         },
         "spec": {name: value for name, value in spec.items() if value is not None},
-    }
-
-
-def _proof(key: pod_keys.PrivateKey, uid: str) -> dict[str, str]:
-    if features.changed("PodKeyInStubRequest"):
-        return {"stubPKCS10Request": base64.b64encode(pod_keys.stub_request(key)).decode()}
-    public = pod_keys.public_bytes(key.public_key())
-    return {
-        "pkixPublicKey": base64.b64encode(public).decode(),
-        "proofOfPossession": base64.b64encode(pod_keys.proof_of(key, uid)).decode(),
     }
