@@ -15,17 +15,26 @@ class Spent:
 
 
 @contextmanager
-def spent() -> Iterator[Spent]:
-    """Its `seconds` are there afterwards."""
-    found, was_enabled = Spent(), gc.isenabled()
+def without_collector() -> Iterator[None]:
+    was_enabled = gc.isenabled()
     gc.disable()
-    began = time.thread_time()
     try:
-        yield found
+        yield
     finally:
-        found.seconds = time.thread_time() - began
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def spent() -> Iterator[Spent]:
+    """Its `seconds` are there afterwards."""
+    found = Spent()
+    with without_collector():
+        began = time.thread_time()
+        try:
+            yield found
+        finally:
+            found.seconds = time.thread_time() - began
 
 
 def quickest_seconds(work: Callable[[], object], tries: int = 3) -> float:
