@@ -81,16 +81,18 @@ def _processes(data_dir: Path) -> list[str]:
 
 def _rules(data_dir: Path, network: PodNetwork | None) -> list[str]:
     """Tables and rules with the bridge's name or for addresses of its subnet. Where the bridge is
-    somebody else's by now, they are, too."""
-    if network is None or _alias(NET / network.bridge) not in ("", owner_mark(data_dir)):
+    somebody else's by now, they are, too: also of one that took the name while we looked."""
+    if network is None:
         return []
     tables = _lines("nft", "list", "tables")
     prefix = network.subnet.rpartition(".")[0] + "."
-    return [line for line in tables if f" {network.bridge}-" in line] + [
+    found = [line for line in tables if f" {network.bridge}-" in line] + [
         line
         for line in _lines("iptables-save")
         if f" {network.bridge} " in f"{line} ".replace('"', " ") or prefix in line
     ]
+    is_ours = _alias(NET / network.bridge) in ("", owner_mark(data_dir))
+    return found if is_ours else []
 
 
 def _lines(*command: str) -> list[str]:
