@@ -9,6 +9,7 @@ Invariant: each CronJob has run at each of its strokes, once; what ends by itsel
 
 import argparse
 import base64
+import contextlib
 import json
 import resource
 import sys
@@ -230,10 +231,11 @@ def lived(root, months):
     try:
         process.up()
         life = Life(process, days)
-        life.begin()
-        for number in range(months):
-            life.month(number)
-        life.judge()
+        with contextlib.closing(life.api):
+            life.begin()
+            for number in range(months):
+                life.month(number)
+            life.judge()
         assert process.stop() == 0
     finally:
         process.reset()
