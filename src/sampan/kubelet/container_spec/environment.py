@@ -45,7 +45,7 @@ class ConfigError(Exception):
 def program_room() -> Room:
     """For the environment and the arguments of one program."""
     why = f"environment and arguments of the container have more than {MOST_BYTES} bytes"
-    return Room(MOST_BYTES, ConfigError(why))
+    return Room(MOST_BYTES, lambda: ConfigError(why))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Sources:
 def payload_room() -> Room:
     """For all volumes of one pod."""
     why = f"files of API objects in the volumes of the pod have more than {MOST_BYTES} bytes"
-    return Room(MOST_BYTES, VolumeFailure(why))
+    return Room(MOST_BYTES, lambda: VolumeFailure(why))
 
 
 def payload_of(volume: Obj, sources: Sources) -> Payload:
@@ -102,6 +102,8 @@ def _projected_files(volume: Obj, mode: int, sources: Sources) -> dict[str, File
         try:
             files.update(_projection(item, place, mode, sources))
         except VolumeFailure as fault:
+            if sources.room.is_full:
+                raise
             faults.append(str(fault))
     if faults:
         raise VolumeFailure(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")

@@ -1,4 +1,5 @@
 import base64
+import tracemalloc
 
 import pytest
 
@@ -171,8 +172,16 @@ def items(count, **more):
     ids=["items", "volumes", "sources", "fields"],
 )  # fmt: skip
 def test_what_volumes_show_is_bounded_in_sum(volumes):
-    with pytest.raises(VolumeFailure, match="have more than 67108864 bytes"):
-        planned(*volumes, annotations={"a": "\n" + "x" * 200_000})
+    tracemalloc.start()
+    try:
+        with pytest.raises(VolumeFailure) as caught:
+            planned(*volumes, annotations={"a": "\n" + "x" * 200_000})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    why = "files of API objects in the volumes of the pod have more than 67108864 bytes"
+    assert str(caught.value) == why
+    assert peak < 2 * 67108864
 
 
 def test_thousands_of_items_may_show_the_same():
