@@ -538,7 +538,7 @@ def test_every_plan_is_told_at_the_level_of_debugging(caplog):
 
     with caplog.at_level("DEBUG", logger="sampan.kubelet.pods.pod_sync"):
         virtual_time.run(story())
-    (planned,) = [one for one in caplog.messages if one.startswith("pod planned")]
+    (planned,) = [one for one in caplog.messages if one.startswith("pod actions computed")]
     assert "pod=default/web" in planned
     assert planned.index("CreateSandbox") < planned.index("StartContainer")
 

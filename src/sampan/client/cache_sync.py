@@ -32,9 +32,11 @@ async def caches_of(who: str, needed: Iterable[Informer], optional: Iterable[Inf
             _say("beginning without a kind", who, informer)
     for informer in needed:
         if not informer.is_synced():
-            _say("waiting for a kind that is needed", who, informer)
+            _say("waiting for a required resource", who, informer)
             await informer.synced()
-            log.info("required kind is there", part=who, kind=informer.resource.group_resource)
+            log.info(
+                "required resource is served now", part=who, kind=informer.resource.group_resource
+            )
 
 
 def _say(sentence: str, who: str, informer: Informer) -> None:

@@ -163,7 +163,7 @@ class EventRecorder:
                 # Refused for good: its namespace is going away, or the object is.
                 log.debug("event was refused", reason=write.event["reason"], error=error)
                 return
-        log.warning("event was given up", reason=write.event["reason"])
+        log.warning("event dropped after its retries", reason=write.event["reason"])
 
     async def _store(self, event: Obj) -> Obj:
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]

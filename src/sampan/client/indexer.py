@@ -203,7 +203,7 @@ def _put(puts: Iterable[Callable[[str, Obj | None], object]], key: str, new: Obj
     """An object that the function of one index fails at is not there for that one; it is for
     everybody else."""
     for put in isolated("index function failed", puts, key, new):
-        log.warning("an object is passed over", key=key)
+        log.warning("object without a usable key skipped", key=key)
         put(key, None)
 
 

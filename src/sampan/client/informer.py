@@ -180,7 +180,7 @@ def _call(listeners: Iterable[Listener], old: Obj | None, new: Obj | None) -> No
     """What one listener makes of one object stops neither the others nor the objects to come."""
     if isolated("event handler failed", listeners, old, new):
         obj = new if new is not None else old or {}
-        log.warning("an object is passed over", kind=obj.get("kind"), key=key_of(obj))
+        log.warning("object without a usable key skipped", kind=obj.get("kind"), key=key_of(obj))
 
 
 class Informers:

@@ -109,7 +109,7 @@ class LeaderElector:
         await self._acquire()
         tasks = Tasks(f"leader/{self._settings.name}")
         self.leading = True
-        log.info("leading", lease=self._settings.name, identity=self._settings.identity)
+        log.info("became leader", lease=self._settings.name, identity=self._settings.identity)
         try:
             renewing = tasks.start("renew", self._renew_until_lost())
             leading = tasks.start("lead", _await(lead))

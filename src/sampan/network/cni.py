@@ -206,7 +206,7 @@ def _route_to_bridge(network: PodNetwork, cidr: str) -> None:
     except FileExistsError:
         log.info("another cluster on this machine has the service range", cidr=cidr)
     except OSError as error:
-        log.warning("no route for the service range", cidr=cidr, error=error)
+        log.warning("route for the service CIDR was not set", cidr=cidr, error=error)
 
 
 def load_rules(place: ProxyPlace, *, pods: bool = False, ports: bool = False) -> None:

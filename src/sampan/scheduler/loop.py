@@ -270,7 +270,7 @@ class Scheduler:
         now = self._clock.monotonic()
         self._queue.failed(row.uid, now)
         self._measures.attempted(ERROR, now - started, row.scheduler)
-        log.warning("no decision", pod=row.key, error=why)
+        log.warning("scheduling attempt failed with an error", pod=row.key, error=why)
         self._reports.failed(pod, why)
         self._reports.not_scheduled(pod, FAILED, why)
 

@@ -58,5 +58,5 @@ def test_a_kind_that_is_needed_is_waited_for_and_named_once(caplog):
     caplog.set_level(logging.INFO, "sampan")
     begun = begun_at(lambda faults: faults.refusals.update(configmaps=Forbidden("no")))
     assert 100 < begun < 200
-    assert caplog.text.count("waiting for a kind that is needed part=part kind=configmaps") == 1
-    assert "required kind is there part=part kind=configmaps" in caplog.text
+    assert caplog.text.count("waiting for a required resource part=part kind=configmaps") == 1
+    assert "required resource is served now part=part kind=configmaps" in caplog.text

@@ -555,7 +555,7 @@ def test_without_what_it_needs_the_scheduler_waits_and_says_so(plural, caplog):
             assert world.node_of() == "n"
 
     story(test)
-    waits = f"waiting for a kind that is needed part=kube-scheduler kind={plural}"
+    waits = f"waiting for a required resource part=kube-scheduler kind={plural}"
     assert caplog.text.count(waits) == 1
 
 

@@ -96,7 +96,7 @@ class Checks:
             try:
                 await self._sync(name)
             except (ApiError, Stale) as error:
-                log.warning("api service not checked", name=name, error=error)
+                log.warning("APIService availability was not checked", name=name, error=error)
                 self._queue.retry(name)
             finally:
                 self._queue.done(name)

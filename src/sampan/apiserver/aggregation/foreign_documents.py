@@ -97,7 +97,7 @@ class ForeignDocuments:
             v2 = await self._document(server, "/openapi/v2", OPENAPI_BYTES)
         except HttpError as error:
             why = failure_words(error)
-            log.warning("openapi of an aggregated server not read", name=server.name, error=why)
+            log.warning("OpenAPI of an aggregated server not read", name=server.name, error=why)
             return False
         found = ForeignOpenApi(v3_hash, v2)
         if found != before and (server.group, server.version) in self._servers.by_version:

@@ -106,7 +106,7 @@ class ApiServices:
             try:
                 await self._sync()
             except (ApiError, Stale) as error:
-                log.warning("api services not synced", error=error)
+                log.warning("APIServices not synced", error=error)
                 await self._scope.clock.sleep(RETRY_SECONDS)
                 self._wake.set()
 

@@ -82,7 +82,7 @@ class KmsScheme:
                     self._well, self._wrong = now, ""
                 except KmsFailure as error:
                     self._wrong = str(error)
-                    log.warning("KMS plugin is not well", error=error)
+                    log.warning("KMS plugin is unhealthy", error=error)
             if self._current is None or now - self._well > _FRESH_SECONDS:
                 self._looked = float("-inf")
                 raise KmsFailure(f"EDEK cannot be used: {self._wrong}")
@@ -100,7 +100,7 @@ class KmsScheme:
         source = await self._plugin.encrypt(seed, _uid())
         self._current = _Seed(seed, source)
         self._seeds.keep(_digest(source), (seed, SEED))
-        log.info("seed for stored values was sealed anew", key_id=source.key_id)
+        log.info("DEK seed encrypted anew by the KMS plugin", key_id=source.key_id)
 
     async def prepare_open(self, data: bytes) -> None:
         """Raises KmsFailure."""

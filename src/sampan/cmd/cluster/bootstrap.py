@@ -181,7 +181,7 @@ async def _request_certificate(client: RestClient, request: Obj, clock: Clock) -
         except ApiError as error:
             if error.code in (401, 403):
                 raise CannotStart(f"the cluster does not let this node ask: {error}") from error
-            log.info("the cluster cannot be asked yet", error=error)
+            log.info("API server not reachable yet", error=error)
             await clock.sleep(LOOK_SECONDS)
             continue
         return name
@@ -192,7 +192,7 @@ async def _await_certificate(client: RestClient, name: str, clock: Clock) -> byt
         try:
             status = (await client.get(_requests(), "", name)).get("status") or {}
         except ApiError as error:
-            log.info("the cluster cannot be asked yet", error=error)
+            log.info("API server not reachable yet", error=error)
             status = {}
         for condition in status.get("conditions") or ():
             if condition.get("type") in ("Denied", "Failed"):

@@ -232,7 +232,9 @@ async def _owner(
 
 def _tell_of_unknown(item: Item, unknown: Sequence[Obj]) -> None:
     kinds = sorted({f"{owner.get('apiVersion')} {owner.get('kind')}" for owner in unknown})
-    log.warning("owners of a kind that is not served", object=item.key, kinds=", ".join(kinds))
+    log.warning(
+        "ownerReferences name a kind that is not served", object=item.key, kinds=", ".join(kinds)
+    )
 
 
 def _is_misplaced(graph: ObjectGraph, kind_of: KindOf, reference: Obj, obj: Obj) -> bool:

@@ -59,7 +59,7 @@ class ActivatedServer:
             await self._begin()
             inner_reader, inner_writer = await asyncio.open_unix_connection(self._inner)
         except OSError as error:
-            log.warning("caller was not served", path=self.path, error=error)
+            log.warning("gRPC call failed", path=self.path, error=error)
             writer.close()
             return
         with contextlib.suppress(OSError):

@@ -111,7 +111,7 @@ class DraDriver:
         except ApiError as error:
             log.warning("devices were not published, trying again", error=error)
             return False
-        log.info("devices are published", devices=len(device_names(self._settings)))
+        log.info("ResourceSlice published", devices=len(device_names(self._settings)))
         return True
 
     # Claims.

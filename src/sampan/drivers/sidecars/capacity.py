@@ -45,7 +45,7 @@ class Capacity:
                 if not await self._renew():
                     wait = 10 * POLL_SECONDS
             except (ApiError, GrpcFailure) as error:
-                log.info("capacity was not told, trying again", error=error)
+                log.info("GetCapacity failed, trying again", error=error)
                 wait = RETRY_SECONDS
             try:
                 async with asyncio.timeout(wait):

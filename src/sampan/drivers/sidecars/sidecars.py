@@ -81,14 +81,14 @@ class Sidecars:
                 await calls.begin()
                 break
             except GrpcFailure as failure:
-                log.info("driver does not answer yet", why=failure)
+                log.info("CSI driver does not answer yet", why=failure)
                 await self._clock.sleep(PATIENCE_SECONDS)
         context = SidecarContext(
             calls, client, self._known(client), self._recorder(client, calls.name), self._tasks,
             self._clock, self._node_name, Flag(),
         )  # fmt: skip
         await self._begin_all(context)
-        log.info("sidecars are there", driver=calls.name)
+        log.info("CSI sidecars are running", driver=calls.name)
 
     async def _begin_all(self, context: SidecarContext) -> None:
         if CREATE in context.calls.able:

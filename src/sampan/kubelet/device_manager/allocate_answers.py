@@ -57,4 +57,4 @@ def grants_of(answers: Iterable[bytes], root_dir: str) -> Grants:
 def _add(what: str, found: dict[str, T], more: Mapping[str, T]) -> None:
     for key, value in more.items():
         if found.setdefault(key, value) != value:
-            log.warning("device plugins disagree", what=what, of=key)
+            log.warning("device plugins gave conflicting answers", what=what, of=key)

@@ -176,7 +176,9 @@ class DraDrivers:
                 return  # this API has none
             except ApiError as error:
                 failures += 1
-                log.debug("slices were not deleted, trying again", selector=selector, error=error)
+                log.debug(
+                    "ResourceSlices were not deleted, trying again", selector=selector, error=error
+                )
                 await self._clock.sleep(WIPE_RETRY.delay(failures))
 
 

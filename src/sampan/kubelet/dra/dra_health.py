@@ -52,7 +52,7 @@ class DraHealth:
             async for answer in watch():
                 self._take(driver, answer)
         except GrpcFailure as failure:
-            log.info("health of devices is not told", driver=driver, why=failure)
+            log.info("DRA driver does not report device health", driver=driver, why=failure)
         finally:
             gone = self._said.pop(driver, {})
             self._wake(driver, gone)

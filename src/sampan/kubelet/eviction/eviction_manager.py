@@ -93,7 +93,7 @@ class EvictionManager:
         self._pressure, due = eviction_rules.observe(self._pressure, self._settings, there, now)
         conditions = self._pressure.conditions(now, self._settings.transition_seconds)
         if conditions != self._conditions:
-            log.info("pressure on the node", conditions=sorted(conditions))
+            log.info("eviction threshold met", conditions=sorted(conditions))
             self._conditions = conditions
             self._changed(conditions)
         found = {uid_of(usage.pod): usage for usage in self._stats.usages()}
@@ -117,7 +117,7 @@ class EvictionManager:
             await self._remove_dead_containers()
             await self._images.collect(all_unused=True)
         except RuntimeFailure as error:
-            log.info("images or containers were not removed", error=error)
+            log.info("container or image garbage collection failed", error=error)
         there = self._measure(*self._directories)[threshold.signal]
         return there.amount >= eviction_rules.goal_of(threshold, there)
 
@@ -144,7 +144,10 @@ class EvictionManager:
         chosen = eviction_rules.chosen_pod(candidates, threshold)
         if chosen is None:
             if self._stuck != threshold.signal:  # once, not at each look
-                log.warning("nothing to evict", signal=threshold.signal)
+                log.warning(
+                    "eviction threshold met, but there are no pods to evict",
+                    signal=threshold.signal,
+                )
             self._stuck = threshold.signal
             return
         self._stuck = ""

@@ -113,7 +113,7 @@ class ImageGCManager:
             try:
                 await self.collect()
             except RuntimeFailure as error:
-                log.info("images were not looked at", error=error)
+                log.info("image garbage collection: images were not listed", error=error)
             await self._clock.sleep(self._settings.period_seconds)
 
     async def collect(self, *, all_unused: bool = False) -> int:

@@ -69,13 +69,13 @@ class NodeShutdown:
             return
         self._begins()
         self._start_time.set(self._clock.now())
-        log.info("node shutdown begins", steps=len(self._steps))
+        log.info("graceful node shutdown begins", steps=len(self._steps))
         for step, pods in group_by_step(self._steps, self._workers.active_pods()):
             if pods:
                 await self._end(step, pods)
         await self._last_words()
         self._end_time.set(self._clock.now())
-        log.info("node shutdown is over")
+        log.info("graceful node shutdown ended")
 
     async def _end(self, step: ShutdownStep, pods: Sequence[Obj]) -> None:
         for pod in pods:

@@ -103,9 +103,12 @@ def _apply(line: bytes, found: dict[str, Given]) -> None:
             elif _is_given(given):
                 found[uid] = given
             else:
-                log.warning("what a pod was given is not known any more", uid=uid)
+                log.warning(
+                    "allocated resources of a pod are lost: its checkpoint entry is unreadable",
+                    uid=uid,
+                )
     except (Damaged, KeyError, TypeError, AttributeError) as error:
-        log.warning("a line of the checkpoint was not read", error=error)
+        log.warning("checkpoint entry unreadable, skipped", error=error)
 
 
 def _is_given(said: object) -> bool:

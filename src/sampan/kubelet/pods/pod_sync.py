@@ -173,7 +173,7 @@ class PodSync:
                 return
             except CgroupFailure:
                 killed = await cgroups.kill(uid)
-                log.info("killed what was left in a pod's cgroups", uid=uid, processes=killed)
+                log.info("killed processes left in the pod cgroup", uid=uid, processes=killed)
                 await self._clock.sleep(seconds)
         await cgroups.remove(uid)
 
@@ -221,7 +221,7 @@ class PodSync:
                 self._report(job, observed, waiting)
             if not actions:
                 break
-            log.debug("pod planned", pod=key_of(pod), uid=uid, actions=actions)
+            log.debug("pod actions computed", pod=key_of(pod), uid=uid, actions=actions)
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
             await self._allocations.stored()

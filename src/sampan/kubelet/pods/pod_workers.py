@@ -233,7 +233,9 @@ class PodWorkers:
         slot = self._slots.get(uid)
         if slot is None or slot.step is not None or slot.worker.phase is not Phase.FINISHED:
             return
-        log.info("something of an ended pod runs, ending it", pod=key_of(slot.pod), uid=uid)
+        log.info(
+            "terminated pod has running containers, stopping them", pod=key_of(slot.pod), uid=uid
+        )
         slot.worker, slot.cleaned = pod_state.resurfaced(slot.worker), False
         self._go_on(slot)
 

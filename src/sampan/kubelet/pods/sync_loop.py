@@ -105,7 +105,11 @@ class SyncLoop:
             return
         for pod in found:
             if pod.uid not in self._workers:
-                log.info("orphan found, ending it", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+                log.info(
+                    "orphaned pod found, terminating it",
+                    pod=f"{pod.namespace}/{pod.name}",
+                    uid=pod.uid,
+                )
                 self._workers.adopt_orphan(_pod_of(pod), ORPHAN_GRACE_SECONDS)
             elif any(sandbox.ready for sandbox in pod.sandboxes):
                 # A start that was cancelled may still have succeeded, after its pod had ended.

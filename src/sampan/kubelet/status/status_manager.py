@@ -266,7 +266,9 @@ class StatusManager:
             if not isinstance(error, NotFound) and await self._is_still_there(pod):
                 raise  # somebody else wrote at the same moment: once more
             # The pod is gone, or another one has its name by now: our words are about nobody.
-            log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)
+            log.debug(
+                "pod was deleted, its status is not written", pod=key_of(pod), uid=uid, error=error
+            )
             if not is_static(entry.pod):
                 self._end(entry)
             elif _is_same(entry.target, pod):

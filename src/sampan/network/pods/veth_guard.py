@@ -117,4 +117,7 @@ class VethGuard:
 
 def tell_unguarded(error: NftError) -> None:
     """A kernel without nftables for bridges."""
-    log.warning("pods may send packets in the name of other pods of this node", error=error)
+    log.warning(
+        "anti-spoofing rules are off: pods can send from addresses of other pods of this node",
+        error=error,
+    )

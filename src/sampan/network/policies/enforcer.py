@@ -116,7 +116,7 @@ class PolicyEnforcer:
                     self._applied.clear()
                     await self._applied.wait()
         except TimeoutError:
-            log.warning("the policies of a pod that starts are not in force yet", pod=key)
+            log.warning("NetworkPolicies of a starting pod are not in force yet", pod=key)
             return False
         return True
 

@@ -152,7 +152,7 @@ class ServiceProxy:
 
     def _tampered(self, how: Tampering) -> None:
         if how is Tampering.CERTAIN:
-            log.warning("rules of Services were changed by another program, writing them again",
+            log.warning("Service rules were changed by another program, syncing them again",
                         table=self._settings.place.table)  # fmt: skip
         if self._tampering is not Tampering.CERTAIN:
             self._tampering = how
@@ -201,7 +201,7 @@ class ServiceProxy:
         except (OSError, NftError) as error:
             self._failures.add()
             self.healthy = False
-            log.warning("rules of Services not applied, trying again", error=error)
+            log.warning("Service rules not applied, trying again", error=error)
             # The table is not as we believe: everything is read and compared anew.
             await finish(asyncio.to_thread(self._close))
             await self._clock.sleep(RETRY_SECONDS)

@@ -107,7 +107,7 @@ class Bindings:
         now = self._clock.monotonic()
         for uid in [item for item, until in self._unconfirmed.items() if until <= now]:
             del self._unconfirmed[uid]
-            log.warning("a bound pod was never seen on its node", uid=uid)
+            log.warning("assumed pod expired: its binding was never observed", uid=uid)
             self._pending.undone(uid)
 
     async def _bind(self, placing: Placing, must_wait: bool) -> None:

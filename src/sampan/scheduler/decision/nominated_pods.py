@@ -1,4 +1,4 @@
-"""Pods that are expected on a node: room was made for them, and nobody less important may take it.
+"""Nominated pods: those that preemption made room for on a node; nobody less important may take it.
 
 Job: keep who is expected where; narrow a mask to the nodes where a pod would leave them their room.
 Invariant: a pod is expected on at most one node; the columns are as before after each question.

@@ -81,4 +81,4 @@ def _passed_over(one: "Extender", error: ExtenderFailed) -> None:
     """Raises it again where the extender must be heard."""
     if not one.settings.ignorable:
         raise error
-    log.warning("an extender was passed over", extender=one.name, error=error)
+    log.warning("ignorable extender failed, skipped", extender=one.name, error=error)

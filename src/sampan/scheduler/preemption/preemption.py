@@ -109,7 +109,7 @@ class Preemption:
 
     def _clear(self, row: PodInfo, found: Candidate) -> None:
         self._measures.preempted(len(found.victims))
-        log.info("room is made", pod=row.key, node=found.node, victims=len(found.victims))
+        log.info("preempting pods", pod=row.key, node=found.node, victims=len(found.victims))
         nominations = self._pending.nominations
         for item in nominations.on(found.node):
             if item.priority < row.priority:
@@ -121,7 +121,9 @@ class Preemption:
     def nominate(self, row: PodInfo, node: str) -> bool:
         """A plugin makes room there; False where there is no such node."""
         if self._cache.columns.row(node) is None:
-            log.warning("a plugin names a node that is not there", pod=row.key, node=node)
+            log.warning(
+                "PostFilter plugin nominated a node that does not exist", pod=row.key, node=node
+            )
             return False
         self._pending.nominations.put(once_assigned(row), node)
         return True
@@ -138,7 +140,7 @@ class Preemption:
             going = [victim for victim in found.victims if not victim.terminating]
             await all_of(self._evict_one(item, row, found.node) for item in going)
         except (ApiError, OSError) as error:
-            log.warning("room was not made", pod=row.key, node=found.node, error=error)
+            log.warning("preemption failed", pod=row.key, node=found.node, error=error)
             # As upstream: there may be no event to wait for, so the pod tries again.
             self._pending.activate(row.uid)
         finally:

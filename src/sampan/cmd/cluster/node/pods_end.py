@@ -65,7 +65,7 @@ class PodsEnd:
                 listed = await client.list(PODS, field_selector=f"spec.nodeName={node}")
                 await all_of(_tell(client, pod, now) for pod in listed.items if is_ready(pod))
         except (ApiError, OSError, TimeoutError) as error:
-            log.info("pods that were stopped are still called ready", error=error)
+            log.info("status of stopped pods was not written, they still look ready", error=error)
 
     async def _stop_pods(self, runtime: "Runtime") -> None:
         from sampan.kubelet.contracts.runtime import RuntimeFailure
