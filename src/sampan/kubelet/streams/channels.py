@@ -6,6 +6,7 @@ Invariant: bytes of one channel keep their order; nothing follows the status.
 
 import asyncio
 import base64
+import json
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -32,6 +33,8 @@ V5 = "v5.channel.k8s.io"
 WEB_PROTOCOLS = (
     V5, "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io", "base64.channel.k8s.io",
 )  # fmt: skip
+_TOLD_IN_JSON = {V5, "v4.channel.k8s.io", "v4.base64.channel.k8s.io"}
+_WITHOUT_SIZES = {"v2.channel.k8s.io", "channel.k8s.io", ""}  # of terminals
 _NAMES = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "resize": RESIZE}
 _OPEN_SECONDS = 30.0  # for all streams; as upstream's
 _FINISH_SECONDS = 10.0
@@ -60,7 +63,7 @@ Session = Callable[[Channels], Awaitable[None]]
 def upgrade(request: Request, options: StreamOptions, session: Session) -> Reply:
     """The answer to the client's handshake; then `session` has the channels."""
     if is_websocket(request):
-        return _websocket(request, session)
+        return _websocket(request, options, session)
     if request.headers.get("upgrade", "").upper() != SPDY:
         return Response(400, (("content-type", "text/plain"),), b"Upgrade request required\n")
     chosen = chosen_protocol(request, SPDY_PROTOCOLS)
@@ -68,7 +71,7 @@ def upgrade(request: Request, options: StreamOptions, session: Session) -> Reply
         return _no_protocol(SPDY_PROTOCOLS)
 
     async def take_over(connection: Connection) -> None:
-        channels = SpdyChannels(connection)
+        channels = SpdyChannels(connection, chosen)
         await channels.open(options)
         await session(channels)
 
@@ -94,7 +97,16 @@ def _no_protocol(known: tuple[str, ...]) -> Response:
     return Response(403, (("content-type", "text/plain"), *lines), text)
 
 
-def _websocket(request: Request, session: Session) -> Reply:
+def status_for(protocol: str, status: bytes) -> bytes:
+    """What the error channel carries: a Status, but before version 4 nothing more than a message,
+    and nothing at all of a success."""
+    if protocol in _TOLD_IN_JSON:
+        return status
+    said = json.loads(status)
+    return b"" if said["status"] == "Success" else said.get("message", "").encode()
+
+
+def _websocket(request: Request, options: StreamOptions, session: Session) -> Reply:
     if problem := why_not(request):
         return Response(400, (("content-type", "text/plain"),), f"{problem}\n".encode())
     offered = protocols_of(request)
@@ -103,14 +115,17 @@ def _websocket(request: Request, session: Session) -> Reply:
         return Response(400, (("content-type", "text/plain"),), b"unsupported protocol\n")
 
     async def take_over(connection: Connection) -> None:
-        await session(WebChannels(WebSocket(connection), chosen))
+        channels = WebChannels(WebSocket(connection), chosen)
+        # As websocket.go: an empty message says that the other end is there.
+        await channels.send(STDOUT if options.stdout else STDERR if options.stderr else ERROR, b"")
+        await session(channels)
 
     return Upgrade(accept(request, chosen), take_over)
 
 
 class SpdyChannels:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, protocol: str) -> None:
+        self._connection, self._protocol = connection, protocol
         self._session = spdy.Session(client=False)
         self._channels: dict[int, int] = {}  # SPDY stream → channel
         self._streams: dict[int, int] = {}
@@ -121,7 +136,7 @@ class SpdyChannels:
         """Until the client has opened all that it asked for. Raises ConnectionError."""
         wanted = {
             ERROR: True, STDIN: options.stdin, STDOUT: options.stdout, STDERR: options.stderr,
-            RESIZE: options.tty,
+            RESIZE: options.tty and self._protocol not in _WITHOUT_SIZES,
         }  # fmt: skip
         needed = {channel for channel, asked in wanted.items() if asked}
         try:
@@ -174,7 +189,8 @@ class SpdyChannels:
             await self._connection.write(data)
 
     async def finish(self, status: bytes) -> None:
-        frames = [self._session.data(self._streams[ERROR], status, fin=True)]
+        told = status_for(self._protocol, status)
+        frames = [self._session.data(self._streams[ERROR], told, fin=True)]
         frames += [
             self._session.data(self._streams[channel], b"", fin=True)
             for channel in (STDOUT, STDERR)
@@ -187,7 +203,7 @@ class SpdyChannels:
 
 class WebChannels:
     def __init__(self, socket: WebSocket, protocol: str) -> None:
-        self._socket, self._base64 = socket, "base64" in protocol
+        self._socket, self._protocol, self._base64 = socket, protocol, "base64" in protocol
 
     async def receive(self) -> Arrived | None:
         try:
@@ -212,7 +228,8 @@ class WebChannels:
             await self._socket.send(bytes([channel]) + payload, BINARY)
 
     async def finish(self, status: bytes) -> None:
-        await self.send(ERROR, status)
+        if told := status_for(self._protocol, status):
+            await self.send(ERROR, told)
         await self._socket.close()
         await _until_gone(self)
 
