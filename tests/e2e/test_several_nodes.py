@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sampan.kubelet.cgroups.limits import root_of
+from sampan.network import node_lan
 from tests.support.parts.kubectl import KubectlFailure
 from tests.support.parts.leftovers import CGROUPS, NET
 from tests.support.parts.native_runtime import why_not
@@ -41,8 +43,9 @@ def cluster(tmp_path_factory, archive):
 
 
 def bridges(sampan):
-    """Between its nodes."""
-    return [path.name for path in NET.glob("smplan*") if sampan.data_dir.exists()]
+    """Between its nodes, not those of another cluster of this machine."""
+    found = node_lan.record(sampan.data_dir)
+    return [] if found is None else [found.bridge]
 
 
 def cgroups(data_dir):
@@ -97,6 +100,19 @@ def test_their_pods_are_one_network_and_the_api_reaches_all_of_them(cluster, ser
             30,
         )
         assert kubectl("exec", f"on-{name}", "--", "echo", "here") == "here\n"
+
+
+def test_a_nodes_port_leads_back_to_the_node_that_asks(cluster, servers):
+    kubectl = cluster.kubectl
+    back = service("back", [{"port": 80, "targetPort": 8080}], {"on": "two"}, type="NodePort")
+    apply(kubectl, back)
+    kubectl("label", "pod/on-two", "on=two")
+    [port] = kubectl.get("service", "back")["spec"]["ports"]
+    for name in NAMES:
+        address = nodes(cluster)[name]["status"]["addresses"][0]["address"]
+        told = partial(ask_from_pod, kubectl, "on-two", address, port["nodePort"])
+        eventually(lambda told=told: told() == "on-two", 30)
+    kubectl("delete", "service/back")
 
 
 def test_a_node_that_is_cut_off_is_not_reached_and_comes_back(cluster, servers):

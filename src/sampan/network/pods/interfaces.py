@@ -98,7 +98,7 @@ def plug(veth: Veth) -> None:
     with _opened(veth.namespace) as namespace:
         gateway_hardware = hardware_of(veth.bridge)
         with _route_socket() as here:
-            _requests(here, [_new_veth(veth, namespace), _port(veth)])
+            _requests(here, [_new_veth(veth, namespace), _port(veth, learns=False)])
             ours = socket.if_nametoindex(veth.host_interface)
             bridge = socket.if_nametoindex(veth.bridge)
             _requests(here, [_forwarding_entry(veth, ours), *_pod_neighbours(veth, bridge)])
@@ -122,7 +122,7 @@ def connect_machine(veth: Veth) -> None:
     OSError; then nothing is left of it but what `unplug` removes."""
     with _opened(veth.namespace) as namespace:
         with _route_socket() as here:
-            _requests(here, [_new_veth(veth, namespace)])
+            _requests(here, [_new_veth(veth, namespace), _port(veth, learns=True)])
         with _inside(namespace):
             index = socket.if_nametoindex(veth.interface)
             there = _route_socket()
@@ -238,10 +238,12 @@ def _new_veth(veth: Veth, namespace: int) -> Request:
     return _NEW_LINK, _CREATE | _EXCLUSIVE, body
 
 
-def _port(veth: Veth) -> Request:
-    """A pod reaches itself by its Service: what came in by a port may go out by it. And no frame
-    moves anybody's hardware address to its port."""
-    data = attribute(_BRIDGE_PORT_HAIRPIN, b"\1") + attribute(_BRIDGE_PORT_LEARNING, b"\0")
+def _port(veth: Veth, *, learns: bool) -> Request:
+    """A pod reaches itself by its Service, and a node its own pods by another node's port: what
+    came in by a port may go out by it. And no frame moves anybody's hardware address to the port of
+    a pod."""
+    data = attribute(_BRIDGE_PORT_HAIRPIN, b"\1")
+    data += attribute(_BRIDGE_PORT_LEARNING, b"\1" if learns else b"\0")
     info = text(_INFO_PORT_KIND, "bridge") + nested_attribute(_INFO_PORT_DATA, data)
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + text(_IFLA_NAME, veth.host_interface)
     return _NEW_LINK, 0, body + nested_attribute(_IFLA_LINKINFO, info)
