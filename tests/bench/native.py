@@ -11,7 +11,7 @@ from sampan.client.contract import Client
 from sampan.core.clock import Clock, SystemClock
 from sampan.kubelet.containerd.pause_image import pause_archive
 from tests.bench.node_streams import MANY, many_at_once
-from tests.bench.pod_life import ApiLife, api_life
+from tests.bench.pod_life import ApiLife, api_life, p90
 from tests.bench.raw_cri import PodLife, median, pod_life
 from tests.support.parts.native_runtime import import_image, native_runtime, why_not
 from tests.support.parts.sampan_process import SampanProcess
@@ -62,6 +62,7 @@ async def _pods(cluster: SampanProcess, rounds: int) -> dict[str, float]:
         await client.close()
     return {
         "native: create→Running p50, ms": 1000 * statistics.median(one.to_running for one in lives),
+        "native: create→Running p90, ms": 1000 * p90([one.to_running for one in lives]),
         "native: create→Running floor p50, ms": 1000 * floor.to_running,
         "native: delete→gone p50, ms": 1000 * statistics.median(one.to_gone for one in lives),
         "native: stop floor p50, ms": 1000 * (floor.stop + floor.stop_sandbox),

@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +60,10 @@ async def api_life(
                 await client.delete(PODS, "default", name)
     created, running, deleted, gone = marks
     return ApiLife(to_running=running - created, to_gone=gone - deleted)
+
+
+def p90(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=10)[-1] if len(values) > 1 else values[0]
 
 
 def _is_running(pod: Obj) -> bool:

@@ -12,7 +12,6 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.client import kubeconfig, rest
@@ -30,7 +29,7 @@ from tests.bench.node_streams import (
     many_raw,
     stream_figures,
 )
-from tests.bench.pod_life import both_lives, steps_of
+from tests.bench.pod_life import both_lives, p90, steps_of
 from tests.bench.record import append
 from tests.bench.traces import tracing_figures
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
@@ -158,7 +157,7 @@ async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, f
         ("delete→gone", [one.to_gone for one in api], [one.to_gone for one in raw]),
     ):
         row[f"{name} p50, ms"] = 1000 * statistics.median(ours)
-        row[f"{name} p90, ms"] = 1000 * _p90(ours)
+        row[f"{name} p90, ms"] = 1000 * p90(ours)
         row[f"{name} floor p50, ms"] = 1000 * statistics.median(theirs)
         row[f"{name} ÷ floor"] = statistics.median(ours) / statistics.median(theirs)
     for name, step in (("create→Running", 0), ("delete→gone", 1)):
@@ -167,10 +166,6 @@ async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, f
         row[f"{MANY} at once {name} floor, s"] = least
         row[f"{MANY} at once {name} ÷ floor"] = took / least
     return row
-
-
-def _p90(values: Sequence[float]) -> float:
-    return statistics.quantiles(values, n=10)[-1] if len(values) > 1 else values[0]
 
 
 def _print(row: dict[str, float]) -> None:
