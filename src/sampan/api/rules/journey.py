@@ -10,11 +10,16 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.patterns import lazy_pattern
 
 BLUR_SECONDS = 0.0005  # by which clocks of one machine may disagree about a moment
 WAITING = "waiting"  # the lane of time in which nobody says to have worked
 DELIVERY = "watch delivery"  # how a wait is called that lies between a write and who heard of it
 _SERVER, _DELETE, _EVICT = "apiserver", "delete pods", "create pods/eviction"
+_CREATE = "create pods"
+_BACKWARDS = lazy_pattern(
+    r"back-off of |.* ran\Z"
+)  # steps that tell of what was before they were noted
 _TROUBLES = ("error", "refused by")  # facts of a step that did not succeed
 # What would make a step faster, by how its name begins.
 _ADVICE = (
@@ -70,6 +75,7 @@ class Journey:
     ready: float | None = None  # when it was Ready, where that was later than Running
     until_ready: tuple[Step, ...] = ()  # what it waited for from Running to Ready
     stopped: Step | None = None  # where it stopped, of one that never ran
+    created: bool = True  # False: its create was before this API server's start, or on its node
 
     @property
     def seconds(self) -> float:
@@ -85,6 +91,9 @@ def journey_of(trace: Obj) -> Journey | None:
     steps = steps_of(trace)
     if not steps:
         return None
+    created = any(step.lane == _SERVER and step.name == _CREATE for step in steps)
+    if not created:
+        steps = _noted_here(steps)
     up = _before_deletion(steps)
     began = min(step.began for step in up)
     running, ready = _first(up, "phase", "Running"), _first(up, "ready", "True")
@@ -96,7 +105,7 @@ def journey_of(trace: Obj) -> Journey | None:
         began, ended, reached, tuple(_by_lane(steps)), tuple(_critical_path(up, began, ended)),
         int(trace.get("dropped") or 0), ready,
         tuple(_critical_path(up, ended, ready)) if ready is not None else (),
-        _stopped(up) if running is None and reached != "Succeeded" else None,
+        _stopped(up) if running is None and reached != "Succeeded" else None, created,
     )  # fmt: skip
 
 
@@ -119,6 +128,12 @@ def journey_document(trace: Obj) -> Obj | None:
 
 def _step_object(step: Step) -> Obj:
     return {"lane": step.lane, "name": step.name, "began": step.began, "ended": step.ended}
+
+
+def _noted_here(steps: list[Step]) -> list[Step]:
+    """Without the life that containers had before the API server started again."""
+    began = min((step.began for step in steps if not _BACKWARDS.match(step.name)), default=0.0)
+    return [step for step in steps if step.began >= began]
 
 
 def _before_deletion(steps: list[Step]) -> list[Step]:

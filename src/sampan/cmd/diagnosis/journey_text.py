@@ -66,15 +66,16 @@ def milliseconds(seconds: float) -> str:
 
 def _head(title: str, journey: Journey) -> str:
     took = milliseconds(journey.seconds)
+    since = "create" if journey.created else "start"
     if journey.stopped is None and journey.reached == "Succeeded":
-        return f"{title}: create → Succeeded in {took}"
+        return f"{title}: {since} → Succeeded in {took}"
     if any(dict(step.facts).get("phase") == "Running" for step in journey.steps):
         later = ""
         if journey.ready is not None:
             later = f", Ready in {milliseconds(journey.ready - journey.began)}"
-        return f"{title}: create → Running in {took}{later}"
+        return f"{title}: {since} → Running in {took}{later}"
     reached = journey.reached or "nothing"
-    return f"{title}: {reached} {took} after its create; `sampan why {title}` may know why"
+    return f"{title}: {reached} {took} after its {since}; `sampan why {title}` may know why"
 
 
 def _label(step: Step) -> str:

@@ -236,3 +236,19 @@ def test_as_json_the_critical_path_is_the_same():
     pending = trace(span("apiserver", "create pods", 0.0, 0.1, phase="Pending"), refused)
     assert journey_document(pending)["stopped"]["name"] == "filter and score"
     assert journey_document(trace()) is None
+
+
+def test_a_pod_of_before_the_api_servers_start_is_measured_from_its_start_again():
+    journey = journey_of(
+        trace(
+            span("kubelet", "c ran", 0.0, 2300.0),
+            span("kubelet", "back-off of c", 2300.0, 2310.0, restart="1"),
+            span("kubelet", "sync pod", 2309.5, 2310.2),
+            span("apiserver", "patch pods/status", 2310.2, 2310.3, phase="Running"),
+        )
+    )
+    assert journey is not None
+    assert (journey.began, journey.ended, journey.created) == (2309.5, 2310.3, False)
+    head, *chart = journey_text.waterfall("pod/web", journey)
+    assert head == "pod/web: start → Running in 800 ms"
+    assert "c ran" not in "\n".join(chart)
