@@ -3,6 +3,7 @@
 Job: see what they ask and what they are told; say how long time must stand still for them; report
     who was waited for.
 Invariant: nobody is waited for longer than the patience; who is expected is, until it watches.
+    What had to wait for a processor costs no patience: a loaded machine is only slower.
 Invariant: requests of the loop's own hands (`is_own`) are nobody's activity.
 """
 
@@ -17,6 +18,7 @@ from sampan.core.virtual_time.patience import ANYBODY, ARRIVAL_SECONDS, PATIENCE
 from sampan.core.virtual_time.peer_processes import PeerProcesses
 
 MOST_CLIENTS = 256
+MOST_STARVED = 20  # times the patience, on a machine that is loaded
 BOOKMARK_BYTES = 1024  # none is longer
 OTHERS, NAMELESS = "others", "a client without a name"
 # Elections go on whatever happens: they say nothing about the work of those who hold them.
@@ -50,6 +52,7 @@ class Outside:
         self.patience_seconds = PATIENCE_SECONDS
         self._clients: dict[str, ClientActivity] = {}
         self._since: float | None = None  # a wait is on
+        self._starved = 0.0  # when it began
         self._expected: dict[str, float] = {}  # whom, for how long
         self._deadlines: dict[str, float] = {}  # of those who are waited for by now
         self.missing: list[str] = []  # those who were expected and did not come
@@ -96,6 +99,7 @@ class Outside:
             return 0.0
         if self._since is None:
             self._since = now
+            self._starved = self._starved_seconds()
         if (left := self._left(concerned, self._since, now)) > 0:
             return left
         for each in concerned:
@@ -105,14 +109,30 @@ class Outside:
 
     def _left(self, concerned: Sequence[ClientActivity], since: float, now: float) -> float:
         """Of the wait for them, which began then."""
-        if now - since >= self.patience_seconds:
+        quiet = max((each.quiet_seconds for each in concerned if not each.polls(now)), default=0.0)
+        if self._is_spent(now - since):
             if self._processes is not None:
-                self._processes.give_up()
+                self._processes.give_up(quiet)
             return 0.0
         left = max(each.remaining(now, since, self._revision()) for each in concerned)
-        if left > 0 or self._processes is None or all(each.polls(now) for each in concerned):
+        if self._processes is None or not quiet:
             return left
-        return LOOK_SECONDS if self._processes.busy() else 0.0
+        if not self._processes.have_rested(quiet):
+            return LOOK_SECONDS
+        return min(left, LOOK_SECONDS)  # what they do in between is seen
+
+    def _is_spent(self, seconds: float) -> bool:
+        """The patience, by a wait for so long."""
+        if seconds < self.patience_seconds:
+            return False
+        starved = self._starved_seconds() - self._starved
+        return max(seconds - starved, seconds / MOST_STARVED) >= self.patience_seconds
+
+    def _starved_seconds(self) -> float:
+        if self._processes is None:
+            return 0.0
+        self._processes.busy()
+        return self._processes.starved_seconds
 
     def around(self, handler: Handler) -> Handler:
         """The same handler; who asks is noted, and the watches that it answers with are, too."""

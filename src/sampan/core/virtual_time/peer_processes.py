@@ -1,7 +1,9 @@
-"""The processes of this machine that are connected to this one, and whether they are at work.
+"""The processes of this machine that are connected to this one, and for how long they have rested.
 
-Job: connections → processes, as the kernel tells; how much of a processor they use or wait for, and
-    whether they have read what they were sent.
+Job: connections → processes, as the kernel tells; how much of a processor they use or wait for,
+    whether they have read what they were sent, when they were last seen at work; how long they, or
+    this process, had to wait for a processor.
+Invariant: what was done since a look long ago is taken for done just now.
 Invariant: what cannot be found out (another machine, another user) is taken for idle.
 Owner: who waits for them; it costs nothing while nobody does.
 """
@@ -14,6 +16,7 @@ from sampan.core.digits import is_digits
 
 BUSY_SHARE = 0.2  # of one processor
 LEAST_SECONDS = 0.01  # between two looks that say something
+MOST_SECONDS = 0.02  # and as many in which a share of a processor is work
 SEARCH_SECONDS = 0.2  # between two searches for owners of connections
 _ESTABLISHED, _LISTEN = "01", "0A"
 _TABLES = ("net/tcp", "net/tcp6")
@@ -28,27 +31,43 @@ class PeerProcesses:
         self._used: dict[int, int] = {}  # nanoseconds, at the last look
         self._looked_at = float("-inf")
         self._busy: frozenset[int] = frozenset()
+        self._worked: dict[int, float] = {}  # when each was last seen at work
         self._restless: frozenset[int] = frozenset()
+        self._waited: dict[str, int] = {}  # process/thread → nanoseconds, for a processor
+        self.starved_seconds = 0.0  # in all looks: of each, the thread that waited longest
 
     def busy(self) -> frozenset[int]:
         """Those who work now, wait for a processor, or have something to read. The first look at
         one says that it does."""
         now = self._now()
         if now - self._looked_at >= LEAST_SECONDS:
-            used = {pid: self._nanoseconds(pid) for pid in self._connected(now)}
-            share = BUSY_SHARE * 1e9 * (now - self._looked_at)
+            used = self._used_by(self._connected(now))
+            share = BUSY_SHARE * 1e9 * min(now - self._looked_at, MOST_SECONDS)
             working = (pid for pid in used if used[pid] - self._used.get(pid, 0) > share)
             new = (pid for pid in used if pid not in self._used)
             has_to = (pid for pid in used if self._has_to_read(pid) or self._is_runnable(pid))
             self._busy = frozenset((*working, *new, *has_to))
-            self._restless &= self._busy
+            self._worked = {pid: self._worked.get(pid, now) for pid in used}
+            self._worked |= dict.fromkeys(self._busy, now)
             self._used, self._looked_at = used, now
         return self._busy - self._restless
 
-    def give_up(self) -> frozenset[int]:
-        """Nobody waits any longer for those who are at work: until they rest."""
-        given, self._restless = self._busy - self._restless, self._busy
-        return given
+    def have_rested(self, seconds: float) -> bool:
+        """All of them, for so long; but for those whom nobody waits for any more."""
+        self.busy()
+        restless = self._not_rested(seconds)
+        self._restless &= restless
+        return not restless - self._restless
+
+    def give_up(self, seconds: float) -> None:
+        """Nobody waits any longer for those who have not rested for so long: until they do."""
+        self._restless = self._not_rested(seconds)
+
+    def _not_rested(self, seconds: float) -> frozenset[int]:
+        """As of the last look."""
+        since = self._looked_at - seconds
+        late = (pid for pid, when in self._worked.items() if when > since)
+        return frozenset((*late, *self._busy))
 
     def name(self, pid: int) -> str:
         return _text(self._proc / str(pid) / "comm").strip() or "process"
@@ -102,28 +121,41 @@ class PeerProcesses:
             return links  # it is gone, or another user's
         return links
 
-    def _nanoseconds(self, pid: int) -> int:
-        """What all of its threads have had of a processor, and waited for one."""
-        used = 0
+    def _used_by(self, pids: Iterable[int]) -> dict[int, int]:
+        """Nanoseconds that the threads of each have had of a processor, and waited for one."""
+        used, waited = dict[int, int](), dict[str, int]()
+        for pid in (*pids, os.getpid()):
+            used[pid] = 0
+            for task, (on, waiting) in self._threads(pid):
+                used[pid] += on + waiting
+                waited[f"{pid}/{task}"] = waiting
+        late = (waited[task] - self._waited.get(task, waited[task]) for task in waited)
+        self.starved_seconds += max(late, default=0) / 1e9
+        self._waited = waited
+        del used[os.getpid()]
+        return used
+
+    def _threads(self, pid: int) -> Iterable[tuple[str, tuple[int, int]]]:
+        """With their nanoseconds on a processor, and waiting for one."""
         try:
             for task in os.listdir(f"{self._proc}/{pid}/task"):
                 on, waiting, _ = _text(self._proc / f"{pid}/task/{task}/schedstat").split()
-                used += int(on) + int(waiting)
+                yield task, (int(on), int(waiting))
         except (OSError, ValueError):
-            return used
-        return used
+            return
 
     def _has_to_read(self, pid: int) -> bool:
         return any(self._owners.get(inode) == pid for inode in self._unread)
 
     def _is_runnable(self, pid: int) -> bool:
-        """The kernel counts a wait for a processor when it is over; this one goes on."""
+        """The kernel counts a wait for a processor when it is over; this one goes on. Nor does who
+        waits for a disk rest."""
         try:
             tasks = os.listdir(f"{self._proc}/{pid}/task")
         except OSError:
             return False
         stats = (_text(self._proc / f"{pid}/task/{task}/stat") for task in tasks)
-        return any(stat.rpartition(")")[2].startswith(" R") for stat in stats)
+        return any(stat.rpartition(")")[2].startswith((" R", " D")) for stat in stats)
 
 
 def _text(path: Path) -> str:

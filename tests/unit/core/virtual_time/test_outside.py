@@ -2,9 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from sampan.core.http.messages import Request, Response, Stream
-from sampan.core.virtual_time.client_activity import FIRST_SECONDS, LEAST_SECONDS
-from sampan.core.virtual_time.outside import Outside, told
+from sampan.core.virtual_time.client_activity import (
+    FIRST_SECONDS,
+    LEAST_SECONDS,
+    LOOK_SECONDS,
+)
+from sampan.core.virtual_time.outside import MOST_STARVED, Outside, told
 from sampan.core.virtual_time.patience import ANYBODY
 
 POD = b'{"type":"ADDED","object":{}}\n'
@@ -124,25 +130,69 @@ def test_who_never_stops_costs_the_patience_once_and_is_named():
     story(play)
 
 
-def test_a_process_at_work_is_not_quiet():
-    class Processes:
-        looks = 3
+class Processes:
+    """One, which is at work until then."""
 
-        def busy(self):
-            self.looks -= 1
-            return frozenset({7}) if self.looks else frozenset()
+    def __init__(self):
+        self.world, self.until = None, float("-inf")
+        self.given_up, self.share = False, 0.0
 
-        def give_up(self):
-            raise AssertionError("nobody has to")
+    def busy(self):
+        return frozenset()
 
+    @property
+    def starved_seconds(self):
+        return self.world.now * self.share
+
+    def have_rested(self, seconds):
+        return self.given_up or self.world.now - self.until >= seconds
+
+    def give_up(self, _seconds):
+        self.given_up = True
+
+
+def test_a_process_at_work_is_waited_for_until_it_has_rested_as_long_as_it_is_slow():
     async def play(world):
-        await world.ask()
-        world.now += 1.0
-        assert world.wait() > 0
-        assert world.wait() > 0
-        assert world.wait() == 0.0
+        processes.world = world
+        chunks = await world.watch()
+        world.pass_time()
+        await world.events.put(POD)
+        await anext(chunks)
+        processes.until = world.now + 3.0  # the machine is slow: then it sleeps for a tenth
+        began = world.now
+        world.pass_time()
+        assert FIRST_SECONDS <= world.now - began - 3.0 <= FIRST_SECONDS + 2 * LOOK_SECONDS
+        await chunks.aclose()
 
-    story(play, processes=Processes())
+    processes = Processes()
+    story(play, processes=processes)
+
+
+def test_a_process_that_is_always_at_work_costs_the_patience():
+    async def play(world):
+        processes.world, processes.until = world, float("inf")
+        await world.ask()
+        began = world.now
+        world.pass_time()
+        assert abs(world.now - began - world.outside.patience_seconds) <= LOOK_SECONDS
+        assert processes.given_up
+
+    processes = Processes()
+    story(play, processes=processes)
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.5, 2), (0.9, 10), (1.0, MOST_STARVED)])
+def test_time_that_it_waits_for_a_processor_costs_no_patience(share, times):
+    async def play(world):
+        processes.world, processes.until, processes.share = world, float("inf"), share
+        await world.ask()
+        began = world.now
+        world.pass_time()
+        expected = times * world.outside.patience_seconds
+        assert abs(world.now - began - expected) <= 2 * LOOK_SECONDS
+
+    processes = Processes()
+    story(play, processes=processes)
 
 
 def test_one_that_is_expected_holds_time_until_it_watches():

@@ -55,9 +55,9 @@ def test_one_that_waits_is_idle_and_one_that_computes_is_busy():
         process.stdin.write("work\n")
         process.stdin.flush()
         looks(peers, lambda busy: busy == {process.pid})
-        assert peers.give_up() == {process.pid}
+        peers.give_up(1.0)
         time.sleep(0.05)
-        assert peers.busy() == frozenset(), "nobody waits for it any more"
+        assert peers.have_rested(1.0), "nobody waits for it any more"
 
 
 TABLE = """\
@@ -95,6 +95,8 @@ def test_one_that_waits_for_a_processor_is_busy(tmp_path):
     assert peers.busy()
     (tmp_path / "900/task/1/stat").write_text("1 (a) R 1 1\n")
     assert peers.busy() == {900}, "the kernel has not counted its wait yet"
+    (tmp_path / "900/task/1/stat").write_text("1 (a) D 1 1\n")
+    assert peers.busy() == {900}, "it waits for a disk"
     (tmp_path / "900/task/1/stat").write_text("1 (a) S 1 1\n")
     assert peers.busy() == frozenset()
 
@@ -107,6 +109,39 @@ def test_one_that_has_not_read_what_it_was_sent_is_busy(tmp_path):
     assert peers.busy() == {900}
     (tmp_path / "net/tcp").write_text(TABLE)
     assert peers.busy() == frozenset()
+
+
+def test_one_has_rested_so_long_after_it_was_last_seen_at_work(tmp_path):
+    peers = kernel(tmp_path)
+    assert not peers.have_rested(1.5), "at 1 it is new"
+    assert not peers.have_rested(1.5), "at 2 it sleeps"
+    assert peers.have_rested(1.5), "at 3 it has for long enough"
+
+
+def test_what_was_done_since_a_look_long_ago_was_done_just_now(tmp_path):
+    peers = kernel(tmp_path)
+    assert peers.busy()
+    (tmp_path / "900/task/1/schedstat").write_text("30000005 6 1\n")  # 30 ms of a second
+    assert peers.busy() == {900}
+
+
+def test_how_long_one_waited_for_a_processor_is_told(tmp_path):
+    peers = kernel(tmp_path)
+    assert peers.busy()
+    assert peers.starved_seconds == 0.0
+    (tmp_path / "900/task/1/schedstat").write_text("5 500000006 1\n")
+    assert peers.busy() == {900}
+    assert peers.starved_seconds == 0.5
+
+
+def test_one_whom_nobody_waits_for_is_waited_for_again_when_it_has_rested(tmp_path):
+    peers = kernel(tmp_path)
+    assert not peers.have_rested(1.5)
+    peers.give_up(1.5)
+    assert peers.have_rested(1.5), "at 2 it sleeps, not long enough, and nobody waits"
+    assert peers.have_rested(0.5), "at 3 it has rested"
+    (tmp_path / "900/task/1/stat").write_text("1 (a) R 1 1\n")
+    assert not peers.have_rested(0.5)
 
 
 def test_without_a_table_nobody_is_busy(tmp_path):
