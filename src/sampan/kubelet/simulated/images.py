@@ -1,7 +1,8 @@
 """The images of a simulated node: every reference can be pulled, unless its tag says otherwise.
 
 Job: keep, find, pull and remove images that are nothing but a name.
-    A tag `missing` is not in its registry, one `broken` cannot be unpacked.
+    A tag `missing` is not in its registry, one `broken` cannot be unpacked; one `root` runs as
+    root, and all others as what charts say that theirs do: somebody else.
 Owner: SimulatedRuntime.
 """
 
@@ -12,6 +13,7 @@ from sampan.kubelet.contracts.runtime import Image, ImageNotFound, RuntimeFailur
 from sampan.kubelet.simulated.parts import digits_of
 
 SIZE_BYTES = 1_000_000
+USER = 65532  # as images without a distribution have it
 
 
 class SimulatedImages:
@@ -57,4 +59,5 @@ def _image(reference: str) -> Image:
         tags=(reference,),
         digests=(f"{repository}@sha256:{digest}",),
         size_bytes=SIZE_BYTES,
+        uid=None if name.endswith(":root") else USER,
     )

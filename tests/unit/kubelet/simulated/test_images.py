@@ -20,3 +20,9 @@ def test_two_tags_cannot_be_pulled():
         images.pull("app:missing")
     with pytest.raises(RuntimeFailure, match="unpack"):
         images.pull("app:broken")
+
+
+def test_an_image_is_nobodys_root_unless_its_tag_says_so():
+    images = SimulatedImages(())
+    assert images.pull("app:1").uid == 65532
+    assert images.pull("app:root").uid is None
