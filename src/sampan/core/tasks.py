@@ -174,8 +174,9 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         if unfinished:
             await asyncio.wait(unfinished)
-    # Every failure is looked at, so that none is reported as forgotten; the first is raised.
-    failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+        # Every failure is looked at, also where we are cut off: of a thousand that nobody has
+        # looked at asyncio writes a thousand tracebacks, on the loop. The first is raised.
+        failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
     if failures:
         raise failures[0]
     return [task.result() for task in tasks]

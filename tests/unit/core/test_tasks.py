@@ -1,6 +1,7 @@
 """core/tasks.py: every task has an owner, and ends with it."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -146,6 +147,25 @@ def test_all_of_raises_the_first_of_several_failures_and_forgets_none(caplog):
 
     with pytest.raises(KeyError):
         virtual_time.run(all_of([fails(KeyError("a")), fails(ValueError("b"))]))
+    assert "never retrieved" not in caplog.text
+
+
+def test_all_of_forgets_no_failure_where_it_is_cut_off_itself(caplog):
+    async def fails():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise KeyError from None
+
+    async def main():
+        waiting = Tasks("test").start("all", all_of(fails() for _ in range(3)))
+        await asyncio.sleep(1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    virtual_time.run(main())
+    gc.collect()
     assert "never retrieved" not in caplog.text
 
 
