@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from sampan.api.objects import Obj, controller_of, labels_of, namespace_of
 from sampan.api.rules import aspects
 from sampan.api.rules.aspects import looks_at
-from sampan.api.rules.selectors import LabelSelector, from_object, match_labels
+from sampan.api.rules.selectors import LabelSelector, from_stored, match_labels
 from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.client.indexer import Cache
 
@@ -58,7 +58,7 @@ def by_selector(obj: Obj) -> Iterable[str]:
 def parsed(selector: Obj | None) -> LabelSelector:
     """A LabelSelector of an object from a cache. A plan asks for it more than once, and it may have
     15,000 requirements."""
-    return from_object(selector)
+    return from_stored(selector)
 
 
 @by_identity(8, OF_ANY_SIZE)

@@ -66,7 +66,7 @@ class LabelSelector:
             "matches",
             _all([_compile(requirement) for requirement in self.requirements])
             if few
-            else _Merged(self.requirements).matches,
+            else _Many(self.requirements).matches,
         )
 
     def __str__(self) -> str:
@@ -89,11 +89,22 @@ def parse_label_selector(text: str) -> LabelSelector:
 
 def from_object(selector: Obj | None) -> LabelSelector:
     """A metav1.LabelSelector: absent means nothing, empty means everything."""
+    return _from_object(selector, lambda expression: _check(_expression(expression)))
+
+
+def from_stored(selector: Obj | None) -> LabelSelector:
+    """Likewise, of an object that was checked when it was written: of 15,000 expressions the loop
+    has no time to look at each name and value once more."""
+    return _from_object(selector, _expression)
+
+
+def _from_object(
+    selector: Obj | None, expression_of: Callable[[Obj], Requirement]
+) -> LabelSelector:
     if selector is None:
         return NOTHING
     requirements = from_labels(selector.get("matchLabels") or {})
-    for expression in selector.get("matchExpressions") or ():
-        requirements.append(_expression(expression))
+    requirements += map(expression_of, selector.get("matchExpressions") or ())
     return LabelSelector(tuple(requirements))
 
 
@@ -104,7 +115,7 @@ def _expression(expression: Obj) -> Requirement:
             f"{value_text(expression.get('operator') or '')} is not a valid label selector operator"
         )
     values = tuple(expression.get("values") or ())
-    return _check(Requirement(expression.get("key") or "", operator, values))
+    return Requirement(expression.get("key") or "", operator, values)
 
 
 def from_labels(labels: Labels) -> list[Requirement]:
@@ -208,6 +219,43 @@ def _compile(one: Requirement) -> Question:
             return lambda labels: _beyond(labels.get(key), limit, greater)
 
 
+class _Many:
+    """Requirements by the thousand: merged, once there is a second question. Who asks one selector
+    after the other, each once, needs no more of each than the first requirement that does not
+    hold."""
+
+    __slots__ = ("_is_asked", "_merged", "_requirements")
+
+    def __init__(self, requirements: tuple[Requirement, ...]) -> None:
+        self._requirements = requirements
+        self._is_asked = False
+        self._merged: _Merged | None = None
+
+    def matches(self, labels: Labels) -> bool:
+        if self._merged is None:
+            if not self._is_asked:
+                self._is_asked = True
+                return all(_holds(requirement, labels) for requirement in self._requirements)
+            self._merged = _Merged(self._requirements)
+        return self._merged.matches(labels)
+
+
+def _holds(one: Requirement, labels: Labels) -> bool:
+    """What `_compile` makes a question of, asked once."""
+    value = labels.get(one.key)
+    match one.operator:
+        case "=" | "==" | "in":
+            return value in one.values and value is not None
+        case "!=" | "notin":
+            return value is None or value not in one.values
+        case "exists":
+            return value is not None
+        case "!":
+            return value is None
+        case "gt" | "lt":
+            return _beyond(value, whole_number(one.values[0]), one.operator == "gt")
+
+
 class _Merged:
     """Many requirements, merged by key: a question costs by the labels, not by the requirements,
     of which a request may bring thousands."""
@@ -217,7 +265,7 @@ class _Merged:
         self._needed: set[str] = set()  # of those, the ones that must be there
         self._absent: set[str] = set()
         self._allowed: dict[str, frozenset[str]] = {}
-        self._refused: dict[str, set[str]] = {}
+        self._refused: dict[str, frozenset[str]] = {}
         self._bounds: dict[tuple[str, bool], int] = {}  # of numbers: (key, greater) → the limit
         for requirement in requirements:
             self._add(requirement)
@@ -242,7 +290,8 @@ class _Merged:
             case "=" | "==" | "in":
                 self._allowed[key] = self._allowed.get(key, values) & values
             case "!=" | "notin":
-                self._refused.setdefault(key, set()).update(values)
+                known_values = self._refused.get(key)
+                self._refused[key] = values if known_values is None else known_values | values
                 return
             case "!":
                 self._absent.add(key)

@@ -17,6 +17,7 @@ from sampan.api.rules.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
+from tests.growth.line_counts import Counts, counted
 from tests.support.processor_time import quickest_seconds
 
 LABELS = {"a": "1", "tier": "web", "example.com/x": "", "n": "7"}
@@ -140,13 +141,16 @@ def test_a_selector_printed_and_parsed_asks_the_same(requirements, labels):
 @given(st.lists(REQUIREMENTS, min_size=selectors.MANY + 1), st.dictionaries(KEYS, VALUES))
 def test_many_requirements_ask_what_each_of_them_asks(requirements, labels):
     each = [LabelSelector((requirement,)).matches(labels) for requirement in requirements]
-    assert LabelSelector(tuple(requirements)).matches(labels) is all(each)
+    selector = LabelSelector(tuple(requirements))
+    # Asked once it looks at one after the other; asked again it has put them together.
+    assert [selector.matches(labels) for _ in range(2)] == [all(each)] * 2
 
 
 @given(st.dictionaries(MANY_KEYS, VALUES, min_size=selectors.MANY + 1), st.data())
 def test_a_map_of_many_labels_is_met_by_who_has_them_all(wanted, data):
     selector = selectors.match_labels(wanted)
-    assert selector.matches({**wanted, "more": "v"})
+    for _ in range(2):
+        assert selector.matches({**wanted, "more": "v"})
     changed = data.draw(st.sampled_from(sorted(wanted)))
     assert not selector.matches({key: wanted[key] for key in wanted if key != changed})
     assert not selector.matches({**wanted, changed: f"{wanted[changed]}x"})
@@ -160,6 +164,32 @@ def test_not_in_and_absent_are_the_opposites(requirement, labels):
     other = selectors.Requirement(requirement.key, opposite, requirement.values)
     one = LabelSelector((requirement,)).matches(labels)
     assert LabelSelector((other,)).matches(labels) is not one
+
+
+@given(st.lists(REQUIREMENTS), st.dictionaries(KEYS, VALUES))
+def test_what_is_stored_asks_what_was_checked(requirements, labels):
+    written = {"in": "In", "notin": "NotIn", "exists": "Exists", "!": "DoesNotExist"}
+    found = {
+        "matchExpressions": [
+            {"key": one.key, "operator": written[one.operator], "values": list(one.values)}
+            for one in requirements
+            if one.operator in written
+        ]
+    }
+    assert selectors.from_stored(found) == from_object(found)
+    assert selectors.from_stored(found).matches(labels) == from_object(found).matches(labels)
+    assert selectors.from_stored(None) is NOTHING
+
+
+def test_what_is_stored_is_not_checked_once_more():
+    """15,000 expressions are read within a few milliseconds: each is one step."""
+    wanted = {"matchExpressions": [
+        {"key": f"k{n}", "operator": "NotIn", "values": ["v"]} for n in range(15_000)
+    ]}  # fmt: skip
+    counts: Counts = Counts()
+    with counted(counts):
+        assert selectors.from_stored(wanted).matches({"a": "b"})
+    assert sum(counts.values()) < 30 * 15_000
 
 
 def test_an_open_parenthesis_says_what_may_follow():
