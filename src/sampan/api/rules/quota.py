@@ -35,6 +35,9 @@ _STORED = {
     for resource in reversed(RESOURCES)
     if resource.stored_in == ("", "")
 }
+COUNTED = {  # what a quota calls the number of each
+    f"count/{resource.group_resource}": resource for resource in _STORED.values()
+}
 
 
 def usage_of(resource: Resource, obj: Obj) -> Amounts:

@@ -78,8 +78,8 @@ class _Books:
         self.look_at.pop(key, None)
 
 
-# By plural and group: a quota may name thousands of kinds.
-_SERVED = {(resource.plural, resource.group): resource for resource in reversed(RESOURCES)}
+# By what a quota calls the number of each: it may name thousands of kinds.
+_SERVED = {f"count/{resource.group_resource}": resource for resource in reversed(RESOURCES)}
 
 
 def resource_quota_controller() -> Controller:
@@ -157,15 +157,16 @@ async def _usages_of_others(
 
 
 def _counted_resources(caches: Caches, quota: Obj) -> Iterable[Resource]:
+    """Of thousands of names that no kind has, each is one look into what is defined."""
+    definitions = caches(CUSTOM_RESOURCE_DEFINITIONS)
     for name in (quota.get("spec") or {}).get("hard") or ():
-        wanted = quotas.counted_resource(name)
-        found = None if wanted is None else _SERVED.get(wanted) or _custom(caches, *wanted)
+        if not name.startswith("count/"):
+            continue
+        found = _SERVED.get(name)
+        if found is None and (definition := definitions.get(name.removeprefix("count/"))):
+            found = custom_resource(definition)
         if found is not None:
             yield found
-
-
-def _custom(caches: Caches, plural: str, group: str) -> Resource | None:
-    return custom_resource(caches(CUSTOM_RESOURCE_DEFINITIONS).get(f"{plural}.{group}"))
 
 
 def _quotas_of(resource: Resource, books: _Books) -> Wake:

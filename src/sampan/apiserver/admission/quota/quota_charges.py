@@ -195,18 +195,15 @@ class Quotas:
     def _count(self, quota: Obj) -> Usage:
         namespace = namespace_of(quota)
         used = quotas.zeros(quota)
-        for resource in quotas.resources_of(quota):
-            if resource in _BUILT_IN or self._is_defined(resource):
-                for name, amount in self._count_kind(quota, namespace, resource).items():
-                    used[name] = used[name] + amount
+        for resource in quotas.resources_of(quota, self._is_defined):
+            for name, amount in self._count_kind(quota, namespace, resource).items():
+                used[name] = used[name] + amount
         for charge in self._under_way.get((namespace, name_of(quota)), ()):
             if not self._is_there(quota, charge):
                 used = quotas.add(used, charge.more)
         return used
 
-    def _is_defined(self, resource: Resource) -> bool:
-        """A quota may name thousands of kinds that nobody has."""
-        named = f"{resource.plural}.{resource.group}"
+    def _is_defined(self, named: str) -> bool:
         return self._registry.find(CUSTOM_RESOURCE_DEFINITIONS, "", named) is not None
 
     def _count_kind(self, quota: Obj, namespace: str, resource: Resource) -> Usage:

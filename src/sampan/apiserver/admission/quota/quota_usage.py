@@ -3,14 +3,14 @@
 Job: amounts as dictionaries of quantities, on top of api/rules/quota.py, which says what counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sampan.api import quantity
 from sampan.api.objects import Obj, spec_of
 from sampan.api.quantity import ZERO, Quantity
 from sampan.api.resources import Resource
 from sampan.api.rules.pod_resources import Amounts
-from sampan.api.rules.quota import counts, measured_resource, usage_of
+from sampan.api.rules.quota import COUNTED, counts, measured_resource, usage_of
 
 _COMPUTE = frozenset({
     "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
@@ -25,12 +25,16 @@ def count_of(quota: Obj, resource: Resource, obj: Obj) -> Amounts:
     return usage if usage and counts(quota, resource, obj) else {}
 
 
-def resources_of(quota: Obj) -> list[Resource]:
-    """The kinds of which the quota may count something."""
-    found: dict[str, Resource] = {}
+def resources_of(quota: Obj, is_defined: Callable[[str], bool]) -> list[Resource]:
+    """The kinds of which the quota may count something. `is_defined`: whether a definition has
+    such a name; a quota may name thousands of kinds that nobody has."""
+    found: dict[tuple[str, str], Resource] = {}
     for name in (quota.get("spec") or {}).get("hard") or {}:
-        resource = measured_resource(name)
-        found[resource.storage_prefix] = resource
+        if name.startswith("count/") and name not in COUNTED:
+            if not is_defined(name.removeprefix("count/")):
+                continue
+        resource = COUNTED.get(name) or measured_resource(name)
+        found[resource.plural, resource.group] = resource
     return list(found.values())
 
 
