@@ -4,6 +4,7 @@ Job: read and write metadata, copy objects, turn times into text and back. Pure.
 Invariant: what came from a cache or a watch is read-only; `copy_of` first, then change.
 """
 
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,23 @@ def is_deeper_than(value: Any, levels: int) -> bool:
             return False
         level = deeper
     return True
+
+
+def is_larger(value: object, most: int) -> bool:
+    """Whether more than so many values are within it; a long text counts by its length."""
+    left, ahead = most, [value]
+    while ahead and left >= 0:
+        each = ahead.pop()
+        left -= 1
+        if isinstance(each, str):
+            left -= len(each) // 64
+        elif isinstance(each, Mapping):
+            left -= len(each)
+            ahead.extend(each.values() if left >= 0 else ())
+        elif isinstance(each, list | tuple):
+            left -= len(each)
+            ahead.extend(each if left >= 0 else ())
+    return left < 0
 
 
 def time_text(seconds: float) -> str:

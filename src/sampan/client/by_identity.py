@@ -7,9 +7,10 @@ Invariant: no large value is kept, unless a function is there for large ones: a 
     come and go would leave a thousand large lists.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
+from sampan.api.objects import is_larger
 from sampan.core.bounded import FlushedMemo
 
 K = TypeVar("K")
@@ -18,7 +19,8 @@ V = TypeVar("V")
 
 
 LARGE = 500  # values within one
-OF_ANY_SIZE = 1 << 62  # for what thousands of parts of one large value ask
+# For what thousands of parts of one large value ask: nobody need walk over it.
+OF_ANY_SIZE = 1 << 62
 
 
 def by_identity(most: int, largest: int = LARGE) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
@@ -33,7 +35,7 @@ def by_identity(most: int, largest: int = LARGE) -> Callable[[Callable[[K], V]],
             found = find(id(about))
             if found is None:
                 answer = function(about)
-                if is_larger(about, largest):
+                if largest < OF_ANY_SIZE and is_larger(about, largest):
                     return answer
                 found = memo.keep(id(about), (about, answer))
             return found[1]
@@ -56,7 +58,7 @@ def by_identity_and(
             found = find((id(about), further))
             if found is None:
                 answer = function(about, further)
-                if is_larger(about, largest):
+                if largest < OF_ANY_SIZE and is_larger(about, largest):
                     return answer
                 found = memo.keep((id(about), further), (about, answer))
             return found[1]
@@ -64,22 +66,3 @@ def by_identity_and(
         return remembered
 
     return decorate
-
-
-def is_larger(value: object, most: int) -> bool:
-    """Whether more than so many values are within it; a long text counts by its length."""
-    if most >= OF_ANY_SIZE:
-        return False  # whatever it is: who asks need not walk over it
-    left, ahead = most, [value]
-    while ahead and left >= 0:
-        each = ahead.pop()
-        left -= 1
-        if isinstance(each, str):
-            left -= len(each) // 64
-        elif isinstance(each, Mapping):
-            left -= len(each)
-            ahead.extend(each.values() if left >= 0 else ())
-        elif isinstance(each, list | tuple):
-            left -= len(each)
-            ahead.extend(each if left >= 0 else ())
-    return left < 0

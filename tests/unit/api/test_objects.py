@@ -52,3 +52,19 @@ def test_maps_are_found_by_the_text_that_tells_them_apart():
     assert objects.places_by_text([{"name": "b"}, {"name": "a"}], "name") == {"b": 0, "a": 1}
     for others in ([{"name": "a"}] * 2, [{"name": 1}], [{"id": "a"}], ["a"], [{"name": ["a"]}]):
         assert objects.places_by_text(others, "name") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (1, 1),
+        ("x" * 640, 11),
+        ([1, 2, 3], 7),
+        ({"a": [1, 2]}, 7),
+        ([[], ()], 5),
+        ({"a": {"b": "c"}}, 5),
+    ],
+)
+def test_a_value_counts_what_is_within_it(value, size):
+    assert objects.is_larger(value, size - 1)
+    assert not objects.is_larger(value, size)

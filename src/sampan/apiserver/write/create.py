@@ -29,7 +29,7 @@ from sampan.apiserver.write.object_rules import (
     clear_status,
     refuse,
 )
-from sampan.apiserver.write.request_scope import RequestScope, weight_of
+from sampan.apiserver.write.request_scope import RequestScope, weight_of, weight_with
 from sampan.core.digits import is_digits
 from sampan.core.holding import Outcome
 from sampan.core.tasks import all_of
@@ -70,7 +70,7 @@ async def _create(scope: RequestScope, user: User, call: Call, warnings: list[st
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
     _name(scope, obj["metadata"])
     prepare_created(obj, new_uid(scope.rng), scope.clock.now(), strategy.has_generation)
-    await scope.beside(weight_of(call), partial(_check, scope, call, obj, warnings))
+    await scope.beside(weight_with(call, obj), partial(_check, scope, call, obj, warnings))
     warnings += strategy.warn(obj, None)
     call.marks.at("validation")
     dry_run = call.options.dry_run

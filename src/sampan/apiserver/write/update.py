@@ -31,7 +31,7 @@ from sampan.apiserver.write.object_rules import (
 )
 from sampan.apiserver.write.ownership import settle
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
-from sampan.apiserver.write.request_scope import RequestScope, weight_of
+from sampan.apiserver.write.request_scope import RequestScope, weight_of, weight_with
 from sampan.core.digits import all_digits
 from sampan.core.fast_dataclass import dataclass
 
@@ -117,6 +117,7 @@ async def modify(scope: RequestScope, user: User, call: Call, what: Modification
         attributes = attributes_of(user, UPDATE, call, new, old)
         await admission.mutate(attributes)
         call.marks.at("mutating admission")
+        size = max(size, weight_with(call, new))
         warnings = await scope.beside(size, partial(_check, scope, call, what, new, old))
         warnings += () if call.subresource else strategy.warn(new, old)
         call.marks.at("validation")

@@ -3,8 +3,7 @@
 Job: count it, roughly and fast, before anything is made of it.
 """
 
-from sampan.api.objects import Obj, labels_of
-from sampan.client.by_identity import is_larger
+from sampan.api.objects import Obj, is_larger, labels_of
 
 LONG = 200  # a decision about less than that takes a few milliseconds
 _LISTS = (
