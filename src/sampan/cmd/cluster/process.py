@@ -34,8 +34,9 @@ MANY_OBJECTS = 300_000  # a cluster of a few objects has some 200 000; more take
 # look, for as long as there is something to look at: one large API object has 100 000 of them.
 LOOKS = (10_000, 4, 4)
 # After which a thread that works gives the interpreter to another that waits. Of an answer the loop
-# lets go of it some five times, and gets it back from whoever works beside it after so long each.
-TURN_SECONDS = 0.001
+# lets go of it some five times, and gets it back from each who works beside it after so long: with
+# four of them at 1 ms, one answer in a hundred took 50 ms; what they work takes as long at 0.2 ms.
+TURN_SECONDS = 0.0002
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

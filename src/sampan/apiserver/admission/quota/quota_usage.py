@@ -30,10 +30,10 @@ def resources_of(quota: Obj, is_defined: Callable[[str], bool]) -> list[Resource
     such a name; a quota may name thousands of kinds that nobody has."""
     found: dict[tuple[str, str], Resource] = {}
     for name in (quota.get("spec") or {}).get("hard") or {}:
-        if name.startswith("count/") and name not in COUNTED:
-            if not is_defined(name.removeprefix("count/")):
-                continue
-        resource = COUNTED.get(name) or measured_resource(name)
+        resource = COUNTED.get(name)
+        if resource is None and name.startswith("count/") and not is_defined(name[len("count/") :]):
+            continue
+        resource = resource or measured_resource(name)
         found[resource.plural, resource.group] = resource
     return list(found.values())
 
