@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.rules import selectors
+from sampan.api.rules.labels import questions
+from sampan.api.rules.labels.questions import Requirement
 from sampan.api.rules.selectors import (
     EVERYTHING,
     NOTHING,
     FieldRequirement,
     LabelSelector,
-    Requirement,
     SelectorError,
     from_object,
     match_labels,
@@ -138,7 +139,7 @@ def test_a_selector_printed_and_parsed_asks_the_same(requirements, labels):
     assert str(again) == str(selector)
 
 
-@given(st.lists(REQUIREMENTS, min_size=selectors.MANY + 1), st.dictionaries(KEYS, VALUES))
+@given(st.lists(REQUIREMENTS, min_size=questions.MANY + 1), st.dictionaries(KEYS, VALUES))
 def test_many_requirements_ask_what_each_of_them_asks(requirements, labels):
     each = [LabelSelector((requirement,)).matches(labels) for requirement in requirements]
     selector = LabelSelector(tuple(requirements))
@@ -146,7 +147,7 @@ def test_many_requirements_ask_what_each_of_them_asks(requirements, labels):
     assert [selector.matches(labels) for _ in range(2)] == [all(each)] * 2
 
 
-@given(st.dictionaries(MANY_KEYS, VALUES, min_size=selectors.MANY + 1), st.data())
+@given(st.dictionaries(MANY_KEYS, VALUES, min_size=questions.MANY + 1), st.data())
 def test_a_map_of_many_labels_is_met_by_who_has_them_all(wanted, data):
     selector = selectors.match_labels(wanted)
     for _ in range(2):
@@ -161,7 +162,7 @@ def test_not_in_and_absent_are_the_opposites(requirement, labels):
     opposite = {"in": "notin", "exists": "!", "=": "!="}.get(requirement.operator)
     if opposite is None:
         return
-    other = selectors.Requirement(requirement.key, opposite, requirement.values)
+    other = Requirement(requirement.key, opposite, requirement.values)
     one = LabelSelector((requirement,)).matches(labels)
     assert LabelSelector((other,)).matches(labels) is not one
 
