@@ -6,8 +6,10 @@ import base64
 import orjson
 import pytest
 
+from sampan.api import features
 from sampan.api.calls import Call
 from sampan.api.errors import Forbidden
+from sampan.api.features import Release
 from sampan.api.resources import NODES, PODS
 from sampan.api.resources import SECRETS as SECRETS_ROW
 from sampan.apiserver.audit.sinks import AuditFile, FileSink
@@ -101,6 +103,25 @@ def test_who_impersonates_whom_is_noted_refused_or_not(tmp_path):
     assert allowed["impersonatedUser"]["groups"] == ["dev", "a,b", "system:authenticated"]
     assert (refused["user"]["username"], refused["responseStatus"]["code"]) == ("eve", 403)
     assert "impersonatedUser" not in refused
+
+
+def test_the_constraint_of_an_impersonation_is_noted(tmp_path):
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        spoken = {"impersonate-user": "system:node:n1"}
+        await api.send("GET", "/api/v1/pods", headers=spoken)
+
+    with features.used(Release(gates={"ConstrainedImpersonation": True})):
+        run(test, audit_policy=POLICY, audit_file=AuditFile(str(path)))
+    (noted,) = events(path)
+    assert noted["impersonatedUser"] == {
+        "username": "system:node:n1",
+        "groups": ["system:nodes", "system:authenticated"]
+    }  # fmt: skip
+    assert noted["authenticationMetadata"] == {
+        "impersonationConstraint": "impersonate:arbitrary-node"
+    }
 
 
 def test_bodies_are_noted_in_whatever_form_they_came(tmp_path):

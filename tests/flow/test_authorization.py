@@ -2,6 +2,8 @@
 
 import pytest
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.resources import by_kind
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
@@ -342,6 +344,49 @@ def test_impersonation_needs_its_verb_for_each_part():
         assert (await as_(group="dev")).status == 400
 
     run(test)
+
+
+def test_constrained_impersonation_is_for_what_is_asked():
+    """[A1] As an original v1.35.8 with the gate answered the same requests."""
+    where = {"apiGroups": ["authentication.k8s.io"], "resourceNames": ["jane"]}
+
+    async def test(api):
+        await grant(
+            api, "alice",
+            {**where, "verbs": ["impersonate:user-info"], "resources": ["users"]},
+            {"verbs": ["impersonate-on:user-info:list"], "apiGroups": [""], "resources": ["pods"]},
+        )  # fmt: skip
+        await grant(api, "jane", GET_PODS)
+
+        async def as_(path, user="jane", **headers):
+            spoken = {f"impersonate-{key}": item for key, item in {"user": user, **headers}.items()}
+            return await api.send("GET", path, user="alice", group="", headers=spoken)
+
+        assert (await as_("/api/v1/pods")).status == 200
+        assert (await as_("/api/v1/namespaces/default/pods/x")).message == (
+            'pods "x" is forbidden: User "alice" cannot impersonate-on:user-info:get resource '
+            '"pods" in API group "" in the namespace "default"'
+        )
+        assert (await as_("/api/v1/pods", "carol")).message == (
+            'users.authentication.k8s.io "carol" is forbidden: User "alice" cannot '
+            'impersonate:user-info resource "users" in API group "authentication.k8s.io" at the '
+            "cluster scope"
+        )
+        assert (await as_("/version")).message == (
+            'forbidden: User "alice" cannot impersonate-on:user-info:get path "/version"'
+        )
+        assert (await as_("/api/v1/pods", group="system:masters")).message == (
+            'groups.authentication.k8s.io "system:masters" is forbidden: User "alice" cannot '
+            'impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the '
+            "cluster scope: impersonating the system:masters group is not allowed"
+        )
+        assert (await as_("/api/v1/pods", "", group="dev")).message == (
+            'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"dev"}, '
+            "Extra:map[string][]string(nil)} without impersonating a user name"
+        )
+
+    with features.used(Release(gates={"ConstrainedImpersonation": True})):
+        run(test)
 
 
 def test_reviews_tell_why_and_list_what():

@@ -91,10 +91,9 @@ class Chain:
         if path not in ALWAYS_ALLOWED_PATHS:
             await self.scope.authorization.require(Attributes(user, verb, path=path))
 
-    async def authorize_impersonation(self, asked: Sequence[Attributes]) -> None:
-        """And for everything that impersonating a user takes. Raises Forbidden."""
-        for each in asked:
-            await self.scope.authorization.require(each)
+    async def authorize_impersonation(self, asked: Attributes) -> None:
+        """And for each part of what impersonating a user takes. Raises Forbidden."""
+        await self.scope.authorization.require(asked)
 
     async def perform(
         self, user: User, call: Call, read: ReadBody | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sampan.api import features
 from sampan.api.calls import Call
 from sampan.api.errors import AlreadyExists
 from sampan.api.kinds import Kinds
@@ -43,6 +44,7 @@ from sampan.apiserver.authn.options import authenticators, token_signer
 from sampan.apiserver.authn.user import MASTERS, User, with_authenticated_group
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconcile
 from sampan.apiserver.authz.chain import Authorization
+from sampan.apiserver.authz.constrained_impersonation import Impersonation
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain
@@ -238,8 +240,13 @@ class ApiServer:
         measure = Measure(self._metrics)
         sessions = self._authenticators.sessions
         page = None if sessions is None else Page(sessions)
-        policy = RequestPolicy(measure, limit, self._audit)
+        policy = RequestPolicy(measure, limit, self._audit, self._constrained_impersonation())
         return HttpEdge(self._chain, self._documents, page, nodes, policy, self._clock)
+
+    def _constrained_impersonation(self) -> Impersonation | None:
+        if not features.enabled("ConstrainedImpersonation"):
+            return None
+        return Impersonation(self._chain.authorize_impersonation, self._metrics, self._clock)
 
     async def start(self, progress: LoadProgress | None = None) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads.

@@ -45,6 +45,19 @@ def validate_with(
         errors.append(invalid_value(path, value, wrong))
 
 
+def validate_prefixed_path(value: str, path: str, errors: Errors) -> None:
+    """A domain and a path in it: `example.com/queue`."""
+    host, _, rest = value.partition("/")
+    if not value:
+        errors.append(required_value(path))
+    elif not host or not rest:
+        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        errors.append(invalid_value(path, value, why))
+    else:
+        validate_with(names.dns_subdomain, host, path, errors)
+        validate_with(names.http_path, rest, path, errors)
+
+
 def validate_immutable(new: Any, old: Any, path: str, errors: Errors) -> None:
     if (new or None) != (old or None):
         errors.append(invalid_value(path, new, IMMUTABLE))

@@ -63,9 +63,12 @@ class Entry:
         """A long answer has begun (watch, exec)."""
         self._write("ResponseStarted", {"metadata": {}, "code": code})
 
-    def impersonated(self, user: User) -> None:
-        """Whoever has asked speaks as this one from here on."""
+    def impersonated(self, user: User, constraint: str = "") -> None:
+        """Whoever has asked speaks as this one from here on; `constraint`: in which mode of
+        constrained impersonation."""
         self._event["impersonatedUser"] = _user(user)
+        if constraint:
+            self._event["authenticationMetadata"] = {"impersonationConstraint": constraint}
 
     def read(self, body: object) -> None:
         """The body, in whatever form it came; it is the server's to change after this."""

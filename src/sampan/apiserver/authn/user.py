@@ -6,6 +6,7 @@ Job: the user that authentication found, and that authorization and admission lo
 from collections.abc import Mapping
 from dataclasses import field
 
+from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
 
 AUTHENTICATED = "system:authenticated"
@@ -44,3 +45,19 @@ def with_authenticated_group(user: User) -> User:
     if AUTHENTICATED in user.groups:
         return user
     return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
+
+
+def account_of(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account whose user name this is."""
+    if not name.startswith(ACCOUNT_PREFIX):
+        return None
+    parts = name[len(ACCOUNT_PREFIX) :].split(":")
+    if len(parts) != 2 or names.dns_label(parts[0]) or names.dns_subdomain(parts[1]):
+        return None
+    return parts[0], parts[1]
+
+
+def node_of(name: str) -> str:
+    """The node whose user name this is; empty: none."""
+    node = name[len(NODE_PREFIX) :] if name.startswith(NODE_PREFIX) else ""
+    return "" if not node or names.dns_subdomain(node) else node

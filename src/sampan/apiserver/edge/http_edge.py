@@ -15,6 +15,9 @@ from sampan.api.protobuf.codec import ProtobufReader
 from sampan.apiserver.aggregation.servers import AggregatedServer
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.user import ANONYMOUS, User
+from sampan.apiserver.authz.calls import attributes_of
+from sampan.apiserver.authz.chain import Attributes
+from sampan.apiserver.authz.constrained_impersonation import Impersonation
 from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.edge.connect import ConnectEdge
 from sampan.apiserver.edge.documents import DocumentsEdge
@@ -69,6 +72,7 @@ class RequestPolicy:
     measure: Measure
     limit: RequestLimit
     audit: Audit | None = None
+    constrained: Impersonation | None = None  # where ConstrainedImpersonation is on
 
 
 class HttpEdge:
@@ -79,6 +83,7 @@ class HttpEdge:
         self._chain, self._clock = chain, clock
         self._authentication = chain.scope.authentication
         self._audit, self._limit, self._measure = policy.audit, policy.limit, policy.measure
+        self._constrained = policy.constrained
         protobuf = ProtobufReader(chain.scope.schema)
         self._documents = DocumentsEdge(chain, documents, own_page, protobuf)
         self._connect = ConnectEdge(chain, nodes)
@@ -196,9 +201,9 @@ class HttpEdge:
         if self._audit is not None:
             served.entry = self._audit.begin(request, info, user, served.id)
         if impersonation.is_asked(request.headers):
-            user = await self._impersonate(request, user)
+            user, constraint = await self._impersonate(request, info, user)
             if served.entry is not None:
-                served.entry.impersonated(user)
+                served.entry.impersonated(user, constraint)
         if info is None or info.subresource not in CONNECTED:
             await self._take_seat(served, user, now)
         if "timeout=" in request.query and not _is_long(info):
@@ -231,9 +236,9 @@ class HttpEdge:
         """Whether it would be read at all: asked on the head of a request with a large body."""
         try:
             user = await self._authentication.user(request)
-            if impersonation.is_asked(request.headers):
-                user = await self._impersonate(request, user)
             info = self._request_info(request, self._aggregation.servers.at(request.path))
+            if impersonation.is_asked(request.headers):
+                user, _ = await self._impersonate(request, info, user)
             if info.resource is None:
                 return await self._documents.wants_body(request, user)
             await self._chain.authorize(user, _bare_call(info))
@@ -241,11 +246,18 @@ class HttpEdge:
             return False  # and the answer will say why
         return True
 
-    async def _impersonate(self, request: Request, user: User) -> User:
-        """Raises Forbidden, BadRequest."""
+    async def _impersonate(
+        self, request: Request, info: RequestInfo | None, user: User
+    ) -> tuple[User, str]:
+        """Who speaks from here on, and by which constraint. Raises Forbidden, BadRequest."""
+        if self._constrained is not None:
+            wanted = impersonation.wanted_user(request)
+            mode = await self._constrained.allowed(wanted, _asked(request, info, user))
+            return mode.user, mode.constraint
         spoken_for = impersonation.impersonated_user(request)
-        await self._chain.authorize_impersonation(impersonation.required_access(user, request))
-        return spoken_for
+        for each in impersonation.required_access(user, request):
+            await self._chain.authorize_impersonation(each)
+        return spoken_for, ""
 
     def _request_info(self, request: Request, server: AggregatedServer | None) -> RequestInfo:
         watch = is_watch(request.query)
@@ -258,9 +270,7 @@ class HttpEdge:
         if info is None or info.resource is None:
             await self._chain.authorize_path(user, request.method.lower(), request.path)
             return
-        fields = first_value(request.query, "fieldSelector")
-        call = _bare_call(info, fields if info.verb in ("list", "watch") else "")
-        await self._chain.authorize(user, call)
+        await self._chain.authorize(user, _bare_call(info, _selected_fields(request, info)))
 
     async def _pass_on(
         self, served: "_Served", info: RequestInfo, user: User, server: AggregatedServer
@@ -280,6 +290,18 @@ class HttpEdge:
 def _is_long(info: RequestInfo | None) -> bool:
     """Whether it may last: then nobody looks at its timeout."""
     return info is not None and (info.verb == "watch" or info.subresource in CONNECTED)
+
+
+def _selected_fields(request: Request, info: RequestInfo) -> str:
+    fields = first_value(request.query, "fieldSelector")
+    return fields if info.verb in ("list", "watch") else ""
+
+
+def _asked(request: Request, info: RequestInfo | None, user: User) -> Attributes:
+    """What a request asks of the authorizers, as far as its head says it."""
+    if info is None or info.resource is None:
+        return Attributes(user, request.method.lower(), path=request.path)
+    return attributes_of(user, _bare_call(info, _selected_fields(request, info)))
 
 
 def _bare_call(info: RequestInfo, fields: str = "") -> Call:

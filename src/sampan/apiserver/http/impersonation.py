@@ -5,13 +5,12 @@ Invariant: whoever impersonates has nothing left of their own groups.
 Invariant: one header line names one group: a comma is part of its name, as upstream.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from sampan.api.errors import BadRequest
-from sampan.api.rules import names
-from sampan.apiserver.authn.tokens import PREFIX
-from sampan.apiserver.authn.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
+from sampan.api.go_quoting import quoted
+from sampan.apiserver.authn.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User, account_of
 from sampan.apiserver.authz.chain import Attributes
 from sampan.core.http.messages import Request
 
@@ -28,28 +27,57 @@ def is_asked(headers: Mapping[str, str]) -> bool:
     )
 
 
-def impersonated_user(request: Request) -> User:
+def wanted_user(request: Request) -> User:
+    """The one in the headers as they are, for ConstrainedImpersonation. Raises BadRequest."""
+    wanted = _named_user(request)
+    if not wanted.name:
+        raise BadRequest(f"requested {_as_go_prints(wanted)} without impersonating a user name")
+    return wanted
+
+
+def _named_user(request: Request) -> User:
     """Raises BadRequest."""
     headers = request.headers
-    name = headers.get(_USER, "")
-    groups = tuple(request.values(_GROUP))
     extra = {
         unquote(key[len(_EXTRA) :]): tuple(request.values(key))
         for key in headers
         if key.startswith(_EXTRA)
     }
-    if not name:
-        raise BadRequest(f"requested [{_wanted(request)}] without impersonating a user")
     if len(request.values(_USER)) > 1 or len(request.values(_UID)) > 1:
         raise BadRequest("requested impersonation of more than one user")
-    account = _service_account(name)
+    groups = tuple(request.values(_GROUP))
+    return User(headers.get(_USER, ""), groups, headers.get(_UID, ""), extra)
+
+
+def _as_go_prints(wanted: User) -> str:
+    """As Go prints its structure (%#v)."""
+
+    def strings(values: Iterable[str]) -> str:
+        return "{" + ", ".join(map(quoted, values)) + "}"
+
+    groups = f"[]string{strings(wanted.groups)}" if wanted.groups else "[]string(nil)"
+    pairs = (f"{quoted(key)}:[]string{strings(wanted.extra[key])}" for key in sorted(wanted.extra))
+    extra = "{" + ", ".join(pairs) + "}" if wanted.extra else "(nil)"
+    return (
+        f"&user.DefaultInfo{{Name:{quoted(wanted.name)}, UID:{quoted(wanted.uid)}, "
+        f"Groups:{groups}, Extra:map[string][]string{extra}}}"
+    )
+
+
+def impersonated_user(request: Request) -> User:
+    """Raises BadRequest."""
+    named = _named_user(request)
+    name, groups = named.name, named.groups
+    if not name:
+        raise BadRequest(f"requested [{_wanted(request)}] without impersonating a user")
+    account = account_of(name)
     if account and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
     if name != ANONYMOUS.name and not {AUTHENTICATED, UNAUTHENTICATED} & set(groups):
         groups = (*groups, AUTHENTICATED)
     if name == ANONYMOUS.name and not groups:
         groups = (UNAUTHENTICATED,)
-    return User(name, groups, headers.get(_UID, ""), extra)
+    return User(name, groups, named.uid, named.extra)
 
 
 def _wanted(request: Request) -> str:
@@ -69,7 +97,7 @@ def required_access(user: User, request: Request) -> list[Attributes]:
     headers = request.headers
     asked: list[Attributes] = []
     name = headers.get(_USER, "")
-    account = _service_account(name)
+    account = account_of(name)
     if account:
         asked.append(
             Attributes(
@@ -91,12 +119,3 @@ def required_access(user: User, request: Request) -> list[Attributes]:
                 for value in request.values(key)
             ]
     return asked
-
-
-def _service_account(name: str) -> tuple[str, str] | None:
-    if not name.startswith(PREFIX):
-        return None
-    parts = name[len(PREFIX) :].split(":")
-    if len(parts) != 2 or names.dns_label(parts[0]) or names.dns_subdomain(parts[1]):
-        return None
-    return parts[0], parts[1]

@@ -17,7 +17,11 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.declarative import declared
-from sampan.api.validation.fields import validate_immutable, validate_with
+from sampan.api.validation.fields import (
+    validate_immutable,
+    validate_prefixed_path,
+    validate_with,
+)
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_load_balancer
 from sampan.api.validation.network.service_names import name_rule
@@ -78,7 +82,7 @@ def validate_ingress_class(ingress_class: Obj, errors: Errors) -> None:
     controller = spec.get("controller") or ""
     if len(controller) > 250:
         errors.append(too_long("spec.controller", 250))
-    _validate_domain_path(controller, "spec.controller", errors)
+    validate_prefixed_path(controller, "spec.controller", errors)
     parameters = spec.get("parameters")
     if parameters is None:
         return
@@ -197,18 +201,6 @@ def _validate_service(service: Obj, path: str, rule: names.NameRule, errors: Err
         validate_with(names.port_number, number, f"{path}.port.number", errors)
     else:
         errors.append(required_value(path.rpartition(".")[0], "port name or number is required"))
-
-
-def _validate_domain_path(text: str, path: str, errors: Errors) -> None:
-    host, _, rest = text.partition("/")
-    if not text:
-        errors.append(required_value(path))
-    elif not host or not rest:
-        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        errors.append(invalid_value(path, text, why))
-    else:
-        validate_with(names.dns_subdomain, host, path, errors)
-        validate_with(names.http_path, rest, path, errors)
 
 
 INGRESS = Rules(

@@ -12,7 +12,7 @@ from sampan.api.rules.conditions import is_true
 from sampan.api.validation.fields import (
     validate_immutable,
     validate_optional_choice,
-    validate_with,
+    validate_prefixed_path,
 )
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec import validate_pod_template
@@ -141,23 +141,9 @@ def _has_stopped(job: Obj) -> bool:
 def _validate_managed_by(spec: Obj, path: str, errors: Errors) -> None:
     manager = spec.get("managedBy")
     if manager is not None:
-        _validate_prefixed_path(manager, f"{path}.managedBy", errors)
+        validate_prefixed_path(manager, f"{path}.managedBy", errors)
         if len(manager) > _LONGEST_MANAGER:
             errors.append(too_long(f"{path}.managedBy", _LONGEST_MANAGER))
-
-
-def _validate_prefixed_path(value: str, path: str, errors: Errors) -> None:
-    """A domain and a path in it: `example.com/queue`."""
-    if not value:
-        errors.append(required_value(path))
-        return
-    host, _, rest = value.partition("/")
-    if not host or not rest:
-        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        errors.append(invalid_value(path, value, why))
-        return
-    validate_with(names.dns_subdomain, host, path, errors)
-    validate_with(names.http_path, rest, path, errors)
 
 
 def _validate_mode(spec: Obj, path: str, errors: Errors) -> None:
