@@ -4,6 +4,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support import virtual_time
@@ -21,7 +23,7 @@ def schema():
     return Schema.load()
 
 
-def run(schema, story):
+def run(schema, story, **settings):
     key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -29,7 +31,8 @@ def run(schema, story):
     )
 
     async def main():
-        async with api_server(schema, settings=ApiServerSettings(token_signing_key_pem=key)) as api:
+        chosen = ApiServerSettings(token_signing_key_pem=key, **settings)
+        async with api_server(schema, settings=chosen) as api:
             await story(api)
 
     virtual_time.run(main())
@@ -705,3 +708,21 @@ def test_a_secret_takes_plain_text(schema):
         assert "stringData" not in made
 
     run(schema, story)
+
+
+def test_the_server_tells_what_it_is_and_its_flags_to_who_may_ask(schema):
+    async def story(api):
+        text = (await api.get("/statusz")).body.decode()
+        assert "Paths: /flagz /healthz /livez /metrics /readyz /statusz /version\n" in text
+        assert (await api.get("/flagz")).body.endswith(b"secure-port=6443\n")
+        assert {"/statusz", "/flagz"} <= {*(await api.get("/")).obj["paths"]}
+        wanted = "application/json;g=config.k8s.io;v=v1beta1;as=Statusz"
+        found = await api.get("/statusz", wanted)
+        assert found.obj["goVersion"] == (await api.get("/version")).obj["goVersion"]
+        refused = await api.get("/statusz", "application/json")
+        assert (refused.status, refused.obj["reason"]) == (406, "NotAcceptable")
+        assert (await api.send("GET", "/flagz", user="eve", group="")).status == 403
+        assert (await api.send("GET", "/flagz", user="m", group="system:monitoring")).status == 200
+
+    with features.used(Release("1.37")):
+        run(schema, story, flags={"secure-port": "6443"})

@@ -88,6 +88,7 @@ class ApiServerSettings:
     # Requests under way over HTTP at which more of them get 429; reads and writes apart.
     max_requests_in_flight: int = 400
     max_mutating_requests_in_flight: int = 200
+    flags: Mapping[str, str] = field(default_factory=dict)  # of the process, for /flagz
     page: bool = True  # serve the page at /ui/
     watch_bookmark_seconds: float = 60.0
     watch_timeout_seconds: float = (

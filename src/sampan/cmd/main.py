@@ -20,6 +20,7 @@ STARTING = (
     "up", "join", "kubelet", "service-proxy", "driver", "apiserver", "scheduler", "controllers",
     "certs", "service",
 )  # fmt: skip
+SERVING = ("up", "apiserver", "scheduler", "controllers")  # that show their flags
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,6 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = parser.parse_args(_with_defaults(parser, arguments))
         _find_cluster(given)
+        if given.verb in SERVING:
+            from sampan.cmd.flags.shown_flags import keep_flags
+
+            keep_flags(parser, given)
         return _dispatch(given)
     except CannotStart as error:
         print(f"sampan: {error}", file=sys.stderr)

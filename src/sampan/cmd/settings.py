@@ -120,6 +120,7 @@ class UpSettings:
     measures_plugins: bool = False  # of the scheduler, each time one is asked
     processes: bool = False  # each part is a process of its own
     release: ReleaseChoices = ReleaseChoices()
+    flags: Mapping[str, str] = field(default_factory=dict)  # all of them, for /flagz
     manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
     ingress: IngressChoices | None = None  # None: Ingresses are somebody else's
 
@@ -172,6 +173,7 @@ class ApiServerProcessSettings:
     ready_file: str = ""
     log_level: str = "warning"
     release: ReleaseChoices = ReleaseChoices()
+    flags: Mapping[str, str] = field(default_factory=dict)  # all of them, for /flagz
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,7 @@ class ComponentSettings:
     ready_file: str = ""
     log_level: str = "warning"
     release: ReleaseChoices = ReleaseChoices()
+    flags: Mapping[str, str] = field(default_factory=dict)  # all of them, for /flagz
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ Job: authorize the path, then answer with the document that is served there.
 
 from sampan.api.errors import BadRequest, Forbidden, NotAcceptable
 from sampan.api.protobuf.codec import ProtobufReader
+from sampan.api.written_forms import JSON
 from sampan.apiserver.authn.page_sessions import CODE_SECONDS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
 from sampan.apiserver.http import bodies, page, replies
-from sampan.apiserver.http.negotiate import JSON, REPRESENTED, check_represented
+from sampan.apiserver.http.negotiate import REPRESENTED, check_represented
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.request import method_not_allowed, nothing_at

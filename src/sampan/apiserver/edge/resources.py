@@ -12,6 +12,7 @@ from sampan.api.errors import ApiError, BadRequest, Timeout
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.writer import ProtobufWriter
 from sampan.api.resources import CREATE, Resource
+from sampan.api.written_forms import YAML
 from sampan.apiserver.audit.audit_log import Entry
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
@@ -24,7 +25,6 @@ from sampan.apiserver.http.negotiate import (
     OBJECT,
     PROTOBUF,
     REPRESENTED,
-    YAML,
     Form,
     Offer,
     check_represented,

@@ -14,13 +14,12 @@ import orjson
 from sampan.api.calls import Item
 from sampan.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType, invalid_value
 from sampan.api.objects import Obj
-from sampan.apiserver.http.accept import Clause, parse_accept
+from sampan.api.written_forms import JSON, YAML, written
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http.accept import Clause, is_pretty, parse_accept
 from sampan.core.http.messages import STEP_BYTES
 from sampan.core.http.query import first_value
 
-JSON = "application/json"
-YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MOST_REMEMBERED = 1024  # characters of an Accept header; kubectl sends 300
 GZIP_FROM_BYTES = 128 * 1024
@@ -31,7 +30,6 @@ PATCH_TYPES = {
     "application/apply-patch+yaml": "apply",
 }
 _INCLUDED = ("", "None", "Metadata", "Object")
-_TRUE = ("1", "t", "T", "true", "TRUE", "True")  # as Go's ParseBool
 REPRESENTED = (JSON, YAML, PROTOBUF)
 LISTED = (*REPRESENTED, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -51,7 +49,6 @@ class Form:
 
 PLAIN = Form()
 _MEDIA = ((JSON, "json"), (YAML, "yaml"), (PROTOBUF, "vnd.kubernetes.protobuf"))
-_READERS = ("curl", "Wget", "Mozilla/5.0")  # whose answers people look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +68,15 @@ STATUS = Offer(shapes=())  # an error is what it is
 def full_form(accept: str, query: str, agent: str = "", offer: Offer = OBJECT) -> Form:
     """Accept, and what query and agent say of it. Raises NotAcceptable, BadRequest."""
     form = form_of(accept, offer)
-    is_pretty = form.pretty or _is_pretty(query, agent)
+    pretty = form.pretty or is_pretty(query, agent)
     include = first_value(query, "includeObject") if form.shape == "Table" else ""
     if include not in _INCLUDED:
         allowed = "must be 'Metadata', 'Object', 'None', or empty"
         why = invalid_value("includeObject", include, allowed)
         raise BadRequest(f"Unable to convert to Table as requested: {why}")
-    if is_pretty == form.pretty and not include:
+    if pretty == form.pretty and not include:
         return form
-    return replace(form, include=include, pretty=is_pretty)
-
-
-def _is_pretty(query: str, agent: str) -> bool:
-    wanted = first_value(query, "pretty")
-    return wanted in _TRUE if wanted else agent.startswith(_READERS)
+    return replace(form, include=include, pretty=pretty)
 
 
 def form_of(accept: str, offer: Offer = OBJECT) -> Form:
@@ -182,23 +174,8 @@ def body_media(content_type: str) -> str:
     )
 
 
-def yaml_bytes(obj: Obj) -> bytes:
-    import yaml  # most clients never ask for it
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: bytes = yaml.dump(
-        obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8"
-    )
-    return text
-
-
 def encoded(obj: Obj, form: Form) -> bytes:
-    """As Go's serializers write it: a line, but for people, who get several."""
-    if form.media == YAML:
-        return yaml_bytes(obj)
-    if form.pretty:
-        return orjson.dumps(obj, option=orjson.OPT_INDENT_2)
-    return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
+    return written(obj, form.media, pretty=form.pretty)
 
 
 def list_head(

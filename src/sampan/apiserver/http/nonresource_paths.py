@@ -11,6 +11,7 @@ import orjson
 
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
+from sampan.api.zpages import ZPages, zpage_paths
 from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.authn.tokens import TokenSigner
@@ -58,6 +59,7 @@ class Documents:
         self._kinds, self._generation = kinds, (-1, -1)
         self._discovery = Discovery(())
         self._signer = signer
+        self._zpages = ZPages("apiserver", scope.clock.now(), settings.flags, self._paths)
         self._more: dict[str, Document] = {}
         self.actions: dict[str, Action] = {}  # what other parts do when they are asked to, by path
 
@@ -89,6 +91,8 @@ class Documents:
                 return Response(200, _METRICS, self._metrics.render().encode())
             case "/metrics/slis":
                 return Response(200, _METRICS, self._health.slis().encode())
+            case "/statusz" | "/flagz":
+                return self._zpages.reply(request, self._clock.now())
             case "/" | "/index.html":
                 return replies.shown_reply({"paths": self._paths()})
             case "/.well-known/openid-configuration" if self._signer is not None:
@@ -143,6 +147,7 @@ class Documents:
     def _paths(self) -> list[str]:
         found = {"/api", "/apis", "/apis/", "/metrics", "/metrics/slis", "/version"}
         found |= {"/openapi/v2", "/openapi/v3", _VERSIONS, *self._health.paths()}
+        found |= set(zpage_paths(bool(self._zpages.flags)))
         if self._signer is not None:
             found |= {"/.well-known/openid-configuration", "/openid/v1/jwks"}
         for row in (*self._kinds.all(), *MEASURED):

@@ -15,11 +15,10 @@ from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownGroup, Un
 from sampan.api.go_text import internal_type
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
+from sampan.api.written_forms import JSON, YAML
 from sampan.apiserver.http.negotiate import (
-    JSON,
     PLAIN,
     PROTOBUF,
-    YAML,
     Form,
     ListPieces,
     encoded,

@@ -83,7 +83,10 @@ class ComponentProcess:
             self._show_leadership(self._elector, lease.name)
         checks = {"leaderElection": self._elector.trouble} if self._elector is not None else {}
         access = self._access(client)
-        self._server = ComponentServer(settings.serving, access, checks, self._metrics, self._clock)
+        self._server = ComponentServer(
+            settings.serving, access, checks, self._metrics, self._clock,
+            self._duty.name, settings.flags,
+        )  # fmt: skip
         await self._server.start()
         delivery = TraceDelivery(client, self._spans, self._clock)
         self._tasks.supervise("traces", delivery.run)

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import orjson
 
-from sampan.api.errors import ApiError, Forbidden, InternalError
+from sampan.api import features
+from sampan.api.errors import ApiError, Forbidden, InternalError, NotAcceptable
 from sampan.api.resources import CONFIG_MAPS
+from sampan.api.zpages import ZPages
 from sampan.client.contract import Client
 from sampan.client.delegated_access import Caller, DelegatedAccess
 from sampan.cmd.cluster import pki
@@ -35,6 +37,7 @@ ANONYMOUS = Caller("system:anonymous", ("system:unauthenticated",))
 CLIENT_CA = ("kube-system", "extension-apiserver-authentication")  # a ConfigMap
 LOOK_SECONDS = 5.0
 GRACE_SECONDS = 1.0
+_PATHS = ("/healthz", "/livez", "/metrics", "/readyz")
 _TEXT = (("content-type", "text/plain; version=0.0.4"),)
 _JSON = (("content-type", "application/json"),)
 
@@ -47,9 +50,14 @@ class ComponentServer:
         checks: Mapping[str, Check],
         metrics: Metrics,
         clock: Clock,
+        name: str = "",
+        flags: Mapping[str, str] | None = None,
     ) -> None:
+        """`name`: as upstream's program; `flags`: all of the process."""
         self._settings, self._access = settings, access
         self._metrics, self._clock = metrics, clock
+        served = (*_PATHS, "/flagz") if flags and features.enabled("ComponentFlagz") else _PATHS
+        self._zpages = ZPages(name, clock.now(), flags or {}, lambda: served)
         self._health = HealthChecks(lambda _kind: {"ping": nothing_wrong, **checks})
         self._server: Server | None = None
         self._tls: ssl.SSLContext | None = None
@@ -106,7 +114,11 @@ class ComponentServer:
                 return Response(200, _TEXT, self._metrics.render().encode())
             case "/metrics/slis":
                 return Response(200, _TEXT, self._health.slis().encode())
-        return Response(404, _TEXT, b"404 page not found\n")
+        try:
+            page = self._zpages.reply(request, self._clock.now())
+        except NotAcceptable as error:
+            return _failure(error)
+        return page or Response(404, _TEXT, b"404 page not found\n")
 
     def _is_open(self, path: str) -> bool:
         """As `--authorization-always-allow-paths`: `/x/*` is all that is below `/x/`."""

@@ -9,6 +9,7 @@ import argparse
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import api_server_flags, common, release_flags, tracing, values
+from sampan.cmd.flags.shown_flags import shown_flags
 from sampan.cmd.settings import (
     DEFAULT_PORT,
     SERVICE_CIDR,
@@ -183,6 +184,7 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
         ready_file=given.ready_file,
         log_level=given.log_level,
         release=release_flags.choices(given),
+        flags=shown_flags(given),
     )
 
 
@@ -253,4 +255,5 @@ def _component(given: argparse.Namespace) -> ComponentSettings:
         ready_file=given.ready_file,
         log_level=given.log_level,
         release=release_flags.choices(given),
+        flags=shown_flags(given),
     )

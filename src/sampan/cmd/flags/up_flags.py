@@ -16,6 +16,7 @@ from sampan.cmd.flags import (
     tracing,
     values,
 )
+from sampan.cmd.flags.shown_flags import shown_flags
 from sampan.cmd.settings import DEFAULT_PORT, IngressChoices, NodeChoices, RuntimeChoice, UpSettings
 
 
@@ -152,6 +153,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         ),
         ingress=_ingress_of(given),
         release=release_flags.choices(given),
+        flags=shown_flags(given),
     )
 
 

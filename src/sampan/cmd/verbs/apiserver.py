@@ -212,6 +212,7 @@ def server_settings_of(
             mount_service_account_tokens=True,
             kubelet_tls=lambda: to_nodes,
             proxy_client=proxy_client_of(settings, files),
+            flags=settings.flags,
             **server_settings(settings.security, client_ca),
         )
     except OSError as error:

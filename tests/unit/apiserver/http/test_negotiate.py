@@ -5,10 +5,9 @@ import pytest
 
 from sampan.api.calls import Item
 from sampan.api.errors import NotAcceptable, UnsupportedMediaType
+from sampan.api.written_forms import JSON, YAML, written
 from sampan.apiserver.http.negotiate import (
-    JSON,
     PROTOBUF,
-    YAML,
     Form,
     ListPieces,
     body_media,
@@ -18,7 +17,6 @@ from sampan.apiserver.http.negotiate import (
     gzip_wanted,
     list_head,
     patch_type,
-    yaml_bytes,
 )
 from sampan.core.http.messages import STEP_BYTES
 
@@ -108,4 +106,4 @@ def test_only_large_answers_are_compressed_and_come_back_whole():
 
 
 def test_yaml_quotes_what_would_not_be_text():
-    assert yaml_bytes({"a": "2026-01-01", "b": "yes"}) == b"a: '2026-01-01'\nb: 'yes'\n"
+    assert written({"a": "2026-01-01", "b": "yes"}, YAML) == b"a: '2026-01-01'\nb: 'yes'\n"

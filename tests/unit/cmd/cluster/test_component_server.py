@@ -7,7 +7,9 @@ import ssl
 import orjson
 import pytest
 
+from sampan.api import features
 from sampan.api.errors import ServiceUnavailable
+from sampan.api.features import Release
 from sampan.client.delegated_access import MASTERS, DelegatedAccess
 from sampan.cmd.cluster.component_server import ComponentServer, serving_context
 from sampan.cmd.errors import CannotStart
@@ -69,6 +71,23 @@ def test_figures_are_for_whom_the_api_allows_them():
     assert asked(found, "/metrics/slis", "scraper")[0] == 200
     assert asked(found, "/else", "scraper")[0] == 404
     assert asked(found, "/metrics", "scraper", "POST")[0] == 405
+
+
+def test_what_it_is_and_with_which_flags_is_shown_where_the_gates_are_on():
+    access = DelegatedAccess(Api(allowed=("eve",)), SystemClock())
+    about = ("kube-scheduler", {"config": "/a", "leader-elect": "true"})
+    clock = ManualClock()
+
+    def ask(path):
+        found = ComponentServer(ServingChoices(), access, {}, Metrics(), clock, *about)
+        return asked(found, path, "eve")
+
+    assert ask("/statusz")[0] == ask("/flagz")[0] == 404
+    with features.used(Release("1.37")):
+        status, text = ask("/statusz")
+        assert status == 200
+        assert text.endswith("Paths: /flagz /healthz /livez /metrics /readyz\n")
+        assert ask("/flagz")[1].endswith("config=/a\nleader-elect=true\n")
 
 
 def test_an_api_that_does_not_answer_lets_nobody_in():

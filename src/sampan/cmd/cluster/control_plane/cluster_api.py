@@ -159,6 +159,7 @@ class ClusterApi:
             kubelet_place=self._around.place_of,
             scripts_of=scripts_in(self._settings.node.scenario),
             kubelet_tls=self._tls_to_nodes,
+            flags=self._settings.flags,
             proxy_client=ProxyClientSettings(
                 str(self._pki.certificate(pki.FRONT_PROXY_CLIENT)),
                 str(self._pki.key(pki.FRONT_PROXY_CLIENT)),

@@ -100,6 +100,7 @@ class Link:
         traces = Traces(given.clock, outbox=self._outbox) if given.settings.tracing else NO_TRACES
         self.metrics = process_metrics(traces)
         self._part, self._sockets = part, given.data.sockets
+        self._flags = given.settings.flags
         self._answers: PeerServer | None = None
         self._server: ComponentServer | None = None
         self._ca = str(pki.Pki(given.data.pki).ca)
@@ -119,7 +120,9 @@ class Link:
         the API what a caller may."""
         choices = ServingChoices(client_ca=self._ca)
         access = DelegatedAccess(self.api.client_of(user), self._clock)
-        self._server = ComponentServer(choices, access, {}, self.metrics, self._clock)
+        self._server = ComponentServer(
+            choices, access, {}, self.metrics, self._clock, user.rpartition(":")[2], self._flags
+        )
         try:
             listening = bound_socket(choices.bind_address, port)
         except OSError:

@@ -1,10 +1,13 @@
 """The Accept header, as upstream's negotiation reads it. Pure.
 
-Job: header → its clauses, the ones that are wanted more before the others.
+Job: header → its clauses, the ones that are wanted more before the others; who reads the answers.
 """
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http.query import first_value
 
+_READERS = ("curl", "Wget", "Mozilla/5.0")  # whose answers people look at
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")  # as Go's ParseBool
 MOST_INSERTED = 12  # clauses that are put in order one by one, as Go's sort does with few
 
 
@@ -19,6 +22,12 @@ class Clause:
         if self.type == type_:
             return self.subtype in (subtype, "*")
         return self.type == self.subtype == "*"
+
+
+def is_pretty(query: str, agent: str) -> bool:
+    """Whether an answer is to have lines and indents."""
+    wanted = first_value(query, "pretty")
+    return wanted in _TRUE if wanted else agent.startswith(_READERS)
 
 
 def parse_accept(header: str) -> list[Clause]:

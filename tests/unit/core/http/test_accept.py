@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.apiserver.http.accept import parse_accept
+from sampan.core.http.accept import parse_accept
 
 
 @pytest.mark.parametrize(
