@@ -97,6 +97,7 @@ from sampan.apiserver.watch.watch_cache import LoadProgress, WatchCache
 from sampan.apiserver.watch.weights import weigh_server
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
+from sampan.apiserver.write.identity_lease import identity_lease
 from sampan.apiserver.write.legacy_tokens import LegacyTokens
 from sampan.apiserver.write.node_batch import (
     Images,
@@ -176,6 +177,7 @@ class ApiServer:
         self._endpoint_reconciler = EndpointReconciler(
             registry, settings, partial(overwrite, scope), clock
         )
+        self._identity_lease = identity_lease(scope)
         self._health = Health(self._health_checks())
         self._documents = Documents(self._health, metrics, scope, signer, self._aggregation)
         self._definitions = Definitions(scope)
@@ -285,6 +287,8 @@ class ApiServer:
         await self._repair.at_start()
         if self._store.shared:
             await self._endpoint_reconciler.once()
+        if self._identity_lease is not None:
+            await self._identity_lease.begin()
         self._health.started = True
 
     @property
@@ -344,6 +348,8 @@ class ApiServer:
         works = [self._repair.keep_going(), *(file.keep_going() for file in self.followed_files)]
         if self._store.shared:
             works.append(self._endpoint_reconciler.keep_going())
+        if self._identity_lease is not None:
+            works.append(self._identity_lease.keep_going())
         if self._flow_upkeep is not None:
             scope = self._chain.scope
             works.append(
@@ -359,6 +365,8 @@ class ApiServer:
         self.wind_down()
         if self._store.shared and not self._cache.stopped:
             await self._endpoint_reconciler.leave()
+            if self._identity_lease is not None:
+                await self._identity_lease.leave()
         await self._aggregation.stop()
         await self._legacy_tokens.stop()
         await self._api_services.stop()

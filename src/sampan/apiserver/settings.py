@@ -36,6 +36,7 @@ class ApiServerSettings:
     # Where clients in the cluster find this server: the endpoints of the `kubernetes` service.
     advertise_address: str = "127.0.0.1"
     advertise_port: int = 6443
+    hostname: str = ""  # of the machine: by it several servers on one store know each other
     # Service account tokens: who signs them, with what, and for whom.
     token_issuer: str = "https://kubernetes.default.svc.cluster.local"
     token_audiences: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)

@@ -207,6 +207,7 @@ def server_settings_of(
             node_ports=range(settings.node_ports[0], settings.node_ports[1] + 1),
             advertise_address=advertised[0],
             advertise_port=advertised[1],
+            hostname=socket.gethostname(),
             token_signing_key_pem=token_key.read_bytes(),
             ca_bundle_pem=client_ca.decode(),
             mount_service_account_tokens=True,

@@ -153,6 +153,7 @@ class ClusterApi:
             service_cidrs=self._settings.ranges.service,
             advertise_address=address,
             advertise_port=port,
+            hostname=socket.gethostname(),
             token_signing_key_pem=self._pki.token_key.read_bytes(),
             ca_bundle_pem=self._pki.ca.read_text(),
             mount_service_account_tokens=self._around.mount_volumes,
