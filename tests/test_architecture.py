@@ -62,7 +62,7 @@ LAYERS = {
         "bare_answers quantity versions resources served kinds calls schema.field_kinds "
         "schema.message_table decode_scalars schema.decode_errors decode schema log_options "
         "json_bounds json_reading strict_json strict_yaml go_text go_template json_path rules "
-        "cel custom gated_fields defaults validation warnings device_versions convert patch "
+        "zpages cel custom gated_fields defaults validation warnings device_versions convert patch "
         "protobuf apply"
     ),
     "api/cel": (
@@ -616,15 +616,15 @@ def test_patterns_are_compiled_when_they_are_first_used():
 # Imports inside functions, by part: how many at most, and what they buy. One that its module loads
 # anyway, whatever is started, belongs to the top of the file.
 IMPORTS_INSIDE = {
-    "cmd": (331, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
+    "cmd": (332, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
     "cli": (126, "a verb of the client loads what it asks and prints, and nothing of the others"),
-    "apiserver": (82, "plugins, printers, documents, certificates are loaded when asked for"),
+    "apiserver": (83, "plugins, printers, documents, certificates are loaded when asked for"),
     "kubelet": (17, "containerd, CSI, gRPC probes, figures, pods' keys: for nodes that have them"),
     "testing": (15, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
     "api": (24, "CEL, patterns, templates, times and zones, tables of versions, differences"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),
     "scheduler": (11, "CEL, where a claim selects devices by it"),
-    "core": (10, "asyncio, dataclasses, hashes, gRPC: for commands that do without"),
+    "core": (12, "asyncio, dataclasses, hashes, gRPC, YAML: for who does without"),
     "controllers": (3, "CEL, where a policy's types are checked; numpy, for very large templates"),
     "store": (2, "etcd's client, where the URL names one"),
     "runtime": (2, "TOML, where a registry has a file of hosts; YAML, where a CDI file is of it"),

@@ -41,6 +41,7 @@ from sampan.apiserver.audit.policy import AuditPolicy
 from sampan.apiserver.audit.sinks import FileSink, WebhookSink
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
+from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.authn.user import MASTERS, User, with_authenticated_group
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconcile
 from sampan.apiserver.authz.chain import Authorization
@@ -145,7 +146,7 @@ class ApiServer:
         self._cache = cache = WatchCache(store, clock)
         self._kinds = kinds = Kinds()
         self._registry = registry = Registry(store, cache, kinds, StoreMetrics(metrics, clock))
-        signer = token_signer(settings)
+        signer = self._signer = token_signer(settings, clock, metrics)
         self._callers: list[Caller] = []
         self._authenticators = authenticators(settings, signer, self._callers, clock)
         claims = Claims(registry, settings.node_ports, clock, rng)
@@ -280,6 +281,12 @@ class ApiServer:
             if self._registry.find(API_SERVICES, "", name_of(service)) is None:
                 steps.append(ensure(scope, API_SERVICES, service))
         await all_of(steps)
+        await self._start_parts()
+        self._health.started = True
+
+    async def _start_parts(self) -> None:
+        if self._signer is not None:
+            await self._signer.start()
         await self._definitions.start()
         await self._api_services.start()
         await self._legacy_tokens.start()
@@ -289,13 +296,11 @@ class ApiServer:
             await self._endpoint_reconciler.once()
         if self._identity_lease is not None:
             await self._identity_lease.begin()
-        self._health.started = True
 
     @property
     def sign_account_token(self) -> Callable[[str, str, str, str], str] | None:
         """For the controller that fills secrets with tokens; None: this server signs none."""
-        signer = self._authenticators.signer
-        return None if signer is None else signer.legacy_token
+        return self._signer.legacy_token if isinstance(self._signer, TokenSigner) else None
 
     async def renew_leases(self, times: Mapping[str, str]) -> Collection[str]:
         """For nodes of this process: node → renewTime; those that have to renew by themselves."""
@@ -350,6 +355,8 @@ class ApiServer:
             works.append(self._endpoint_reconciler.keep_going())
         if self._identity_lease is not None:
             works.append(self._identity_lease.keep_going())
+        if self._signer is not None:
+            works.append(self._signer.keep_going())
         if self._flow_upkeep is not None:
             scope = self._chain.scope
             works.append(
@@ -388,6 +395,8 @@ class ApiServer:
         await self._modes.close()
         if self._authenticators.issuers is not None:
             await self._authenticators.issuers.close()
+        if self._signer is not None:
+            await self._signer.close()
 
     def _followed_files(self, may: Authorization, metrics: Metrics) -> list[Followed[Any]]:
         """Configuration that is read again when its file changes; what it says of anonymous

@@ -41,6 +41,7 @@ class ApiServerSettings:
     token_issuer: str = "https://kubernetes.default.svc.cluster.local"
     token_audiences: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
     token_signing_key_pem: bytes = b""
+    token_signing_endpoint: str = ""  # instead: the socket of a program that signs
     token_other_keys_pem: bytes = b""  # keys that signed before; they only verify
     token_other_issuers: tuple[str, ...] = ()
     token_max_seconds: int = 0  # 0: what is asked for

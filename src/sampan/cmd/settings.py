@@ -169,6 +169,7 @@ class ApiServerProcessSettings:
     service_cidrs: tuple[str, ...] = (SERVICE_CIDR,)
     node_ports: tuple[int, int] = (30000, 32767)
     security: SecurityChoices = field(default_factory=SecurityChoices)
+    token_endpoint: str = ""  # the socket of who signs tokens, instead of a key
     tracing_config_file: str = ""  # where spans are exported to
     ready_file: str = ""
     log_level: str = "warning"

@@ -22,9 +22,11 @@ from sampan.apiserver.authn.settings import PUBLIC_PATHS
 from sampan.apiserver.authn.token_use import TokenUse
 from sampan.apiserver.authn.tokens import (
     BadToken,
+    Claims,
     InvalidatedToken,
     Lookup,
-    TokenSigner,
+    Signer,
+    UnknownKey,
     checked_user,
 )
 from sampan.apiserver.authn.user import ANONYMOUS, User, component, with_authenticated_group
@@ -54,7 +56,7 @@ WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 class Authenticators:
     """What there is to ask, besides certificates; None or False: not this one."""
 
-    signer: TokenSigner | None = None
+    signer: Signer | None = None
     token_file: "TokenFile | None" = None
     bootstrap_tokens: bool = False
     issuers: "Issuers | None" = None
@@ -63,6 +65,15 @@ class Authenticators:
     is_client: Callable[[bytes], bool] | None = None  # None: the TLS layer has one CA only
     anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: every path; empty: none
     sessions: PageSessions | None = None  # None: there is no page
+
+
+async def _claims(signer: Signer, token: str, now: float) -> Claims:
+    """Raises BadToken."""
+    try:
+        return signer.claims(token, now)
+    except UnknownKey:
+        await signer.fetch_keys()
+        return signer.claims(token, now)
 
 
 class Authentication:
@@ -118,7 +129,7 @@ class Authentication:
         good: tuple[str, ...] = self._audiences
         signer = self._with.signer
         if signer is not None and token.count(".") == 2 and signer.issued(token):
-            claims = signer.claims(token, self._clock.now())
+            claims = await _claims(signer, token, self._clock.now())
             good = good if claims.legacy_secret else tuple(claims.audiences)
         # A webhook that takes a token for others than us has said so itself.
         return user, [each for each in wanted if each in good] or list(wanted)
@@ -159,7 +170,7 @@ class Authentication:
                 return user
         signer, now = with_.signer, self._clock.now()
         if signer is not None and token.count(".") == 2 and signer.issued(token):
-            claims = signer.claims(token, now)
+            claims = await _claims(signer, token, now)
             if claims.legacy_secret and not is_for_us:
                 return None
             try:

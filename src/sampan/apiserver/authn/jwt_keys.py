@@ -124,6 +124,17 @@ def verifying_keys(pem: bytes) -> list[VerifyingKey]:
     return found
 
 
+def key_of_der(der: bytes, key_id: str) -> VerifyingKey:
+    """A public key in PKIX form. Raises ValueError."""
+    try:
+        public = serialization.load_der_public_key(der)
+    except UnsupportedAlgorithm as error:
+        raise ValueError(f"a key cannot be read: {error}") from error
+    if not isinstance(public, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
+        raise ValueError("service account tokens need an EC or RSA key")
+    return VerifyingKey(public, key_id)
+
+
 def key_of_jwk(jwk: dict[str, Any]) -> VerifyingKey | None:
     """None: not a key that signatures can be checked with."""
     try:

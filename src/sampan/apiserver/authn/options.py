@@ -7,23 +7,30 @@ from dataclasses import replace
 
 from sampan.apiserver.authn.chain import Authenticators
 from sampan.apiserver.authn.page_sessions import PageSessions
-from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.authn.tokens import Signer, TokenSigner
 from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
 
 
-def token_signer(settings: ApiServerSettings) -> TokenSigner | None:
+def token_signer(settings: ApiServerSettings, clock: Clock, metrics: Metrics) -> Signer | None:
+    issuers, most = (
+        (settings.token_issuer, *settings.token_other_issuers),
+        settings.token_max_seconds,
+    )
+    if settings.token_signing_endpoint:
+        from sampan.apiserver.authn.external_signer import ExternalSigner
+
+        return ExternalSigner(settings.token_signing_endpoint, issuers, most, clock, metrics)
     key = settings.token_signing_key_pem
     if not key:
         return None
-    return TokenSigner(
-        key, settings.token_issuer, settings.token_other_keys_pem, settings.token_other_issuers
-    )
+    return TokenSigner(key, issuers[0], settings.token_other_keys_pem, issuers[1:], most)
 
 
 def authenticators(
-    settings: ApiServerSettings, signer: TokenSigner | None, callers: list[Caller], clock: Clock
+    settings: ApiServerSettings, signer: Signer | None, callers: list[Caller], clock: Clock
 ) -> Authenticators:
     """What calls others is added to `callers`, to be closed with the server. Raises ValueError."""
     found = Authenticators(

@@ -10,9 +10,9 @@ Invariant: what was verified is remembered by the whole token, at most MOST; its
 import hmac
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sampan.apiserver.authn.jwt_keys import SigningKey, VerifyingKey
 
 __all__ = [
-    "INVALID_SINCE", "PREFIX", "BadToken", "Claims", "InvalidatedToken", "Lookup", "TokenSigner",
-    "checked_user",
+    "INVALID_SINCE", "PREFIX", "BadToken", "Claims", "InvalidatedToken", "Lookup", "Signer",
+    "SignerFailure", "TokenChecker", "TokenSigner", "UnknownKey", "checked_user", "token_body",
 ]  # fmt: skip
 
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
@@ -64,16 +64,116 @@ class InvalidatedToken(BadToken):
     """A legacy token that nobody had used for long, and that is no longer taken."""
 
 
+class UnknownKey(BadToken):
+    """The token names a key that is not known here; whoever knows keys may be asked for it."""
+
+
+class SignerFailure(ValueError):
+    """A program that signs is not there, or what it says makes no sense."""
+
+
+class Signer(Protocol):
+    """Who makes this cluster's tokens, and says what they say."""
+
+    issuer: str
+
+    @property
+    def most_seconds(self) -> int:
+        """For which a token may be asked for; 0: no bound."""
+
+    @property
+    def longest_seconds(self) -> int:
+        """For which the signer signs at all; 0: no bound."""
+
+    async def start(self) -> None:
+        """Raises SignerFailure."""
+
+    async def keep_going(self) -> None:
+        """Until cancelled, or until there is nothing left to keep."""
+
+    async def close(self) -> None: ...
+
+    @property
+    def algorithms(self) -> list[str]: ...
+
+    def token(self, claims: Claims, now: float, token_id: str) -> str | Awaitable[str]:
+        """Raises ApiError."""
+
+    def issued(self, token: str) -> bool:
+        """Whether it says that it is ours; others may know what it is, if not."""
+
+    def claims(self, token: str, now: float) -> Claims:
+        """What a token of ours says, if its signature and time are good. Raises BadToken."""
+
+    async def fetch_keys(self) -> None:
+        """After UnknownKey: there may be new ones. Raises BadToken."""
+
+    def public_jwks(self) -> list[Obj]:
+        """As /openid/v1/jwks shows them."""
+
+    def keys_last_seconds(self) -> int:
+        """So long they may be kept by who has read them."""
+
+
+Keys = Callable[[str], "Sequence[VerifyingKey]"]  # id, or nothing → keys. Raises UnknownKey
+
+
+class TokenChecker:
+    """What tokens say that were signed with one of the keys."""
+
+    def __init__(self, issuers: Iterable[str], keys: Keys) -> None:
+        self._issuers, self._keys = frozenset(issuers), keys
+        self._known: Bounded[str, Claims] = Bounded(MOST)
+
+    def forget(self) -> None:
+        """Keys have gone."""
+        self._known.clear()
+
+    def issued(self, token: str) -> bool:
+        if token in self._known:
+            return True
+        return parse(token).body.get("iss") in self._issuers | {_LEGACY_ISSUER}
+
+    def claims(self, token: str, now: float) -> Claims:
+        """Raises BadToken."""
+        claims = self._known.get(token)
+        if claims is None:
+            claims = self._verify(parse(token))
+            self._known[token] = claims
+        if not claims.legacy_secret:
+            if now >= claims.expires:
+                raise BadToken("service account token has expired")
+            if now + 60 < claims.not_before:
+                raise BadToken("service account token is not valid yet")
+        return claims
+
+    def _verify(self, token: Parsed) -> Claims:
+        trouble: BadToken | None = None
+        for key in self._keys(str(token.header.get("kid") or "")):
+            try:
+                key.verify(token)
+                break
+            except BadToken as error:
+                trouble = error
+        else:
+            raise trouble or BadToken("the token's signature is not good")
+        if token.body.get("iss") == _LEGACY_ISSUER:
+            return _legacy_claims_of(token.body)
+        return _claims_of(token.body, self._issuers)
+
+
 class TokenSigner:
+    """With a key of its own."""
+
     def __init__(
         self, key_pem: bytes, issuer: str, other_keys_pem: bytes = b"",
-        other_issuers: Sequence[str] = (),
+        other_issuers: Sequence[str] = (), most_seconds: int = 0,
     ) -> None:  # fmt: skip
         """The other keys and issuers only verify: what was signed before they were replaced."""
-        self.issuer = issuer
-        self._issuers = frozenset({issuer, *other_issuers})
+        self.issuer, self.most_seconds = issuer, most_seconds
         self._key_pem, self._other_keys_pem = key_pem, other_keys_pem
-        self._known: Bounded[str, Claims] = Bounded(MOST)
+        checker = TokenChecker((issuer, *other_issuers), self._candidates)
+        self.issued, self.claims = checker.issued, checker.claims
         if other_keys_pem:
             _ = self._keys  # somebody else's file: what is wrong with it is told at once
 
@@ -91,16 +191,33 @@ class TokenSigner:
         keys = [self._key.public, *verifying_keys(self._other_keys_pem)]
         return {key.key_id: key for key in reversed(keys)}
 
+    def _candidates(self, key_id: str) -> "Sequence[VerifyingKey]":
+        named = self._keys.get(key_id)
+        return list(self._keys.values()) if named is None else [named]
+
     @property
-    def algorithm(self) -> str:
-        return self._key.algorithm
+    def longest_seconds(self) -> int:
+        return 0
+
+    async def start(self) -> None:
+        """The key is read with the first token."""
+
+    async def keep_going(self) -> None:
+        """It has all it needs."""
+
+    async def close(self) -> None:
+        """Nobody is at the other end."""
+
+    @property
+    def algorithms(self) -> list[str]:
+        return [self._key.algorithm]
 
     @property
     def key_id(self) -> str:
         return self._key.public.key_id
 
     def token(self, claims: Claims, now: float, token_id: str) -> str:
-        return self._sign(self._body(claims, int(now), token_id))
+        return self._sign(token_body(claims, self.issuer, int(now), token_id))
 
     def legacy_token(self, namespace: str, account: str, uid: str, secret: str) -> str:
         """For a secret of type kubernetes.io/service-account-token."""
@@ -116,75 +233,46 @@ class TokenSigner:
             }
         )
 
-    def issued(self, token: str) -> bool:
-        """Whether it says that it is ours; others may know what it is, if not."""
-        if token in self._known:
-            return True
-        return parse(token).body.get("iss") in self._issuers | {_LEGACY_ISSUER}
+    async def fetch_keys(self) -> None:
+        """All of them are known."""
 
-    def claims(self, token: str, now: float) -> Claims:
-        """What a token of ours says, if its signature and time are good. Raises BadToken."""
-        claims = self._known.get(token)
-        if claims is None:
-            claims = self._verify(parse(token))
-            self._known[token] = claims
-        if not claims.legacy_secret:
-            if now >= claims.expires:
-                raise BadToken("service account token has expired")
-            if now + 60 < claims.not_before:
-                raise BadToken("service account token is not valid yet")
-        return claims
+    def keys_last_seconds(self) -> int:
+        return 3600
 
     def public_jwk(self) -> Obj:
-        """The key that signs, as /openid/v1/jwks shows it."""
+        """The key that signs."""
         return self._keys[self.key_id].jwk()
 
     def public_jwks(self) -> list[Obj]:
         return [key.jwk() for key in reversed(self._keys.values())]
 
-    def _verify(self, token: Parsed) -> Claims:
-        named = self._keys.get(str(token.header.get("kid") or ""))
-        candidates = [named] if named is not None else list(self._keys.values())
-        trouble: BadToken | None = None
-        for key in candidates:
-            try:
-                key.verify(token)
-                break
-            except BadToken as error:
-                trouble = error
-        else:
-            raise trouble or BadToken("the token's signature is not good")
-        if token.body.get("iss") == _LEGACY_ISSUER:
-            return _legacy_claims_of(token.body)
-        return _claims_of(token.body, self._issuers)
-
     def _sign(self, body: Obj) -> str:
-        header = {"alg": self.algorithm, "kid": self.key_id}
+        header = {"alg": self._key.algorithm, "kid": self.key_id}
         signed = f"{base64url(orjson.dumps(header))}.{base64url(orjson.dumps(body))}"
         return f"{signed}.{base64url(self._key.signature(signed.encode()))}"
 
-    def _body(self, claims: Claims, now: int, token_id: str) -> Obj:
-        inner: Obj = {"namespace": claims.namespace}
-        if claims.bound_kind:
-            inner[claims.bound_kind] = {"name": claims.bound_name, "uid": claims.bound_uid}
-        if claims.node_name:
-            inner["node"] = {"name": claims.node_name}
-            if claims.node_uid:
-                inner["node"]["uid"] = claims.node_uid
-        account = {"name": claims.service_account, "uid": claims.service_account_uid}
-        inner["serviceaccount"] = account
-        if claims.warn_after:
-            inner["warnafter"] = claims.warn_after
-        return {
-            "aud": list(claims.audiences),
-            "exp": claims.expires,
-            "iat": now,
-            "iss": self.issuer,
-            "jti": token_id,
-            "kubernetes.io": inner,
-            "nbf": now,
-            "sub": f"{PREFIX}{claims.namespace}:{claims.service_account}",
-        }
+
+def token_body(claims: Claims, issuer: str, now: int, token_id: str) -> Obj:
+    inner: Obj = {"namespace": claims.namespace}
+    if claims.bound_kind:
+        inner[claims.bound_kind] = {"name": claims.bound_name, "uid": claims.bound_uid}
+    if claims.node_name:
+        inner["node"] = {"name": claims.node_name}
+        if claims.node_uid:
+            inner["node"]["uid"] = claims.node_uid
+    inner["serviceaccount"] = {"name": claims.service_account, "uid": claims.service_account_uid}
+    if claims.warn_after:
+        inner["warnafter"] = claims.warn_after
+    return {
+        "aud": list(claims.audiences),
+        "exp": claims.expires,
+        "iat": now,
+        "iss": issuer,
+        "jti": token_id,
+        "kubernetes.io": inner,
+        "nbf": now,
+        "sub": f"{PREFIX}{claims.namespace}:{claims.service_account}",
+    }
 
 
 def _quoted(words: Sequence[str]) -> str:

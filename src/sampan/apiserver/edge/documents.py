@@ -5,7 +5,6 @@ Job: authorize the path, then answer with the document that is served there.
 
 from sampan.api.errors import BadRequest, Forbidden, NotAcceptable
 from sampan.api.protobuf.codec import ProtobufReader
-from sampan.api.written_forms import JSON
 from sampan.apiserver.authn.page_sessions import CODE_SECONDS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
@@ -16,6 +15,7 @@ from sampan.apiserver.http.page import Page
 from sampan.apiserver.http.request import method_not_allowed, nothing_at
 from sampan.apiserver.http.trace_paths import TracePaths
 from sampan.core.http.messages import Reply, Request, Response
+from sampan.core.http.written_forms import JSON
 
 _READ_ONLY = {
     "/version": (JSON,),

@@ -12,7 +12,6 @@ from sampan.api.errors import ApiError, BadRequest, Timeout
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.writer import ProtobufWriter
 from sampan.api.resources import CREATE, Resource
-from sampan.api.written_forms import YAML
 from sampan.apiserver.audit.audit_log import Entry
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
@@ -39,6 +38,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import replace
 from sampan.core.http.messages import Reply, Request, Response
 from sampan.core.http.websocket import is_websocket
+from sampan.core.http.written_forms import YAML
 from sampan.core.side_thread import SideThread
 from sampan.core.telemetry.spans import Marks
 

@@ -17,11 +17,11 @@ from sampan.api.patch.operations import read_operations, unknown_members
 from sampan.api.patch.refusals import not_decoded, not_read
 from sampan.api.protobuf.codec import ProtobufError, ProtobufReader
 from sampan.api.schema.published import NotHandled
-from sampan.api.written_forms import YAML
 from sampan.apiserver.http.negotiate import PROTOBUF, body_media
 from sampan.apiserver.http.options import check_delete_options, propagation_of
 from sampan.core.fast_dataclass import replace
 from sampan.core.http.messages import Request
+from sampan.core.http.written_forms import YAML
 
 LIMIT = 3 * 1024 * 1024
 # What is larger is read beside the loop: it takes more than about 20 ms.

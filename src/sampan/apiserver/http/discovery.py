@@ -14,10 +14,10 @@ from sampan.api.objects import Obj
 from sampan.api.protobuf.discovery_forms import discovery_bytes
 from sampan.api.resources import Resource, Subresource
 from sampan.api.versions import version_rank
-from sampan.api.written_forms import JSON, YAML
 from sampan.apiserver.http.negotiate import PROTOBUF, STATUS, Form, encoded, form_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.accept import parse_accept
+from sampan.core.http.written_forms import JSON, YAML
 
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"

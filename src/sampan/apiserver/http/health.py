@@ -11,7 +11,7 @@ from dataclasses import field
 from sampan.api import features
 from sampan.api.feature_gates import number_of
 from sampan.api.objects import Obj
-from sampan.api.zpages import GO_VERSION
+from sampan.api.zpages.zpages import GO_VERSION
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.health_checks import Check, HealthChecks, is_health_path, nothing_wrong
 from sampan.core.http.messages import Request, Response

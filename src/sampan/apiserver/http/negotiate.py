@@ -14,11 +14,11 @@ import orjson
 from sampan.api.calls import Item
 from sampan.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType, invalid_value
 from sampan.api.objects import Obj
-from sampan.api.written_forms import JSON, YAML, written
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.accept import Clause, is_pretty, parse_accept
 from sampan.core.http.messages import STEP_BYTES
 from sampan.core.http.query import first_value
+from sampan.core.http.written_forms import JSON, YAML, written
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MOST_REMEMBERED = 1024  # characters of an Accept header; kubectl sends 300

@@ -11,10 +11,10 @@ import orjson
 
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
-from sampan.api.zpages import ZPages, zpage_paths
+from sampan.api.zpages.zpages import ZPages, zpage_paths
 from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
-from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.authn.tokens import Signer
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
 from sampan.apiserver.http.health import Health, version
@@ -29,9 +29,7 @@ Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
 NOT_KEPT = ("cache-control", "no-cache, private")
 _VERSIONS = "/openapi/v3/"  # and a group version
 _YEAR_SECONDS = 365 * 86400.0
-_HOUR = ("cache-control", "public, max-age=3600")
-_OPENID = (("content-type", "application/json"), _HOUR)
-_KEYS = (("content-type", "application/jwk-set+json"), _HOUR)
+_JSON, _KEYS = "application/json", "application/jwk-set+json"
 _METRICS = (
     ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
     NOT_KEPT,
@@ -44,7 +42,7 @@ class Documents:
         health: Health,
         metrics: Metrics,
         scope: RequestScope,
-        signer: TokenSigner | None,
+        signer: Signer | None,
         aggregation: Aggregation,
     ) -> None:
         schema, kinds, settings = scope.schema, scope.registry.kinds, scope.settings
@@ -96,10 +94,10 @@ class Documents:
             case "/" | "/index.html":
                 return replies.shown_reply({"paths": self._paths()})
             case "/.well-known/openid-configuration" if self._signer is not None:
-                return Response(200, _OPENID, orjson.dumps(_openid(self._signer)))
+                return _issuer_document(_JSON, _openid(self._signer), self._signer)
             case "/openid/v1/jwks" if self._signer is not None:
                 keys = {"keys": self._signer.public_jwks()}
-                return Response(200, _KEYS, orjson.dumps(keys))
+                return _issuer_document(_KEYS, keys, self._signer)
         return None
 
     def _discovery_document(self, request: Request) -> Response | None:
@@ -179,11 +177,16 @@ def _unpack(request: Request, packed: Packed, now: float) -> Response:
     return Response(200, headers, packed.body())
 
 
-def _openid(signer: TokenSigner) -> dict[str, object]:
+def _issuer_document(media: str, obj: Obj, signer: Signer) -> Response:
+    age = ("cache-control", f"public, max-age={signer.keys_last_seconds()}")
+    return Response(200, [("content-type", media), age], orjson.dumps(obj))
+
+
+def _openid(signer: Signer) -> dict[str, object]:
     return {
         "issuer": signer.issuer,
         "jwks_uri": f"{signer.issuer}/openid/v1/jwks",
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [signer.algorithm],
+        "id_token_signing_alg_values_supported": signer.algorithms,
     }

@@ -12,12 +12,12 @@ from sampan.api.errors import ApiError, NotAcceptable
 from sampan.api.objects import Obj
 from sampan.api.protobuf.writer import NotWritable, ProtobufWriter
 from sampan.api.resources import Resource
-from sampan.api.written_forms import JSON, YAML
 from sampan.apiserver.http.negotiate import PROTOBUF, Form, list_head, partial
 from sampan.apiserver.http.replies import error_reply, headers_of, in_list_shape, in_shape
 from sampan.apiserver.http.watch_chunks import WatchChunks
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.http.messages import Response, Stream
+from sampan.core.http.written_forms import JSON, YAML
 
 
 class ProtobufReplies:

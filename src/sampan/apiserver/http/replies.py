@@ -15,7 +15,6 @@ from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownGroup, Un
 from sampan.api.go_text import internal_type
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
-from sampan.api.written_forms import JSON, YAML
 from sampan.apiserver.http.negotiate import (
     PLAIN,
     PROTOBUF,
@@ -34,6 +33,7 @@ from sampan.apiserver.printers.table import TableForm, table_of
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.clock import Clock
 from sampan.core.http.messages import STEP_BYTES, Response, Stream
+from sampan.core.http.written_forms import JSON, YAML
 
 MOST_WARNED, MOST_WARNING = 4096, 256  # characters: of all warnings, of one where that is too much
 _JSON = ("content-type", JSON)

@@ -11,10 +11,11 @@ from typing import Any
 from sampan.api.go_quoting import quoted
 from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.grpc.plugin_calls import PluginCalls
 from sampan.core.grpc.status_codes import GrpcFailure
-from sampan.core.protobuf_wire import LENGTH, VARINT, bytes_field, varint_field
+from sampan.core.protobuf_wire import bytes_field, fields, text_of, varint_field
 
-_SERVICE = "/v2.KeyManagementService/"
+_SERVICE = "v2.KeyManagementService"
 SEED = 1  # the type of what values are sealed by: HKDF_SHA256_XNONCE_AES_GCM_SEED
 _LONGEST_KEY_ID, _LONGEST_SOURCE, _LONGEST_ANNOTATIONS = 1024, 1024, 32 * 1024
 
@@ -105,12 +106,14 @@ def full_domain_complaints(name: str) -> str:
 
 class KmsPlugin:
     def __init__(self, endpoint: str, seconds: float) -> None:
-        self._path, self._seconds = endpoint.removeprefix("unix://"), seconds
-        self._client: Any = None  # gRPC is loaded by who has somebody to call
+        self._plugin, self._seconds = (
+            PluginCalls(endpoint.removeprefix("unix://"), _SERVICE),
+            seconds,
+        )
 
     async def status(self) -> Status:
         found = await self._call("Status", b"")
-        texts = {number: _text(value) for number, value in found}
+        texts = {number: text_of(value) for number, value in found}
         return Status(texts.get(1, ""), texts.get(2, ""), texts.get(3, ""))
 
     async def encrypt(self, plain: bytes, uid: str) -> Sealed:
@@ -121,7 +124,7 @@ class KmsPlugin:
                 annotations |= _read_entry(value)
         by_number = dict(found)
         ciphertext = by_number.get(1) or b""
-        sealed = Sealed(bytes(ciphertext), _text(by_number.get(2) or b""), annotations)
+        sealed = Sealed(bytes(ciphertext), text_of(by_number.get(2) or b""), annotations)
         check_sealed(sealed)
         return sealed
 
@@ -136,35 +139,13 @@ class KmsPlugin:
         return bytes(found.get(1) or b"")
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+        await self._plugin.close()
 
     async def _call(self, method: str, request: bytes) -> list[tuple[int, bytes | int]]:
-        from sampan.core.grpc.socket_client import SocketClient
-
-        if self._client is None:
-            self._client = SocketClient(self._path)
         try:
-            answer = await self._client.call(
-                f"{_SERVICE}{method}", _Raw(request), _Raw, seconds=self._seconds
-            )
-        except GrpcFailure as error:
+            return await self._plugin.call(method, request, self._seconds)
+        except (GrpcFailure, ValueError) as error:
             raise KmsFailure(f"{method}: {error}") from error
-        return list(_fields(answer.text))
-
-
-class _Raw:
-    """A message that was written by hand."""
-
-    def __init__(self, text: bytes) -> None:
-        self.text = text
-
-    def SerializeToString(self) -> bytes:  # protobuf's own name
-        return self.text
-
-    @classmethod
-    def FromString(cls, text: bytes) -> "_Raw":
-        return cls(text)
 
 
 def _entry(number: int, key: str, value: bytes) -> bytes:
@@ -174,36 +155,12 @@ def _entry(number: int, key: str, value: bytes) -> bytes:
 def _read_entry(text: bytes) -> dict[str, bytes]:
     found = dict(_fields(text))
     value = found.get(2) or b""
-    return {_text(found.get(1) or b""): value if isinstance(value, bytes) else b""}
-
-
-def _text(value: bytes | int) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else ""
+    return {text_of(found.get(1) or b""): value if isinstance(value, bytes) else b""}
 
 
 def _fields(text: bytes) -> Iterator[tuple[int, bytes | int]]:
     """Raises KmsFailure where it is no message."""
-    at = 0
-    while at < len(text):
-        tag, at = _number(text, at)
-        number, wire = tag >> 3, tag & 7
-        value, at = _number(text, at)
-        if wire == VARINT:
-            yield number, value
-        elif wire == LENGTH and at + value <= len(text):
-            yield number, text[at : at + value]
-            at += value
-        else:
-            raise KmsFailure("the message cannot be read")
-
-
-def _number(text: bytes, at: int) -> tuple[int, int]:
-    found = shift = 0
-    while at < len(text) and shift < 64:
-        byte = text[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return found, at
-    raise KmsFailure("the message cannot be read")
+    try:
+        yield from fields(text)
+    except ValueError as error:
+        raise KmsFailure(str(error)) from error

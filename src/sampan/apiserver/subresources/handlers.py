@@ -6,7 +6,7 @@ Job: the table from (resource, subresource, verb) to a handler.
 from collections.abc import Callable
 
 from sampan.api.objects import Obj
-from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.authn.tokens import Signer
 from sampan.apiserver.subresources import (
     approval,
     binding,
@@ -25,7 +25,7 @@ from sampan.apiserver.write.request_scope import CUSTOM, Handler
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
 
-def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
+def handlers(signer: Signer | None) -> dict[tuple[str, str, str], Handler]:
     table: dict[tuple[str, str, str], Handler] = {
         ("componentstatuses", "", "get"): component_statuses.get_status,
         ("componentstatuses", "", "list"): component_statuses.list_statuses,
@@ -49,7 +49,7 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
 
 
 def _posted(
-    signer: TokenSigner | None,
+    signer: Signer | None,
 ) -> dict[tuple[str, str], tuple[AnswerPosted, Callable[[Obj], None] | None]]:
     authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
     of_tokens = (token.TokenRequests(signer).create, token.set_defaults)

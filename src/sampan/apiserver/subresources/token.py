@@ -16,7 +16,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, meta_of, spec_of, time_text, uid_of
 from sampan.api.resources import NODES, PODS, SECRETS, Resource
 from sampan.api.rules.tokens.account_token import TOKEN_SECONDS
-from sampan.apiserver.authn.tokens import Claims, TokenSigner
+from sampan.apiserver.authn.tokens import Claims, Signer
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.write.posted import Posted
@@ -32,7 +32,7 @@ _BOUND: dict[str, Resource] = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
 class TokenRequests:
     """serviceaccounts/NAME/token."""
 
-    def __init__(self, signer: TokenSigner | None) -> None:
+    def __init__(self, signer: Signer | None) -> None:
         self._signer = signer
 
     async def create(self, scope: RequestScope, user: User, posted: Posted) -> Answer:
@@ -54,7 +54,7 @@ class TokenRequests:
         await posted.admit()  # a node is judged by whom it asked for, before that is filled in
         spec["audiences"] = spec.get("audiences") or list(scope.settings.token_audiences)
         bound = _bound_object(scope, call, spec["boundObjectRef"])
-        seconds, most = int(spec["expirationSeconds"]), scope.settings.token_max_seconds
+        seconds, most = int(spec["expirationSeconds"]), self._signer.most_seconds
         if 0 < most < seconds:
             posted.warnings.append(
                 f"requested expiration of {seconds} seconds shortened to {most} seconds"
@@ -65,12 +65,14 @@ class TokenRequests:
         own = set(spec["audiences"]) <= set(scope.settings.token_audiences)
         if scope.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
             # As upstream: clients that read their token once go on; they are noted as stale.
-            lasts, warn_after = EXTENDED_SECONDS, int(now) + seconds
+            lasts = min(EXTENDED_SECONDS, self._signer.longest_seconds or EXTENDED_SECONDS)
+            warn_after = int(now) + seconds
         claims = Claims(
             tuple(spec["audiences"]), int(now) + lasts, call.namespace, call.name,
             uid_of(account), kind, name, uid, node, node_uid, warn_after=warn_after,
         )  # fmt: skip
-        token = self._signer.token(claims, now, new_uid(scope.rng))
+        made = self._signer.token(claims, now, new_uid(scope.rng))
+        token = made if isinstance(made, str) else await made
         request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
         return Answer(request, code=201)
 

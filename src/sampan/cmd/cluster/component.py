@@ -16,7 +16,7 @@ from sampan.client.leader_election import LeaderElector, LeaseSettings
 from sampan.client.rest import RestClient, connect
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.background import own_log
-from sampan.cmd.cluster.component_server import ComponentServer
+from sampan.cmd.cluster.component_server import ComponentServer, zpages_of
 from sampan.cmd.cluster.process import process_metrics, run_alone
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.releases import use_release
@@ -83,10 +83,8 @@ class ComponentProcess:
             self._show_leadership(self._elector, lease.name)
         checks = {"leaderElection": self._elector.trouble} if self._elector is not None else {}
         access = self._access(client)
-        self._server = ComponentServer(
-            settings.serving, access, checks, self._metrics, self._clock,
-            self._duty.name, settings.flags,
-        )  # fmt: skip
+        self._server = ComponentServer(settings.serving, access, checks, self._metrics, self._clock)
+        self._server.zpages = zpages_of(self._duty.name, settings.flags, self._clock)
         await self._server.start()
         delivery = TraceDelivery(client, self._spans, self._clock)
         self._tasks.supervise("traces", delivery.run)

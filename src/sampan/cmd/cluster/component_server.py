@@ -16,7 +16,7 @@ import orjson
 from sampan.api import features
 from sampan.api.errors import ApiError, Forbidden, InternalError, NotAcceptable
 from sampan.api.resources import CONFIG_MAPS
-from sampan.api.zpages import ZPages
+from sampan.api.zpages.zpages import ZPages
 from sampan.client.contract import Client
 from sampan.client.delegated_access import Caller, DelegatedAccess
 from sampan.cmd.cluster import pki
@@ -43,6 +43,8 @@ _JSON = (("content-type", "application/json"),)
 
 
 class ComponentServer:
+    zpages: ZPages | None = None  # what it shows of itself
+
     def __init__(
         self,
         settings: ServingChoices,
@@ -50,14 +52,9 @@ class ComponentServer:
         checks: Mapping[str, Check],
         metrics: Metrics,
         clock: Clock,
-        name: str = "",
-        flags: Mapping[str, str] | None = None,
     ) -> None:
-        """`name`: as upstream's program; `flags`: all of the process."""
         self._settings, self._access = settings, access
         self._metrics, self._clock = metrics, clock
-        served = (*_PATHS, "/flagz") if flags and features.enabled("ComponentFlagz") else _PATHS
-        self._zpages = ZPages(name, clock.now(), flags or {}, lambda: served)
         self._health = HealthChecks(lambda _kind: {"ping": nothing_wrong, **checks})
         self._server: Server | None = None
         self._tls: ssl.SSLContext | None = None
@@ -114,11 +111,15 @@ class ComponentServer:
                 return Response(200, _TEXT, self._metrics.render().encode())
             case "/metrics/slis":
                 return Response(200, _TEXT, self._health.slis().encode())
+        return self._zpage(request) or Response(404, _TEXT, b"404 page not found\n")
+
+    def _zpage(self, request: Request) -> Response | None:
+        if self.zpages is None:
+            return None
         try:
-            page = self._zpages.reply(request, self._clock.now())
+            return self.zpages.reply(request, self._clock.now())
         except NotAcceptable as error:
             return _failure(error)
-        return page or Response(404, _TEXT, b"404 page not found\n")
 
     def _is_open(self, path: str) -> bool:
         """As `--authorization-always-allow-paths`: `/x/*` is all that is below `/x/`."""
@@ -139,6 +140,13 @@ class ComponentServer:
         return _failure(
             Forbidden(f'forbidden: User "{caller.user}" cannot {verb} path "{request.path}"')
         )
+
+
+def zpages_of(name: str, flags: Mapping[str, str], clock: Clock) -> ZPages:
+    """Of a process by the name of upstream's, with its flags."""
+    has_flags = bool(flags) and features.enabled("ComponentFlagz")
+    served = (*_PATHS, "/flagz") if has_flags else _PATHS
+    return ZPages(name, clock.now(), flags, lambda: served)
 
 
 def serving_context(settings: ServingChoices, clock: Clock) -> ssl.SSLContext:

@@ -17,6 +17,7 @@ from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import UnknownPlugin
+from sampan.apiserver.authn.tokens import SignerFailure
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.watch_cache import LoadProgress
@@ -145,7 +146,7 @@ class ServedApi:
         server.add_action(DIAGNOSIS_PATH, _diagnosis)
         try:
             await server.start(progress)
-        except StoreError as error:  # what it holds cannot be read
+        except (StoreError, SignerFailure) as error:  # what it holds cannot be read
             raise CannotStart(str(error)) from error
         self._server = server
         self._undo.push_async_callback(server.stop)

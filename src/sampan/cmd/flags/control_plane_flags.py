@@ -69,6 +69,8 @@ def _add_apiserver(verbs: common.Verbs) -> None:
     add("--tls-private-key-file", metavar="FILE", default="", help="its key")
     add("--client-ca-file", metavar="FILE", default="", help="who signs clients' certificates")
     add("--service-account-signing-key-file", metavar="FILE", default="", help="signs tokens")
+    add("--service-account-signing-endpoint", metavar="SOCKET", default="",
+        help="instead: where a program of yours signs them (ExternalJWTSigner)")  # fmt: skip
     add("--kubelet-client-certificate", metavar="FILE", default="", help="as whom it calls nodes")
     add("--kubelet-client-key", metavar="FILE", default="", help="its key")
     add("--kubelet-certificate-authority", metavar="FILE", default="",
@@ -180,12 +182,25 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
         service_cidrs=given.service_cluster_ip_range,
         node_ports=given.service_node_port_range,
         security=api_server_flags.choices(given),
+        token_endpoint=_token_endpoint(given),
         tracing_config_file=given.tracing_config_file,
         ready_file=given.ready_file,
         log_level=given.log_level,
         release=release_flags.choices(given),
         flags=shown_flags(given),
     )
+
+
+def _token_endpoint(given: argparse.Namespace) -> str:
+    endpoint: str = given.service_account_signing_endpoint
+    if endpoint and (given.service_account_signing_key_file or given.account_key_files):
+        raise CannotStart(
+            "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` "
+            "with `--service-account-signing-endpoint` (They are mutually exclusive)"
+        )
+    if endpoint.startswith("@"):
+        raise CannotStart("--service-account-signing-endpoint: abstract sockets are not there")
+    return endpoint
 
 
 def _store(given: argparse.Namespace) -> str:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from sampan.api import features
 from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
@@ -103,14 +104,15 @@ class ApiServerProcess:
         settings = self._settings
         if settings.cert_dir:
             root = Path(settings.cert_dir)
-            shared = ("ca.crt", "front-proxy-ca.crt", "sa.key")
+            shared = ["ca.crt", "front-proxy-ca.crt"]
+            shared += [] if settings.token_endpoint else ["sa.key"]
             if missing := [file for file in shared if not (root / file).exists()]:
                 raise CannotStart(
                     f"{root} holds no {', '.join(missing)}: `sampan certs` makes them, once for "
                     "all servers of a cluster"
                 )
             ensure(root, self._leaves(address), self._clock)
-        return files_of(settings.files, settings.cert_dir)
+        return files_of(settings.files, settings.cert_dir, bool(settings.token_endpoint))
 
     def _leaves(self, address: str) -> list[pki.Leaf]:
         """Whose files are not given, we have to have."""
@@ -145,14 +147,11 @@ class ApiServerProcess:
             )
 
 
-def files_of(given: ServerFiles, cert_dir: str) -> ServerFiles:
-    """Those that are given, and for the others kubeadm's names in the directory. Raises
-    CannotStart where there is none."""
+def files_of(given: ServerFiles, cert_dir: str, has_signer: bool = False) -> ServerFiles:
+    """Those that are given, and for the others kubeadm's names in the directory; `has_signer`:
+    another program has the key of tokens. Raises CannotStart where there is none."""
     if not cert_dir:
-        missing = [name for name in _FLAGS if not getattr(given, name)]
-        if missing:
-            flags = ", ".join(_FLAGS[name] for name in missing)
-            raise CannotStart(f"--cert-dir, or else {flags}: there is no other way to know")
+        _check_given(given, has_signer)
         return given
     paths = pki.Pki(Path(cert_dir))
     client = "apiserver-kubelet-client"
@@ -167,6 +166,16 @@ def files_of(given: ServerFiles, cert_dir: str) -> ServerFiles:
         given.proxy_certificate or str(paths.certificate(pki.FRONT_PROXY_CLIENT)),
         given.proxy_key or str(paths.key(pki.FRONT_PROXY_CLIENT)),
     )
+
+
+def _check_given(given: ServerFiles, has_signer: bool) -> None:
+    """Raises CannotStart."""
+    wanted = _FLAGS.keys() - {"token_key"} if has_signer else _FLAGS.keys()
+    missing = [flag for name, flag in _FLAGS.items() if name in wanted and not getattr(given, name)]
+    if missing:
+        raise CannotStart(
+            f"--cert-dir, or else {', '.join(missing)}: there is no other way to know"
+        )
 
 
 _FLAGS = {
@@ -201,14 +210,20 @@ def server_settings_of(
 ) -> ApiServerSettings:
     """Raises CannotStart."""
     try:
-        client_ca, token_key = Path(files.client_ca).read_bytes(), Path(files.token_key)
+        client_ca, endpoint = Path(files.client_ca).read_bytes(), settings.token_endpoint
+        if endpoint and not features.enabled("ExternalServiceAccountTokenSigner"):
+            raise CannotStart(
+                "setting `--service-account-signing-endpoint` requires enabling "
+                "ExternalServiceAccountTokenSigner feature gate"
+            )
         return ApiServerSettings(
             service_cidrs=settings.service_cidrs,
             node_ports=range(settings.node_ports[0], settings.node_ports[1] + 1),
             advertise_address=advertised[0],
             advertise_port=advertised[1],
             hostname=socket.gethostname(),
-            token_signing_key_pem=token_key.read_bytes(),
+            token_signing_key_pem=b"" if endpoint else Path(files.token_key).read_bytes(),
+            token_signing_endpoint=endpoint,
             ca_bundle_pem=client_ca.decode(),
             mount_service_account_tokens=True,
             kubelet_tls=lambda: to_nodes,

@@ -3,15 +3,16 @@
 Job: the object → its bytes, as Go's serializers write it.
 """
 
-import orjson
+from collections.abc import Mapping
+from typing import Any
 
-from sampan.api.objects import Obj
+import orjson
 
 JSON = "application/json"
 YAML = "application/yaml"
 
 
-def written(obj: Obj, media: str = JSON, *, pretty: bool = False) -> bytes:
+def written(obj: Mapping[str, Any], media: str = JSON, *, pretty: bool = False) -> bytes:
     """`pretty`: for people, who get several lines."""
     if media == YAML:
         return _yaml(obj)
@@ -20,7 +21,7 @@ def written(obj: Obj, media: str = JSON, *, pretty: bool = False) -> bytes:
     return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _yaml(obj: Obj) -> bytes:
+def _yaml(obj: Mapping[str, Any]) -> bytes:
     import yaml  # most clients never ask for it
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -38,7 +38,7 @@ def test_what_was_signed_is_what_is_read(signer):
 @pytest.mark.slow
 def test_rsa_keys_sign_as_well():
     signer = TokenSigner(pem(rsa.generate_private_key(65537, 2048)), ISSUER)
-    assert signer.algorithm == "RS256"
+    assert signer.algorithms == ["RS256"]
     read = signer.claims(signer.token(CLAIMS, NOW, "id"), NOW)
     assert read == replace(CLAIMS, token_id="id", not_before=500)
     assert signer.public_jwk()["kty"] == "RSA"

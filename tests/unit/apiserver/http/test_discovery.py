@@ -4,9 +4,9 @@ import orjson
 import pytest
 
 from sampan.api.resources import RESOURCES, Resource
-from sampan.api.written_forms import JSON
 from sampan.apiserver.http.discovery import Discovery, version_rank, wanted_form
 from sampan.apiserver.http.negotiate import PROTOBUF
+from sampan.core.http.written_forms import JSON
 
 DISCOVERY = Discovery(RESOURCES, server_address="10.0.0.1:6443")
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

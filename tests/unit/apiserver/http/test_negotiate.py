@@ -5,7 +5,6 @@ import pytest
 
 from sampan.api.calls import Item
 from sampan.api.errors import NotAcceptable, UnsupportedMediaType
-from sampan.api.written_forms import JSON, YAML, written
 from sampan.apiserver.http.negotiate import (
     PROTOBUF,
     Form,
@@ -19,6 +18,7 @@ from sampan.apiserver.http.negotiate import (
     patch_type,
 )
 from sampan.core.http.messages import STEP_BYTES
+from sampan.core.http.written_forms import JSON, YAML, written
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

@@ -11,7 +11,7 @@ from sampan.api import features
 from sampan.api.errors import ServiceUnavailable
 from sampan.api.features import Release
 from sampan.client.delegated_access import MASTERS, DelegatedAccess
-from sampan.cmd.cluster.component_server import ComponentServer, serving_context
+from sampan.cmd.cluster.component_server import ComponentServer, serving_context, zpages_of
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ServingChoices
 from sampan.core import tls
@@ -75,11 +75,12 @@ def test_figures_are_for_whom_the_api_allows_them():
 
 def test_what_it_is_and_with_which_flags_is_shown_where_the_gates_are_on():
     access = DelegatedAccess(Api(allowed=("eve",)), SystemClock())
-    about = ("kube-scheduler", {"config": "/a", "leader-elect": "true"})
+    flags = {"config": "/a", "leader-elect": "true"}
     clock = ManualClock()
 
     def ask(path):
-        found = ComponentServer(ServingChoices(), access, {}, Metrics(), clock, *about)
+        found = ComponentServer(ServingChoices(), access, {}, Metrics(), clock)
+        found.zpages = zpages_of("kube-scheduler", flags, clock)
         return asked(found, path, "eve")
 
     assert ask("/statusz")[0] == ask("/flagz")[0] == 404

@@ -1,7 +1,7 @@
 import orjson
 import yaml
 
-from sampan.api.written_forms import YAML, written
+from sampan.core.http.written_forms import YAML, written
 
 OBJ = {"kind": "Status", "metadata": {}, "causes": ["é"]}
 

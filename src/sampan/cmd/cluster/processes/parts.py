@@ -16,7 +16,7 @@ from sampan.client.delegated_access import DelegatedAccess
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import pki, rotation
 from sampan.cmd.cluster.choose_nodes import choose_nodes
-from sampan.cmd.cluster.component_server import ComponentServer
+from sampan.cmd.cluster.component_server import ComponentServer, zpages_of
 from sampan.cmd.cluster.control_plane.cluster_api import ClusterApi, NodesAround
 from sampan.cmd.cluster.control_plane.control_loops import (
     CONTROLLERS_USER,
@@ -120,9 +120,8 @@ class Link:
         the API what a caller may."""
         choices = ServingChoices(client_ca=self._ca)
         access = DelegatedAccess(self.api.client_of(user), self._clock)
-        self._server = ComponentServer(
-            choices, access, {}, self.metrics, self._clock, user.rpartition(":")[2], self._flags
-        )
+        self._server = ComponentServer(choices, access, {}, self.metrics, self._clock)
+        self._server.zpages = zpages_of(user.rpartition(":")[2], self._flags, self._clock)
         try:
             listening = bound_socket(choices.bind_address, port)
         except OSError:

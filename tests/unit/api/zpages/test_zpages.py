@@ -7,7 +7,7 @@ import yaml
 from sampan.api import features
 from sampan.api.errors import NotAcceptable
 from sampan.api.features import Release
-from sampan.api.zpages import ZPages
+from sampan.api.zpages.zpages import ZPages
 from sampan.core.http.messages import Request
 
 GATES = {"ComponentStatusz": True, "ComponentFlagz": True}

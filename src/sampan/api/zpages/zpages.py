@@ -8,17 +8,17 @@ Invariant: nothing but text is given to who does not name the kind.
 
 import math
 import platform
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from datetime import UTC, datetime
 
 from sampan.api import features
 from sampan.api.errors import NotAcceptable
 from sampan.api.objects import Obj, time_text
-from sampan.api.written_forms import JSON, YAML, written
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.accept import Clause, is_pretty, parse_accept
 from sampan.core.http.messages import Request, Response
+from sampan.core.http.written_forms import JSON, YAML, written
 
 STATUSZ, FLAGZ = "/statusz", "/flagz"
 GO_VERSION = f"none (python{platform.python_version()})"
@@ -33,11 +33,8 @@ _WARNING = (
 
 
 def zpage_paths(has_flags: bool) -> list[str]:
-    return [
-        path
-        for path, gate in _GATES.items()
-        if features.enabled(gate) and (has_flags or path != FLAGZ)
-    ]
+    found = [STATUSZ] if features.enabled("ComponentStatusz") else []
+    return [*found, FLAGZ] if has_flags and features.enabled("ComponentFlagz") else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class ZPages:
 
     def _status_text(self, now: float) -> str:
         status = self._status(now)
-        since = time.strftime("%a %b %e %H:%M:%S UTC %Y", time.gmtime(self.started))
+        since = datetime.fromtimestamp(self.started, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
         seconds = status["uptimeSeconds"]
         up = f"{seconds // 3600} hr {seconds // 60 % 60:02} min {seconds % 60:02} sec"
         rows = (
