@@ -399,3 +399,15 @@ def by_plural(group: str, version: str, plural: str) -> Resource | None:
 def by_kind(api_version: str, kind: str) -> Resource | None:
     group, _, version = api_version.rpartition("/")
     return _BY_KIND.get((group, version, kind))
+
+
+# Asked and answered, never stored: who kept admission busy with them could lock a cluster out of
+# its own way in.
+QUESTIONS = frozenset({
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+})  # fmt: skip

@@ -11,6 +11,7 @@ from sampan.api import features
 from sampan.api.custom import formats
 from sampan.api.custom.structural import parts_of
 from sampan.api.objects import Obj, annotations_of, name_of
+from sampan.api.resources import QUESTIONS
 from sampan.api.warnings.fields import (
     fraction,
     name_in_pods,
@@ -279,7 +280,27 @@ def _csi_driver(new: Obj, old: Obj | None) -> Iterator[str]:
         )
 
 
+def _webhooks(new: Obj, _old: Obj | None) -> Iterator[str]:
+    """Rules that name what no webhook is asked about."""
+    if not features.enabled("ExcludeAdmissionWebhookVirtualResources"):
+        return
+    for number, hook in enumerate(new.get("webhooks") or ()):
+        for index, rule in enumerate(hook.get("rules") or ()):
+            groups, plurals = rule.get("apiGroups") or (), rule.get("resources") or ()
+            named = dict.fromkeys((group, plural) for group in groups for plural in plurals)
+            if "*" in groups or "*" in plurals:
+                continue
+            for group, plural in named:
+                if (group, plural) in QUESTIONS:
+                    yield (
+                        f"webhooks[{number}].rules[{index}]: {plural}.{group} is excluded from "
+                        "admission webhooks; this rule will have no effect"
+                    )
+
+
 TABLE: dict[tuple[str, str], Give] = {
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
     ("", "Endpoints"): _endpoints,
     ("", "Node"): _node,

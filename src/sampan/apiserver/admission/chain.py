@@ -54,6 +54,7 @@ class Attributes:
     hold: Hold = field(default_factory=Hold)  # what plugins took for this write
     # Other versions of the resource, once a rule has asked for them; of rules there are thousands.
     equivalents: Sequence[Resource] | None = None
+    verb: str = ""  # of the call: whoever patches updates, too
     marks: Marks = NO_MARKS  # plugins that wait for somebody are always seen in the trace
 
     @property
@@ -85,6 +86,7 @@ def attributes_of(
         obj=obj,
         old=old,
         dry_run=call.options.dry_run,
+        verb=call.verb,
         marks=call.marks,
     )
 

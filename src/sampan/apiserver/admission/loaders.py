@@ -164,6 +164,12 @@ def claim_resize(initializer: PluginInitializer) -> Steps:
     return module.plugin(initializer)
 
 
+def claim_status_rights(initializer: PluginInitializer) -> Steps:
+    from sampan.apiserver.admission.builtin import claim_status_rights as module
+
+    return module.plugin(initializer)
+
+
 def runtime_class(initializer: PluginInitializer) -> Steps:
     from sampan.apiserver.admission.builtin.pods import runtime_class as module
 

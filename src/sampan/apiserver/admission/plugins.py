@@ -77,6 +77,8 @@ OWN = (
     Row("PodCertificateSigning", loaders.pod_certificate_signing, frozenset({UPDATE}),
         kinds_of(POD_CERTIFICATE_REQUESTS)),
     Row("DeviceAdminAccess", loaders.device_admin_access, _NEW, _DEVICE_CLAIMS, main_only=True),
+    Row("ClaimStatusRights", loaders.claim_status_rights, frozenset({UPDATE}),
+        kinds_of(RESOURCE_CLAIMS)),
 )  # fmt: skip
 ROWS = (
     Row("AlwaysAdmit", loaders.always_admit, _EVERY, is_on=False),

@@ -7,6 +7,7 @@ Invariant: without policies a write pays nothing: admission leaves such a step o
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from sampan.api.resources import QUESTIONS
 from sampan.apiserver.admission.chain import Attributes, Step
 from sampan.apiserver.admission.plugin_initializer import Aid
 
@@ -19,8 +20,6 @@ _OWN = frozenset(
     for mode in ("mutating", "validating")
     for ending in ("ies", "ybindings")
 )
-# Questions rather than objects: as upstream, no policy is asked about them.
-_QUESTIONS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 Judge = Callable[[Attributes], Awaitable[None] | None]
 
 
@@ -54,4 +53,4 @@ def is_exempt(attributes: Attributes) -> bool:
     resource = attributes.resource
     if resource.group == _OWN_GROUP:
         return resource.plural in _OWN
-    return resource.group in _QUESTIONS
+    return (resource.group, resource.plural) in QUESTIONS

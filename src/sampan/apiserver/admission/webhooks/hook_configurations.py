@@ -8,9 +8,10 @@ Invariant: configurations of admission itself are never shown to hooks: nobody c
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from sampan.api import features
 from sampan.api.objects import Obj
 from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
-from sampan.api.resources import Resource
+from sampan.api.resources import QUESTIONS, Resource
 from sampan.apiserver.admission.chain import Attributes, Step
 from sampan.apiserver.admission.plugin_initializer import PluginInitializer
 from sampan.apiserver.registry.metadata import new_uid
@@ -31,7 +32,12 @@ def step(initializer: PluginInitializer, resource: Resource) -> Step:
     made: list[Webhooks] = []
 
     def asked(attributes: Attributes) -> Awaitable[None] | None:
-        if attributes.resource.group == OWN_GROUP:
+        group, plural = attributes.resource.group, attributes.resource.plural
+        if group == OWN_GROUP:
+            return None
+        if (group, plural) in QUESTIONS and features.enabled(
+            "ExcludeAdmissionWebhookVirtualResources"
+        ):
             return None
         from sampan.apiserver.admission.webhooks import webhooks
 
