@@ -32,13 +32,6 @@ UNORDERED = (  # Go's map order decides
     "quota.yaml: half a pod, and less than none",
 )
 RECORDED_MINORS = ("1.34", "1.36", "1.37")
-# By a gate that is not here: RestartAllContainersOnContainerExits.
-NOT_HERE: dict[str, set[str]] = {
-    "1.36": {"pod_details.yaml: restart rules without a policy"},
-    "1.37": {
-        "pod_details.yaml: restart rules without a policy",
-    },
-}
 OWN = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
 
 
@@ -146,6 +139,4 @@ def test_another_version_answers_as_its_original_did(minor):
                 for key in wanted
                 if found.get(key) != wanted.get(key)
             }
-    not_here = NOT_HERE.get(minor, set())
-    assert {case: told for case, told in differ.items() if case not in not_here} == {}
-    assert not_here <= differ.keys(), "what is here now is no exception"
+    assert differ == {}

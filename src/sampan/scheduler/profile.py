@@ -57,7 +57,7 @@ class Profile:
         return resource in self.ignored or (bool(slash) and group in self.ignored_groups)
 
 
-# In upstream's order; the last is behind a gate that is off, and only a configuration enables it.
+# In upstream's order.
 ALL_FILTERS = (
     NODE_UNSCHEDULABLE,
     NODE_NAME,
@@ -77,7 +77,7 @@ ALL_FILTERS = (
 
 DEFAULT_PROFILE = Profile(
     DEFAULT_SCHEDULER,
-    filters=ALL_FILTERS[:-1],
+    filters=ALL_FILTERS,
     scores=(
         (PREFERRED_TAINTS, 3),
         (PREFERRED_NODE_AFFINITY, 2),

@@ -14,6 +14,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.rules.node_agent.restart_rules import may_restart_all
 from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.rules.qos import qos_class
 from sampan.api.validation.difference import difference
@@ -278,8 +279,9 @@ def _validate_spec_change(spec: Obj, was: Obj, errors: Errors) -> None:
 
 def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Errors) -> None:
     """Where containers are not restarted, one that has ended stays ended."""
-    policy = "Never" if kind == "ephemeralContainerStatuses" else spec.get("restartPolicy")
-    if policy == "Always":
+    is_ephemeral = kind == "ephemeralContainerStatuses"
+    policy = "Never" if is_ephemeral else spec.get("restartPolicy")
+    if policy == "Always" or (not is_ephemeral and may_restart_all(spec)):
         return
     own_policies = _with_own_policy(spec)
     now = {item.get("name"): item.get("state") or {} for item in status.get(kind) or ()}

@@ -222,6 +222,12 @@ def pod_topology_labels(initializer: PluginInitializer) -> Steps:
     return module.plugin(initializer)
 
 
+def node_declared_feature_validator(initializer: PluginInitializer) -> Steps:
+    from sampan.apiserver.admission.builtin.pods import node_declared_feature_validator as module
+
+    return module.plugin(initializer)
+
+
 def mutating_policies(initializer: PluginInitializer) -> Steps:
     from sampan.apiserver.admission.policies import mutating_policies as module
 

@@ -123,6 +123,8 @@ ROWS = (
     Row("DenyServiceExternalIPs", loaders.deny_external_ips, _WRITES, kinds_of(SERVICES),
         main_only=True, is_on=False),
     Row("PodTopologyLabels", loaders.pod_topology_labels, _NEW, _POD | kinds_of(BINDINGS)),
+    Row("NodeDeclaredFeatureValidator", loaders.node_declared_feature_validator,
+        frozenset({UPDATE}), _POD),
     Row("MutatingAdmissionPolicy", loaders.mutating_policies, _EVERY),
     Row("MutatingAdmissionWebhook", loaders.mutating_webhooks, _EVERY),
     Row("ValidatingAdmissionPolicy", loaders.validating_policies, _EVERY),

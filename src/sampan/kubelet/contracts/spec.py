@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from sampan.api.objects import Obj, is_deleted, meta_of, spec_of
+from sampan.api.rules.node_agent.restart_rules import RESTART, action_at, restarts_all_at
 from sampan.api.rules.pods import init_containers, is_sidecar, restart_policy
 from sampan.client.by_identity import OF_ANY_SIZE, by_identity
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
@@ -151,11 +152,8 @@ def should_restart(pod: Obj, container: Obj, last: ContainerStatus | None) -> bo
 
 
 def restarts_after_exit(pod: Obj, container: Obj, exit_code: int) -> bool:
-    for rule in container.get("restartPolicyRules") or ():
-        codes = rule.get("exitCodes") or {}
-        listed = exit_code in (codes.get("values") or ())
-        if rule.get("action") == "Restart" and listed == (codes.get("operator") == "In"):
-            return True
+    if action_at(container, exit_code) == RESTART or restarts_all_at(container, exit_code):
+        return True
     policy = restart_policy_of(pod, container)
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 

@@ -7,9 +7,11 @@ Invariant: a condition's transition time changes only when its status does.
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from sampan.api import features as gates
 from sampan.api.objects import Obj, labels_of, meta_of, time_text
 from sampan.api.quantity import canonical, from_milli
 from sampan.api.rules.conditions import is_true, transition_time
+from sampan.api.rules.node_agent.declared_features import declared
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
@@ -99,6 +101,8 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
         status["images"] = images
     if told.health.answered:
         status |= _features(told.health.features)
+    if gates.enabled("NodeDeclaredFeatures") and (names := declared()):
+        status["declaredFeatures"] = list(names)
     if told.volumes_in_use or old.get("volumesInUse"):
         status["volumesInUse"] = list(told.volumes_in_use)
     if old.get("volumesAttached"):

@@ -11,6 +11,7 @@ from sampan.api.objects import Obj, annotations_of, labels_of, name_of, spec_of
 from sampan.api.quantity import Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.host_ports import host_ports
+from sampan.api.rules.node_agent.declared_features import missing_to_run
 from sampan.api.rules.node_selectors import may_run_on
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
@@ -66,10 +67,17 @@ def refusal(
         or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
         or _apparmor(pod, node)
+        or _undeclared(pod)
     )  # fmt: skip
     if found is None:
         return None
     return Verdict(found.reason, f"Pod was rejected: {found.message}")
+
+
+def _undeclared(pod: Obj) -> Verdict | None:
+    lacking = missing_to_run(spec_of(pod))
+    why = f"Pod requires node features that are not available: {lacking}"
+    return Verdict("PodFeatureUnsupported", why) if lacking else None
 
 
 def _apparmor(pod: Obj, node: NodeRoom) -> Verdict | None:

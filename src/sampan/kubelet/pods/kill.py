@@ -135,7 +135,8 @@ class Killer:
             self._told.add(container.id)
             message = death.why or f"Stopping container {container.name}"
             self._events.normal(pod, "Killing", message, container=container.name)
-            await self._run_hook(pod, container, death)
+            if death.grace_seconds > 0:
+                await self._run_hook(pod, container, death)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline - self._clock.monotonic()):
                 await death.turn.come()

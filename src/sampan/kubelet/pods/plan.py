@@ -18,7 +18,6 @@ from sampan.api.rules.pods import (
     is_sidecar,
     restart_policy,
 )
-from sampan.core.backoff import Backoff
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.resize_state import Applied
 from sampan.kubelet.contracts.runtime import (
@@ -46,9 +45,8 @@ from sampan.kubelet.pods.planning.actions import (
     Resize,
     StartContainer,
 )
-from sampan.kubelet.pods.planning.crash_backoff import CRASH
 from sampan.kubelet.pods.planning.inits import initialization
-from sampan.kubelet.pods.planning.starts import Starts
+from sampan.kubelet.pods.planning.starts import USUAL, Restarts, Starts
 from sampan.kubelet.pods.planning.steps import Inputs, Step, ended_by, resized
 
 
@@ -58,11 +56,11 @@ def plan(
     now: float,
     checks: Checks = NO_CHECKS,
     applied: Applied = MappingProxyType({}),
-    backoff: Backoff = CRASH,
+    restarts: Restarts = USUAL,
 ) -> list[Action]:
     """`applied`: resources that containers got after they were created, by container id."""
     sandbox = newest_sandbox(observed)
-    starts = Starts(observed, now, backoff)
+    starts = Starts(observed, now, restarts)
     if observed is None or sandbox is None or _sandbox_changed(pod, observed, sandbox):
         return _with_new_sandbox(pod, observed, sandbox, starts)
     actions = [*_strangers(pod, observed), *_ephemeral(pod, observed)]

@@ -9,6 +9,7 @@ Owner: PodWorkers calls it, one step at a time per pod.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from sampan.api.errors import ApiError
 from sampan.api.features import enabled
@@ -22,6 +23,7 @@ from sampan.api.objects import (
     spec_of,
     uid_of,
 )
+from sampan.api.rules.node_agent.restart_rules import may_restart_all
 from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
 from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
@@ -49,11 +51,14 @@ from sampan.kubelet.pods.perform import Performer
 from sampan.kubelet.pods.plan import plan
 from sampan.kubelet.pods.planning.actions import Action, HoldBack
 from sampan.kubelet.pods.planning.crash_backoff import with_longest
+from sampan.kubelet.pods.planning.starts import Restarts
+from sampan.kubelet.pods.planning.whole_restart import resets
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import Job, Outcome
 from sampan.kubelet.pods.resize_progress import ResizeProgress
 from sampan.kubelet.pods.run_spans import RunSpans
 from sampan.kubelet.runtime.pleg import RuntimeHealth
+from sampan.kubelet.status import whole_restart
 from sampan.kubelet.status.pod_status import (
     OWNED,
     Facts,
@@ -76,6 +81,7 @@ LOG_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 STOP_PAUSES = (0.05, 0.2)
 # As upstream, which kills five times: a process that was just being made is not in the list yet.
 CGROUP_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
+_NEVER: Mapping[str, int] = MappingProxyType({})
 OVERDUE = Verdict(
     "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 )
@@ -215,8 +221,7 @@ class PodSync:
                 return Outcome(verdict=self._overdue(job, observed, waiting), waiting=waiting)
             await self._between(pod)
             applied = self._resizes.applied(uid)
-            checks = self._probes.checks(uid)
-            actions = plan(pod, observed, now, checks, applied, self._backoff)
+            actions = self._planned(pod, observed, status, now)
             if self._resizes.completes(pod, actions):
                 self._report(job, observed, waiting)
             if not actions:
@@ -243,6 +248,16 @@ class PodSync:
         await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    def _planned(
+        self, pod: Obj, observed: ObservedPod | None, status: Obj, now: float
+    ) -> Sequence[Action]:
+        if whole_restart.is_under_way(status):
+            return resets(pod, observed)
+        uid = uid_of(pod)
+        restarts = Restarts(self._backoff, _restarts(pod, status))
+        checks, applied = self._probes.checks(uid), self._resizes.applied(uid)
+        return plan(pod, observed, now, checks, applied, restarts)
 
     async def _between(self, pod: Obj) -> None:
         """Two looks at the whole pod."""
@@ -487,3 +502,12 @@ class PodSync:
             condition for condition in ours.get("conditions") or () if condition["type"] in OWNED
         ]
         return {**ours, "conditions": own + foreign}
+
+
+def _restarts(pod: Obj, status: Obj) -> Mapping[str, int]:
+    """By container, of a pod whose containers may have been removed to be restarted."""
+    if not may_restart_all(spec_of(pod)):
+        return _NEVER
+    kinds = ("initContainerStatuses", "containerStatuses")
+    told = (item for kind in kinds for item in status.get(kind) or ())
+    return {item["name"]: item["restartCount"] for item in told}

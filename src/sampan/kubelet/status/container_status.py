@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from sampan.api.objects import Obj, time_text
+from sampan.api.rules.node_agent.restart_rules import is_on
 from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.resize_state import Applied, actual_resources
@@ -27,6 +28,7 @@ from sampan.kubelet.contracts.spec import (
     status_named,
 )
 from sampan.kubelet.contracts.verdict import Waiting
+from sampan.kubelet.status import whole_restart
 
 
 class Told(Protocol):
@@ -44,6 +46,8 @@ class Told(Protocol):
     def applied(self) -> Applied: ...
     @property
     def features(self) -> RuntimeFeatures: ...
+    @property
+    def restarting(self) -> bool: ...
 
 
 UNKNOWN: Obj = {
@@ -79,6 +83,10 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
     if last is None and told.ending and "terminated" in (old.get("state") or {}):
         return old  # its end was reported, and the container has been collected since
     state, last_state = _states(pod, container, role, observed, told)
+    restarts = int(old.get("restartCount") or 0)
+    if _was_removed(old, last, role, told):
+        (state, last_state), restarts = whole_restart.removed(), restarts + 1
+    last_state = _remembered(last_state, old, last, told)
     if told.ending and "terminated" not in state:
         state, last_state = _lost_state(state, last_state, old)
     started = "running" in state and _has_started(container, last, told)
@@ -87,7 +95,7 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
         "state": state,
         "lastState": last_state,
         "ready": _is_ready(container, role, last, state, started, told),
-        "restartCount": int(old.get("restartCount") or 0),
+        "restartCount": restarts,
         "image": container.get("image", ""),
         "imageID": "",
     }
@@ -204,6 +212,26 @@ def _states(
     if waits is not None and not told.ending and _starts_again(pod, container, role, newest):
         return {"waiting": _waiting(waits)}, state
     return state, _end_of(ended[1:], told)
+
+
+def _was_removed(old: Obj, last: ContainerStatus | None, role: Role, told: Told) -> bool:
+    """To be restarted with all others; who waited goes on waiting for what it did."""
+    begun = bool(old) and "waiting" not in (old.get("state") or {})
+    return last is None and told.restarting and begun and role is not Role.EPHEMERAL
+
+
+def _remembered(last_state: Obj, old: Obj, last: ContainerStatus | None, told: Told) -> Obj:
+    """The end of the one before, also where the runtime has that no more: where all containers of a
+    pod are restarted, they are removed."""
+    if last_state:
+        return last_state
+    before: Obj = old.get("lastState") or {}
+    end = (old.get("state") or {}).get("terminated")
+    if last is not None and not is_on():
+        return {}
+    if last is not None and end and old.get("containerID") != f"{told.runtime_name}://{last.id}":
+        before = {"terminated": end}
+    return before if "terminated" in before else {}
 
 
 def _end_of(ended: list[ContainerStatus], told: Told) -> Obj:

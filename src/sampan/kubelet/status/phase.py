@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sampan.api.objects import Obj
 from sampan.api.rules.pods import containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.spec import restarts_after_exit
+from sampan.kubelet.status.whole_restart import was_removed
 
 
 def phase_of(
@@ -42,23 +43,28 @@ def _phase_of_lasting(
     return "Succeeded" if all(end.get("exitCode") == 0 for end in ends) else "Failed"
 
 
-def _exit_code(status: Obj) -> int | None:
-    """Of its newest end."""
+def _end(status: Obj) -> Obj | None:
+    """Its newest."""
     for key in ("state", "lastState"):
         if end := (status.get(key) or {}).get("terminated"):
-            return int(end["exitCode"])
+            found: Obj = end
+            return found
     return None
+
+
+def _begins_again(pod: Obj, container: Obj, end: Obj) -> bool:
+    return restarts_after_exit(pod, container, int(end["exitCode"])) or was_removed(end)
 
 
 def _has_failed(pod: Obj, container: Obj, status: Obj) -> bool:
     """An init container that failed, and is not tried again."""
-    code = None if "running" in status["state"] else _exit_code(status)
-    return code not in (None, 0) and not restarts_after_exit(pod, container, code or 0)
+    end = None if "running" in status["state"] else _end(status)
+    return end is not None and end["exitCode"] != 0 and not _begins_again(pod, container, end)
 
 
 def _comes_back(pod: Obj, container: Obj, status: Obj) -> bool:
-    code = _exit_code(status)
-    return code is None or restarts_after_exit(pod, container, code)
+    end = _end(status)
+    return end is None or _begins_again(pod, container, end)
 
 
 def _never_began(status: Obj) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj, meta_of, spec_of, time_text
+from sampan.api.rules.node_agent.restart_rules import is_on
 from sampan.api.rules.pods import (
     TERMINAL_PHASES,
     containers,
@@ -20,7 +21,7 @@ from sampan.api.rules.pods import (
     is_sidecar,
 )
 from sampan.api.rules.qos import qos_class
-from sampan.core.fast_dataclass import dataclass
+from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.resize_state import Applied, InProgress, Pending
 from sampan.kubelet.contracts.runtime import (
@@ -31,6 +32,7 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.kubelet.contracts.spec import restarts_after_exit
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
+from sampan.kubelet.status import whole_restart
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses, with_ends
 from sampan.kubelet.status.normalized import normalized
 from sampan.kubelet.status.phase import phase_of
@@ -39,6 +41,7 @@ from sampan.kubelet.status.phase import phase_of
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
 OWNED = (
     "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", *RESIZE,
+    whole_restart.CONDITION,
 )  # fmt: skip
 
 # The reason of a DisruptionTarget that is the node's own doing.
@@ -60,10 +63,13 @@ class Facts:
     resizing: InProgress | None = None
     applied: Applied = field(default_factory=dict)  # what containers got after their creation
     features: RuntimeFeatures = RuntimeFeatures()
+    restarting: bool = False  # all containers: those that are gone were removed for it
 
 
 def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     old: Obj = pod.get("status") or {}
+    if whole_restart.is_restarting(pod, observed):
+        facts = replace(facts, restarting=True)
     inits, normals = container_statuses(pod, observed, facts)
     if _is_over(old):
         phase = old["phase"]
@@ -193,10 +199,11 @@ def _conditions(
         *_resize_conditions(facts),
         *_disruption_condition(facts.verdict),
         {"type": "PodReadyToStartContainers", "status": "True" if has_network else "False"},
-        {"type": "Initialized", **_initialized_condition(pod, phase, inits, normals)},
+        {"type": "Initialized", **_initialized(pod, phase, inits, normals, old)},
         {"type": "Ready", **_ready(pod, containers_ready, old)},
         {"type": "ContainersReady", **containers_ready},
         {"type": "PodScheduled", "status": "True"},
+        *whole_restart.condition(pod, observed, phase),
     ]
     _date(made, old, meta_of(pod).get("generation"), time_text(facts.now))
     return [item for name, item in old.items() if name not in RESIZE] + made
@@ -205,7 +212,8 @@ def _conditions(
 def _date(made: list[Obj], old: dict[str, Obj], generation: int | None, moment: str) -> None:
     """Each says since when it is as it is. What they replace is taken out of `old`."""
     for condition in made:
-        if generation and "observedGeneration" not in condition:
+        is_general = condition["type"] != whole_restart.CONDITION  # as upstream
+        if generation and is_general and "observedGeneration" not in condition:
             condition["observedGeneration"] = generation
         before, since = old.pop(condition["type"], None), moment
         if before is not None and before.get("status") == condition["status"]:
@@ -234,6 +242,16 @@ def _resize_conditions(facts: Facts) -> list[Obj]:
         if facts.resizing.error:
             made[-1] |= {"reason": "Error", "message": facts.resizing.error}
     return made
+
+
+def _initialized(
+    pod: Obj, phase: str, inits: list[Obj], normals: list[Obj], old: Mapping[str, Obj]
+) -> Obj:
+    told = _initialized_condition(pod, phase, inits, normals)
+    was = (old.get("Initialized") or {}).get("status") == "True"
+    if told["status"] == "False" and was and is_on():
+        return {"status": "True"}  # as upstream: init containers that run again change nothing
+    return told
 
 
 def _initialized_condition(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:

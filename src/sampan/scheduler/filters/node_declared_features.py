@@ -1,10 +1,11 @@
 """NodeDeclaredFeatures: what the pod needs of the node agent, the node must declare.
 
-Off unless a configuration enables it: upstream has it behind a gate of that name, off in v1.35.
+Invariant: where the gate of its name is off, it refuses no node, whatever a configuration says.
 """
 
 import numpy as np
 
+from sampan.api import features
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.model.arrays import BoolArray
@@ -13,7 +14,7 @@ from sampan.scheduler.model.rule_scope import Depends
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
-    if not pod.features:
+    if not pod.features or not features.enabled("NodeDeclaredFeatures"):
         return None
     allowed: BoolArray = np.ones(len(nodes), np.bool_)
     for name in pod.features:

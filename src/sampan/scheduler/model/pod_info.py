@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from sampan.api.objects import Obj, key_of, labels_of, namespace_of, uid_of
+from sampan.api.rules.node_agent.declared_features import needed_to_run
 from sampan.api.rules.node_selectors import (
     Requirements,
     Term,
@@ -19,7 +20,6 @@ from sampan.api.rules.pods import priority
 from sampan.api.rules.tolerations import Toleration, tolerations_of
 from sampan.client.by_identity import by_identity
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.model.declared_features import features_of
 from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.disks import Disk, disks_of
 from sampan.scheduler.model.pod_terms import NO_DEMANDS, PodDemands, demands_of
@@ -143,7 +143,7 @@ def _shape(pod: Obj) -> PodShape:
         owner=owner_of(pod),
         devices=needs_of(pod),
         disks=disks_of(pod),
-        features=features_of(spec),
+        features=needed_to_run(spec),
         own_claims=own_claims_of(pod),
         is_long=is_long(pod),
     )

@@ -1,8 +1,8 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.scheduler.config.configuration import API_VERSION, KIND, read
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
@@ -35,17 +35,17 @@ def test_a_node_must_declare_what_the_pod_needs(declared, restarts_all, in_host_
     if in_host_network and users is False:
         needed |= {HOST}
     shape = pod_info_of(pod(restarts_all, in_host_network, users)).shape
-    found = NODE_DECLARED_FEATURES.mask(shape, snapshot_of((there, {})))
+    with features.used(Release(gates={"NodeDeclaredFeatures": True})):
+        found = NODE_DECLARED_FEATURES.mask(shape, snapshot_of((there, {})))
     if not needed:
         assert found is None
     else:
         assert found.tolist() == [needed <= some for some in declared]
 
 
-@pytest.mark.parametrize("point", ["filter", "multiPoint"])
-def test_the_rule_is_off_until_a_configuration_enables_it(point):
-    """As the gate of its name in v1.35."""
-    assert NODE_DECLARED_FEATURES not in DEFAULT_PROFILE.filters
-    plugins = {point: {"enabled": [{"name": "NodeDeclaredFeatures"}]}}
-    written = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [{"plugins": plugins}]}
-    assert NODE_DECLARED_FEATURES in read(written).profiles[0].filters
+def test_where_the_gate_is_off_no_node_is_refused():
+    """As the gate of its name in v1.35; the rule is in its place all the same."""
+    assert NODE_DECLARED_FEATURES in DEFAULT_PROFILE.filters
+    there = [{"metadata": {"name": "n"}, "status": {}}]
+    shape = pod_info_of(pod(True, False, None)).shape
+    assert NODE_DECLARED_FEATURES.mask(shape, snapshot_of((there, {}))) is None

@@ -19,6 +19,8 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
+from sampan.api.rules.node_agent.restart_rules import RESTART, RESTART_ALL
+from sampan.api.rules.node_agent.restart_rules import is_on as restarts_all_is_on
 from sampan.api.rules.pods import is_sidecar
 from sampan.api.validation.fields import validate_choice, validate_optional_choice
 from sampan.api.validation.pod_spec.env import validate_env, validate_env_from
@@ -49,6 +51,7 @@ _SIGNALS = {
     ))),
     "windows": ("SIGKILL", "SIGTERM"),
 }  # fmt: skip
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
 
@@ -79,7 +82,7 @@ def validate_containers(spec: Obj, around: Surroundings, path: str, errors: Erro
         seen.add(name)
         validate_probes(container, around.grace_seconds, here, errors)
         _validate_stop_signal(container, around.system, here, errors)
-        _validate_restart_rules(container, ("Always", "Never", "OnFailure"), here, errors)
+        _validate_restart_rules(container, _RESTART_POLICIES, here, errors)
     validate_host_ports(list(enumerate(containers)), f"{path}.containers", set(), errors)
     if spec.get("initContainers"):
         _validate_init(spec["initContainers"], around, seen, f"{path}.initContainers", errors)
@@ -103,9 +106,10 @@ def _validate_init(
         if is_sidecar(container):
             validate_probes(container, around.grace_seconds, here, errors)
             _validate_stop_signal(container, around.system, here, errors)
+            _validate_sidecar_rules(container, here, errors)
         else:
             forbid_probes(container, here, errors)
-        _validate_restart_rules(container, ("Always", "Never", "OnFailure"), here, errors)
+            _validate_restart_rules(container, _RESTART_POLICIES, here, errors)
 
 
 def _validate_ephemeral(
@@ -218,8 +222,21 @@ def _validate_restart_rules(
         _validate_restart_rule(rule, f"{path}.restartPolicyRules[{index}]", errors)
 
 
+def _validate_sidecar_rules(container: Obj, path: str, errors: Errors) -> None:
+    """One that restarts at every end has no rules, but those that restart the others with it."""
+    if not restarts_all_is_on():
+        if container.get("restartPolicyRules"):
+            why = (
+                "restartPolicyRules are not allowed for init containers with restart policy Always"
+            )
+            errors.append(field_forbidden(f"{path}.restartPolicyRules", why))
+        return
+    _validate_restart_rules(container, _RESTART_POLICIES, path, errors)
+
+
 def _validate_restart_rule(rule: Obj, path: str, errors: Errors) -> None:
-    validate_optional_choice(rule.get("action") or "", ("Restart",), f"{path}.action", errors)
+    actions = (RESTART, RESTART_ALL) if restarts_all_is_on() else (RESTART,)
+    validate_optional_choice(rule.get("action") or "", actions, f"{path}.action", errors)
     codes = rule.get("exitCodes")
     if codes is None:
         errors.append(required_value(f"{path}.exitCodes", "must be specified"))

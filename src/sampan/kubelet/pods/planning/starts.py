@@ -4,6 +4,9 @@ Job: a container that shall run, what there is of it, now → the actions that s
 Invariant: every start but the first asks the crash backoff, whatever ended the one before it.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from sampan.api.objects import Obj
 from sampan.core.backoff import Backoff
 from sampan.core.fast_dataclass import dataclass
@@ -20,18 +23,30 @@ from sampan.kubelet.pods.planning.crash_backoff import CRASH, Turn, next_turn
 
 
 @dataclass(frozen=True, slots=True)
+class Restarts:
+    """When containers come back, and how often they did, by name, where the runtime remembers none
+    of them: as the pod's status has it."""
+
+    backoff: Backoff = CRASH
+    counts: Mapping[str, int] = MappingProxyType({})
+
+
+USUAL = Restarts()
+
+
+@dataclass(frozen=True, slots=True)
 class Starts:
     """What every start of one plan is decided by."""
 
     observed: ObservedPod | None
     now: float
-    backoff: Backoff = CRASH
+    restarts: Restarts = USUAL
 
     def of(self, container: Obj, role: Role) -> list[Action]:
         """Of one that does not run: start it now, or say until when it has to wait."""
         name, last = container["name"], latest(self.observed, container["name"])
         if last is None:
-            return [StartContainer(name, role)]
+            return [StartContainer(name, role, self.restarts.counts.get(name, 0))]
         turn = self._turn(container, last)
         if last.state is ContainerState.CREATED:
             # Created but never started (we were interrupted): the same attempt once more.
@@ -60,4 +75,4 @@ class Starts:
 
     def _turn(self, container: Obj, last: ContainerStatus) -> Turn:
         ended = latest_ended(self.observed, last.name)
-        return next_turn(container, last, ended, self.now, self.backoff)
+        return next_turn(container, last, ended, self.now, self.restarts.backoff)
