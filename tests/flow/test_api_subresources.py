@@ -604,6 +604,32 @@ def test_a_resize_may_not_change_the_quality_of_service_or_the_containers(schema
     run(schema, story)
 
 
+def test_a_resize_needs_what_its_node_declares(schema):
+    """NodeDeclaredFeatureValidator."""
+    needed = "InPlacePodLevelResourcesVerticalScaling"
+
+    async def story(api):
+        bound = pod("web")
+        bound["spec"] |= {"nodeName": "n", "resources": {"requests": {"cpu": "1"}}}
+        await api.made(PODS, bound)
+        node = await api.made("/api/v1/nodes", {"metadata": {"name": "n"}})
+        patch = {"spec": {"resources": {"requests": {"cpu": "2"}}}}
+        answer = await api.patch(f"{PODS}/web/resize", patch)
+        assert (answer.status, answer.obj["message"]) == (
+            403,
+            f'pods "web" is forbidden: pod update requires features {needed} which are not '
+            'available on node "n"',
+        )
+        node["status"] = {"declaredFeatures": [needed]}
+        assert (await api.put("/api/v1/nodes/n/status", node)).status == 200
+        answer = await api.patch(f"{PODS}/web/resize", patch)
+        assert answer.status == 200, answer.obj
+        assert answer.obj["spec"]["resources"] == {"requests": {"cpu": "2"}}
+
+    with features.used(Release("1.37")):
+        run(schema, story)
+
+
 def test_ephemeral_containers_are_added_to_a_pod_and_stay(schema):
     """[A5] [C6] as `kubectl debug` does it"""
 

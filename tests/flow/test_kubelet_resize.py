@@ -2,6 +2,8 @@
 
 import asyncio
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.api.objects import copy_of
 from sampan.api.resources import PODS
 from tests.support import virtual_time
@@ -222,3 +224,92 @@ def test_a_container_is_added_to_a_pod_that_runs():
             assert node.container()["restartCount"] == 0
 
     virtual_time.run(story())
+
+
+NEWEST = Release("1.37")
+
+
+async def change(node, edit, name="web"):
+    pod = copy_of(node.pod(name))
+    edit(pod["spec"])
+    pod["metadata"]["generation"] = int(pod["metadata"].get("generation") or 1) + 1
+    await node.api.update(PODS, pod)
+
+
+def test_an_init_container_that_runs_is_resized():
+    """By the gate InPlacePodVerticalScalingInitContainers."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            setup = {"name": "setup", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
+            script = {"exit-after-seconds.setup": "60"}
+            await node.make(initContainers=[setup], script=script)
+            await node.until(
+                lambda: (
+                    "running"
+                    in (node.status().get("initContainerStatuses") or [{}])[0].get("state", {})
+                )
+            )
+
+            def more(spec):
+                spec["initContainers"][0]["resources"] = {"requests": {"cpu": "2"}}
+
+            await change(node, more)
+            await node.until(lambda: "ResizeCompleted" in reasons(node))
+            [updated] = node.runtime.updated.values()
+            assert updated.cpu_shares == 2048
+            status = node.status()["initContainerStatuses"][0]
+            assert status["allocatedResources"] == {"cpu": "2"}
+            assert status["restartCount"] == 0
+            await node.until_phase("Running")
+
+    with features.used(NEWEST):
+        virtual_time.run(story())
+
+
+def test_a_pod_is_resized_as_a_whole():
+    """By the gate InPlacePodLevelResourcesVerticalScaling: who has no limit of its own has the
+    pod's."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            small = {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}
+            own = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m"}}
+            both = [
+                {"name": "main", "image": "app:1"},
+                {"name": "other", "image": "app:1", "resources": own},
+            ]
+            await node.make(containers=both, resources=small)
+            await node.until_phase("Running")
+            await node.settle()
+            assert node.status()["allocatedResources"]["cpu"] == "1"
+            assert node.status()["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
+            large = {"requests": {"cpu": "2"}, "limits": {"cpu": "3", "memory": "1Gi"}}
+            await change(node, lambda spec: spec.update(resources=large))
+            await node.until(lambda: "ResizeCompleted" in reasons(node))
+            await node.settle()
+            assert node.status()["allocatedResources"]["cpu"] == "2"
+            assert node.status()["resources"]["limits"] == {"cpu": "3", "memory": "1Gi"}
+            [updated] = node.runtime.updated.values()  # only the first
+            assert updated.cpu_quota == 300_000
+            assert reasons(node) == ["ResizeStarted", "ResizeCompleted"]
+
+    with features.used(NEWEST):
+        virtual_time.run(story())
+
+
+def test_a_whole_that_does_not_fit_is_not_given():
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(resources={"requests": {"cpu": "1"}})
+            await node.until_phase("Running")
+            large = {"requests": {"cpu": "5"}}
+            await change(node, lambda spec: spec.update(resources=large))
+            await node.until(lambda: condition(node, "PodResizePending") is not None)
+            await node.settle()
+            assert condition(node, "PodResizePending")["reason"] == "Infeasible"
+            assert node.status()["allocatedResources"] == {"cpu": "1"}
+            assert node.status()["resources"] == {"requests": {"cpu": "1"}}
+
+    with features.used(NEWEST):
+        virtual_time.run(story())

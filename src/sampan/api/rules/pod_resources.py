@@ -51,7 +51,12 @@ def held_requests(
     """What the pod takes of its node: while a container is resized, the larger of old and new.
     `unstated`: what a container counts for that says nothing."""
     held = _holding(pod, "requests", read)
-    return _requests(pod, read, lambda container: {**unstated, **held(container)})
+    total = _requests(pod, read, lambda container: {**unstated, **held(container)})
+    whole = _held_whole(pod, read)
+    if whole:
+        _add(whole, {name: at for name, at in _overhead(pod, read).items() if name in whole})
+        total.update(whole)
+    return total
 
 
 def container_requests(spec: Obj) -> Amounts:
@@ -104,6 +109,9 @@ def resize_held(pod: Obj) -> tuple[object, ...]:
     """The parts of a pod's status that bear on what it takes: those that say something else than
     its spec."""
     status = pod.get("status") or _NO_OBJ
+    whole = _held_whole(pod, quantities)
+    if whole and whole != _whole(pod, "requests", quantities):
+        return (_is_infeasible(pod), status["resources"], status.get("allocatedResources"))
     if "containerStatuses" not in status and "initContainerStatuses" not in status:
         return ()
     held = [
@@ -169,6 +177,21 @@ def _whole(pod: Obj, kind: str, read: Reader[Number]) -> dict[str, Number]:
     return {
         name: amount for name, amount in read(written).items() if can_be_asked_for_as_a_whole(name)
     }
+
+
+def _held_whole(pod: Obj, read: Reader[Number]) -> dict[str, Number]:
+    """What the pod asks for as a whole, or its node still holds of that, where that is more;
+    nothing, where the node says nothing of it."""
+    asked, status = _whole(pod, "requests", read), pod.get("status") or _NO_OBJ
+    if not asked or status.get("resources") is None:
+        return {}
+    held = {} if _is_infeasible(pod) else dict(asked)
+    told = [read(status["resources"].get("requests"))]
+    if not _overhead(pod, read):  # which is in it
+        told.append(read(status.get("allocatedResources")))
+    for amounts in told:
+        _raise_to(held, {name: amount for name, amount in amounts.items() if name in asked})
+    return held
 
 
 def _aggregate(pod: Obj, of: Callable[[Obj], dict[str, Number]]) -> dict[str, Number]:

@@ -16,12 +16,12 @@ from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, spec_of, s
 from sampan.api.rules import names
 from sampan.api.rules.node_agent.restart_rules import may_restart_all
 from sampan.api.rules.pods import MIRROR_ANNOTATION
-from sampan.api.rules.qos import qos_class
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import IMMUTABLE, MAX_INT32, validate_with
 from sampan.api.validation.metadata import validate_metadata
 from sampan.api.validation.network.addresses import family_of, validate_address
 from sampan.api.validation.pod_placement import put, validate_narrowing
+from sampan.api.validation.pod_resize import validate_resize
 from sampan.api.validation.pod_spec import validate_pod_annotations, validate_pod_spec
 from sampan.api.validation.rules import Rules
 
@@ -159,42 +159,10 @@ def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
             errors.append(field_forbidden("spec.ephemeralContainers", why))
 
 
-def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
+def validate_resized(new: Obj, old: Obj, errors: Errors) -> None:
     """The `resize` subresource: only the CPU and memory of containers, and not the QoS class."""
     validate_pod(new, errors)
-    if MIRROR_ANNOTATION in annotations_of(old):
-        errors.append(field_forbidden("[]", "static pods cannot be resized"))
-    rest, was = copy_of(spec_of(new)), spec_of(old)
-    if (was.get("os") or {}).get("name") == "windows":
-        errors.append(field_forbidden("[]", "windows pods cannot be resized"))
-    quality = status_of(old).get("qosClass") or qos_class(old)
-    if qos_class(new) != quality:
-        why = "Pod QOS Class may not change as a result of resizing"
-        errors.append(invalid_value("spec", quality, why))  # as upstream: what it is
-    for kind in ("containers", "initContainers"):
-        before = {item.get("name"): item for item in was.get(kind) or ()}
-        for index, container in enumerate(rest.get(kind) or ()):
-            original = before.get(container.get("name")) or {}
-            _put_back_amounts(container, original, f"spec.{kind}[{index}].resources", errors)
-    if rest != was:
-        changes = difference("core.PodSpec", was, rest)
-        why = f"only cpu and memory resources are mutable\n{changes}"
-        errors.append(field_forbidden("spec", why))
-
-
-def _put_back_amounts(container: Obj, original: Obj, path: str, errors: Errors) -> None:
-    """What a resize may change is made as it was; nothing may be taken away altogether."""
-    put(container, "resizePolicy", original.get("resizePolicy"))
-    resources, had = container.get("resources") or {}, original.get("resources") or {}
-    for kind in ("limits", "requests"):
-        amounts, before = dict(resources.get(kind) or {}), had.get(kind) or {}
-        for name in ("cpu", "memory"):
-            if name in before and name not in amounts:
-                why = f"resource {kind} cannot be removed"
-                errors.append(field_forbidden(f"{path}.{kind}", why))
-            put(amounts, name, before.get(name))
-        put(resources, kind, amounts or had.get(kind))
-    put(container, "resources", resources or had)
+    validate_resize(new, old, errors)
 
 
 def _forbid_tokens(spec: Obj, errors: Errors) -> None:

@@ -4,11 +4,13 @@ Job: take the whole pod, by PUT or PATCH, and keep only what the subresource is 
 Invariant: nothing else of the pod changes, neither spec nor metadata nor status.
 """
 
+from sampan.api import features
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import Resource
-from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
+from sampan.api.validation.pod import validate_ephemeral_containers, validate_resized
+from sampan.api.validation.pod_placement import put
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import bump_generation
 from sampan.apiserver.write.request_scope import RequestScope
@@ -47,7 +49,7 @@ async def resize(scope: RequestScope, user: User, call: Call) -> Answer:
 
     def validate(_resource: Resource, new: Obj, old: Obj, _warnings: list[str]) -> list[FieldError]:
         errors: list[FieldError] = []
-        validate_resize(new, old, errors)
+        validate_resized(new, old, errors)
         return errors
 
     return await modify_by_body(scope, user, call, prepare, validate)
@@ -61,6 +63,8 @@ def apply_resize(new: Obj, old: Obj) -> None:
     if any(_names(spec, kind) != _names(old["spec"], kind) for kind in lists):
         return
     new["spec"] = {**old["spec"]}
+    if features.enabled("InPlacePodLevelResourcesVerticalScaling"):
+        put(new["spec"], "resources", copy_of(spec.get("resources")))
     for kind in lists:
         if old["spec"].get(kind):
             pairs = zip(old["spec"][kind], spec[kind], strict=True)

@@ -13,7 +13,9 @@ from sampan.kubelet.contracts.runtime import ContainerStatus
 from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION
 
 Resources: TypeAlias = Mapping[str, Mapping[str, str]]  # limits and requests, by name
-Applied: TypeAlias = Mapping[str, Resources]  # what containers got after creation, by id
+# What containers got after creation, by id; what the pod as a whole has by now, by WHOLE.
+Applied: TypeAlias = Mapping[str, Resources]
+WHOLE = ""
 
 
 def actual_resources(container: ContainerStatus, applied: Applied) -> Resources:

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from sampan.api import features
 from sampan.api.objects import Obj, is_deleted, meta_of, spec_of
 from sampan.api.rules.node_agent.restart_rules import RESTART, action_at, restarts_all_at
-from sampan.api.rules.pods import init_containers, is_sidecar, restart_policy
+from sampan.api.rules.pods import containers, init_containers, is_sidecar, restart_policy
 from sampan.client.by_identity import OF_ANY_SIZE, by_identity
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
 
@@ -89,6 +90,21 @@ def resources_of(container: Obj) -> dict[str, dict[str, str]]:
         for kind in ("requests", "limits")
     }
     return {kind: amounts for kind, amounts in picked.items() if amounts}
+
+
+def whole_resources(pod: Obj) -> dict[str, dict[str, str]]:
+    """Likewise, of the pod as a whole."""
+    if not features.enabled("InPlacePodLevelResourcesVerticalScaling"):
+        return {}
+    return resources_of(spec_of(pod))
+
+
+def resizable(pod: Obj) -> list[Obj]:
+    """Containers whose resources can change while they run."""
+    inits = init_containers(pod)
+    if not features.enabled("InPlacePodVerticalScalingInitContainers"):
+        inits = [container for container in inits if is_sidecar(container)]
+    return [*containers(pod), *inits]
 
 
 def latest(observed: ObservedPod | None, name: str) -> ContainerStatus | None:

@@ -20,33 +20,25 @@ from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import (
     containers,
     init_containers,
-    is_sidecar,
     is_static,
     priority,
 )
 from sampan.api.rules.qos import GUARANTEED, qos_class
-from sampan.kubelet.contracts.resize_state import InProgress, Pending
+from sampan.kubelet.contracts.resize_state import WHOLE, InProgress, Pending
 from sampan.kubelet.contracts.runtime import RuntimeFailure
-from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
+from sampan.kubelet.contracts.spec import RESIZABLE, resizable, resources_of, whole_resources
 from sampan.kubelet.pods import fit
 from sampan.kubelet.pods.allocation_checkpoint import AllocationCheckpoint
 
 DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 
 Resources = Mapping[str, Mapping[str, str]]  # requests and limits, by name
-Allocation = Mapping[str, Resources]  # by container
-
-
-def resizable(pod: Obj) -> list[Obj]:
-    """Containers whose resources can change while they run."""
-    return [
-        *containers(pod),
-        *(container for container in init_containers(pod) if is_sidecar(container)),
-    ]
+Allocation = Mapping[str, Resources]  # by container; by WHOLE, of the pod
 
 
 def allocation_of(pod: Obj) -> dict[str, dict[str, dict[str, str]]]:
     found = {item["name"]: resources_of(item) for item in resizable(pod)}
+    found[WHOLE] = whole_resources(pod)
     return {name: resources for name, resources in found.items() if resources}
 
 
@@ -55,6 +47,8 @@ def with_allocation(pod: Obj, given: Allocation | None) -> Obj:
     if given is None or allocation_of(pod) == given:
         return pod
     spec = dict(spec_of(pod))
+    if whole_resources(pod) != given.get(WHOLE, {}):
+        spec = _with_allocation(spec, given.get(WHOLE, {}))
     names = {container["name"] for container in resizable(pod)}
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
@@ -128,13 +122,11 @@ def _asks_of(given: Allocation, name: str) -> dict[str, Quantity]:
 
 def resize_text(pod: Obj, generation: int, error: str = "") -> str:
     """A resize in the words of its events."""
+    changing = resizable(pod)
     listed: dict[str, object] = {
         kind: [{"name": match_["name"], "resources": _in_order(match_)} for match_ in found]
         for kind, found in (
-            (
-                "initContainers",
-                [container for container in init_containers(pod) if is_sidecar(container)],
-            ),
+            ("initContainers", [item for item in init_containers(pod) if item in changing]),
             ("containers", containers(pod)),
         )
         if found

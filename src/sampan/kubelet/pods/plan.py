@@ -46,6 +46,7 @@ from sampan.kubelet.pods.planning.actions import (
     StartContainer,
 )
 from sampan.kubelet.pods.planning.inits import initialization
+from sampan.kubelet.pods.planning.resizes import is_whole_resized
 from sampan.kubelet.pods.planning.starts import USUAL, Restarts, Starts
 from sampan.kubelet.pods.planning.steps import Inputs, Step, ended_by, resized
 
@@ -69,17 +70,18 @@ def plan(
     if inits.failed:
         return [KillPod(KillReason.INIT_CONTAINER_FAILED)]
     if not inits.goes_on:
-        return actions + inits.actions + _resizes(inits)
+        return actions + inits.actions + _resizes(inits, inputs)
     normals = _normals(inputs, observed)
     if not normals.goes_on:
         # Sidecars must not keep a finished pod alive.
         return [KillPod(KillReason.ALL_CONTAINERS_ENDED)] if _runs_anything(observed) else []
     inits.add(normals)
-    return actions + inits.actions + _resizes(inits)
+    return actions + inits.actions + _resizes(inits, inputs)
 
 
-def _resizes(step: Step) -> list[Action]:
-    return [Resize(tuple(step.updates))] if step.updates or step.resized else []
+def _resizes(step: Step, inputs: Inputs) -> list[Action]:
+    whole = is_whole_resized(inputs.pod, inputs.applied)
+    return [Resize(tuple(step.updates))] if step.updates or step.resized or whole else []
 
 
 def _runs_anything(observed: ObservedPod) -> bool:

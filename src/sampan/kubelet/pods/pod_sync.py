@@ -220,7 +220,6 @@ class PodSync:
             if self._is_overdue(pod, status, now):
                 return Outcome(verdict=self._overdue(job, observed, waiting), waiting=waiting)
             await self._between(pod)
-            applied = self._resizes.applied(uid)
             actions = self._planned(pod, observed, status, now)
             if self._resizes.completes(pod, actions):
                 self._report(job, observed, waiting)
@@ -230,6 +229,7 @@ class PodSync:
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
             await self._allocations.stored()
+            applied = self._resizes.applied(uid)
             done = await self._performer().perform(pod, actions, observed, applied)
             waiting |= done.waiting
             if done.verdict is not None:
@@ -255,6 +255,7 @@ class PodSync:
         if whole_restart.is_under_way(status):
             return resets(pod, observed)
         uid = uid_of(pod)
+        self._resizes.begins(pod, new=observed is None or not observed.containers)
         restarts = Restarts(self._backoff, _restarts(pod, status))
         checks, applied = self._probes.checks(uid), self._resizes.applied(uid)
         return plan(pod, observed, now, checks, applied, restarts)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj, meta_of, uid_of
 from sampan.core.fast_dataclass import replace
-from sampan.kubelet.contracts.resize_state import Applied, Resources
+from sampan.kubelet.contracts.resize_state import WHOLE, Applied, Resources
+from sampan.kubelet.contracts.spec import whole_resources
 from sampan.kubelet.pods.allocation import Allocations, resize_text
 from sampan.kubelet.pods.planning.actions import Action, Resize
 from sampan.kubelet.pods.resizing import Resized
@@ -24,6 +25,13 @@ class ResizeProgress:
 
     def applied(self, uid: str) -> Applied:
         return self._applied.get(uid) or _NOTHING
+
+    def begins(self, pod: Obj, *, new: bool) -> None:
+        """What the pod as a whole has: where nothing of it is there yet, what it was given; what an
+        agent before this one came to nobody knows."""
+        uid, whole = uid_of(pod), whole_resources(pod)
+        if whole and WHOLE not in self.applied(uid):
+            self._applied.setdefault(uid, {})[WHOLE] = whole if new else {}
 
     def forget(self, uid: str) -> None:
         self._applied.pop(uid, None)

@@ -15,9 +15,9 @@ from sampan.kubelet.cgroups.cgroup_thread import CgroupThread
 from sampan.kubelet.cgroups.limits import pod_limits
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec.linux_resources import NodeResources, linux_resources
-from sampan.kubelet.contracts.resize_state import Applied, Resources, actual_resources
+from sampan.kubelet.contracts.resize_state import WHOLE, Applied, Resources, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerStatus, ObservedPod, Runtime, RuntimeFailure
-from sampan.kubelet.contracts.spec import RESIZABLE, find_container, resources_of
+from sampan.kubelet.contracts.spec import RESIZABLE, find_container, resources_of, whole_resources
 from sampan.kubelet.pods.planning.actions import Update
 
 
@@ -71,6 +71,8 @@ class Resizer:
                 await self._cgroups.ensure(pod)
         except (RuntimeFailure, CgroupFailure, _NotFeasible) as error:
             return Resized(changed, str(error))
+        if whole := whole_resources(pod):
+            changed[WHOLE] = whole
         return Resized(changed)
 
     async def _update(

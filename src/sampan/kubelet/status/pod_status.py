@@ -32,7 +32,7 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.kubelet.contracts.spec import restarts_after_exit
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
-from sampan.kubelet.status import whole_restart
+from sampan.kubelet.status import whole_resources, whole_restart
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses, with_ends
 from sampan.kubelet.status.normalized import normalized
 from sampan.kubelet.status.phase import phase_of
@@ -91,6 +91,7 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
             status[name] = old[name]
     status["startTime"] = old.get("startTime") or time_text(facts.now)
     status["qosClass"] = old.get("qosClass") or qos_class(pod)
+    status |= whole_resources.told(pod, facts.applied)
     status |= _addresses(pod, old, observed, facts)
     if inits:
         status["initContainerStatuses"] = inits

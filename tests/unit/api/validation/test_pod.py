@@ -1,7 +1,8 @@
 """Pods: the subresources that change one."""
 
 from sampan.api.objects import copy_of
-from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
+from sampan.api.validation.pod import validate_ephemeral_containers
+from sampan.api.validation.pod import validate_resized as validate_resize
 
 POD = {
     "metadata": {"name": "p", "namespace": "d"},

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from sampan.api.objects import Obj
 from sampan.api.rules.pods import containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Role
-from sampan.kubelet.contracts.spec import is_made_of, latest, restarts_after_kill, should_restart
+from sampan.kubelet.contracts.spec import (
+    is_made_of,
+    latest,
+    resizable,
+    restarts_after_kill,
+    should_restart,
+)
 from sampan.kubelet.pods.planning.steps import Inputs, Step, ended_by, resized
 
 
@@ -71,7 +77,7 @@ def _newest(inputs: Inputs, container: Obj, last: ContainerStatus | None) -> Ste
         return _sidecar(inputs, container, last)
     match last.state:
         case ContainerState.RUNNING:
-            return Step()
+            return _running(inputs, container, last)
         case ContainerState.EXITED if last.exit_code == 0:
             return Step(goes_on=True)
         case ContainerState.UNKNOWN:
@@ -79,6 +85,14 @@ def _newest(inputs: Inputs, container: Obj, last: ContainerStatus | None) -> Ste
         case _:
             again = should_restart(inputs.pod, container, last)
     return _started(inputs, container) if again else Step(failed=True)
+
+
+def _running(inputs: Inputs, container: Obj, last: ContainerStatus) -> Step:
+    if container not in resizable(inputs.pod):
+        return Step()
+    step = resized(inputs, container, Role.INIT, last)
+    step.goes_on = False  # the next one waits for its end
+    return step
 
 
 def _sidecar(inputs: Inputs, container: Obj, last: ContainerStatus | None) -> Step:

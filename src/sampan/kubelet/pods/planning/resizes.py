@@ -6,19 +6,34 @@ Job: a running container, what it has → the change that is left to make, or th
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO
 from sampan.api.rules.pod_resources import quantities
-from sampan.kubelet.contracts.resize_state import Applied, Resources, actual_resources
+from sampan.kubelet.contracts.resize_state import WHOLE, Applied, Resources, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerStatus
-from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
+from sampan.kubelet.contracts.spec import RESIZABLE, resources_of, whole_resources
 from sampan.kubelet.pods.planning.actions import Update
 
 
-def update_of(container: Obj, running: ContainerStatus, applied: Applied) -> Update | None:
+def is_whole_resized(pod: Obj, applied: Applied) -> bool:
+    """The pod as a whole has other resources than it was given."""
+    return WHOLE in applied and applied[WHOLE] != whole_resources(pod)
+
+
+def update_of(
+    pod: Obj, container: Obj, running: ContainerStatus, applied: Applied
+) -> Update | None:
     """None: it has what it was given."""
-    has, wants = actual_resources(running, applied), resources_of(container)
+    has: Resources = actual_resources(running, applied)
+    wants: Resources = resources_of(container)
+    if is_whole_resized(pod, applied):
+        has, wants = _bounded(has, applied[WHOLE]), _bounded(wants, whole_resources(pod))
     if wants == has:
         return None
     memory, cpu = _direction(has, wants, "memory"), _direction(has, wants, "cpu")
     return Update(running.id, running.name, memory, cpu) if memory or cpu else None
+
+
+def _bounded(own: Resources, whole: Resources) -> Resources:
+    """A container without a limit of its own has the pod's."""
+    return {**own, "limits": {**whole.get("limits", {}), **own.get("limits", {})}}
 
 
 def needs_restart(container: Obj, update: Update) -> bool:

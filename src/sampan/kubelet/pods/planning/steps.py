@@ -49,7 +49,7 @@ def ended_by(container: Obj, last: ContainerStatus, why: str, probe: str = "") -
 
 def resized(inputs: Inputs, container: Obj, role: Role, last: ContainerStatus) -> Step:
     """A running container that nothing else happens to: has it what it was given?"""
-    update = update_of(container, last, inputs.applied)
+    update = update_of(inputs.pod, container, last, inputs.applied)
     if update is None:
         return Step(goes_on=True)
     if not needs_restart(container, update):

@@ -34,7 +34,7 @@ def resources(**amounts):
 )
 def test_each_resource_grows_or_shrinks(has, wants, expected):
     """[N6]"""
-    found = update_of({"name": "main", "resources": wants}, RUNS, {RUNS.id: has})
+    found = update_of({}, {"name": "main", "resources": wants}, RUNS, {RUNS.id: has})
     assert found == (Update("main-0", "main", *expected) if expected else None)
 
 
