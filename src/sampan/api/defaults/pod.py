@@ -4,11 +4,12 @@ Job: fill in a Pod or a pod template, as v1.35 does.
 Invariant: requests come from limits in pods only; a template keeps what its author wrote.
 """
 
+from sampan.api import features
 from sampan.api.defaults.containers import default_container
 from sampan.api.defaults.fill import round_amounts
+from sampan.api.defaults.pod_level import default_early
 from sampan.api.defaults.volumes import default_volume
 from sampan.api.objects import Obj
-from sampan.api.rules import pod_resources
 
 
 def default_pod(pod: Obj) -> None:
@@ -20,8 +21,8 @@ def default_pod(pod: Obj) -> None:
         _requests_from_limits(container)
     for container in spec.get("initContainers") or ():
         _requests_from_limits(container)
-    if spec.get("resources"):
-        _default_pod_resources(spec)
+    if spec.get("resources") and not features.enabled("PodLevelResourcesFixDefaulting"):
+        default_early(spec)
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
     if spec.get("hostNetwork"):
@@ -77,20 +78,6 @@ def _requests_from_limits(container: Obj) -> None:
         return
     for name, amount in limits.items():
         requests.setdefault(name, amount)
-
-
-def _default_pod_resources(spec: Obj) -> None:
-    """Pod-level requests: what the containers ask for together, else the pod's own limit."""
-    resources = spec["resources"]
-    requests: Obj = dict(resources.get("requests") or {})
-    for name, amount in pod_resources.container_requests(spec).items():
-        if name in ("cpu", "memory"):
-            requests.setdefault(name, str(amount))
-    for name, amount in (resources.get("limits") or {}).items():
-        if name in ("cpu", "memory") or name.startswith("hugepages-"):
-            requests.setdefault(name, amount)
-    if requests:
-        resources["requests"] = requests
 
 
 def _default_host_ports(spec: Obj) -> None:

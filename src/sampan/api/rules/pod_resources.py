@@ -64,6 +64,11 @@ def container_requests(spec: Obj) -> Amounts:
     return _aggregate({"spec": spec}, _list_of("requests", quantities))
 
 
+def container_limits(spec: Obj) -> Amounts:
+    """What those that have a limit may use together."""
+    return _aggregate({"spec": spec}, _list_of("limits", quantities))
+
+
 def quota_usage(pod: Obj) -> Amounts:
     """What a pod that is not over takes of its namespace's quota."""
     usage: Amounts = {"count/pods": quantity.from_value(1)}
@@ -78,6 +83,10 @@ def quota_usage(pod: Obj) -> Amounts:
         if name in ("cpu", "memory", "ephemeral-storage"):
             usage[f"limits.{name}"] = amount
     return usage
+
+
+def is_set_as_a_whole(pod: Obj) -> bool:
+    return bool(_whole(pod, "requests", quantities) or _whole(pod, "limits", quantities))
 
 
 def is_limited(pod: Obj, name: str) -> bool:

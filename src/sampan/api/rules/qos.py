@@ -4,9 +4,10 @@ Job: pod → its QoS class, by what the spec says, not by what was recorded. Pur
 Invariant: amounts are compared, not their spelling: `1.500` and `1.5` are one limit.
 """
 
-from sampan.api import quantity
+from sampan.api import features, quantity
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO, Quantity
+from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import containers, init_containers
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
@@ -16,7 +17,7 @@ _COUNTED = ("cpu", "memory")
 def qos_class(pod: Obj) -> str:
     """As ComputePodQOS: resources of the pod as a whole stand in place of its containers'."""
     whole = (pod.get("spec") or {}).get("resources")
-    if whole is not None:
+    if whole is not None and _counts(pod):
         return _class_of(whole)
     classes = {
         _class_of(container.get("resources") or {})
@@ -25,6 +26,13 @@ def qos_class(pod: Obj) -> str:
     if len(classes) > 1:
         return BURSTABLE
     return classes.pop() if classes else BEST_EFFORT
+
+
+def _counts(pod: Obj) -> bool:
+    """Something is asked for as a whole; without the gate nothing is something, too."""
+    if not features.enabled("PodLevelResourcesFixKubeletQOSClass"):
+        return True
+    return pod_resources.is_set_as_a_whole(pod)
 
 
 def _class_of(resources: Obj) -> str:

@@ -64,7 +64,7 @@ class PodTemplateCache:
         """All that decides whether the pod is valid, and of which QoS class, besides what every
         kind's metadata has to be; None where more does."""
         spec = obj.get("spec")
-        if type(spec) is not dict or "schedulingGates" in spec:
+        if type(spec) is not dict or "schedulingGates" in spec or spec.get("resources"):
             return None
         text = _text_of([spec, obj["metadata"].get("annotations")])
         if text is None or b'atchLabelKeys"' in text:

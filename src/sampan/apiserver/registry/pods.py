@@ -6,8 +6,10 @@ Invariant: spec.nodeName is set once, by a binding.
 
 from collections.abc import Sequence
 
+from sampan.api import features
+from sampan.api.defaults.pod_level import default_late
 from sampan.api.errors import conflict
-from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
+from sampan.api.objects import Obj, annotations_of, copy_of, labels_of, meta_of, name_of
 from sampan.api.rules import conditions
 from sampan.api.rules.pods import is_terminal
 from sampan.api.rules.qos import qos_class
@@ -21,8 +23,11 @@ TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")  # a
 def prepare_create(pod: Obj) -> None:
     if not (pod.get("status") or {}).get("phase"):  # else another name of the same pod is tried
         merge_label_keys(pod)
+    spec = pod.get("spec") or {}
+    if spec.get("resources") and features.enabled("PodLevelResourcesFixDefaulting"):
+        default_late(spec)
     status = first_status(qos_class(pod))
-    if (pod.get("spec") or {}).get("schedulingGates"):
+    if spec.get("schedulingGates"):
         status["conditions"] = [
             {
                 "type": "PodScheduled",
@@ -43,6 +48,10 @@ def first_status(quality: str) -> Obj:
 
 def prepare_update(new: Obj, old: Obj) -> None:
     new["status"] = old.get("status") or {}
+    had = (old.get("spec") or {}).get("resources")
+    if had is not None and features.enabled("PodLevelResourcesFixDefaulting"):
+        # A client that knows nothing of them does not take them away.
+        new.setdefault("spec", {}).setdefault("resources", copy_of(had))
 
 
 def prepare_status(new: Obj, old: Obj) -> None:

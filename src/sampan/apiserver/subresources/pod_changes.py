@@ -6,6 +6,7 @@ Invariant: nothing else of the pod changes, neither spec nor metadata nor status
 
 from sampan.api import features
 from sampan.api.calls import Answer, Call
+from sampan.api.defaults.pod_level import default_late
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import Resource
@@ -65,10 +66,15 @@ def apply_resize(new: Obj, old: Obj) -> None:
     new["spec"] = {**old["spec"]}
     if features.enabled("InPlacePodLevelResourcesVerticalScaling"):
         put(new["spec"], "resources", copy_of(spec.get("resources")))
+    if features.enabled("PodLevelResourcesFixDefaulting") and old["spec"].get("resources"):
+        # A client that knows nothing of them does not take them away.
+        new["spec"].setdefault("resources", copy_of(old["spec"]["resources"]))
     for kind in lists:
         if old["spec"].get(kind):
             pairs = zip(old["spec"][kind], spec[kind], strict=True)
             new["spec"][kind] = [_with_resources(was, given) for was, given in pairs]
+    if new["spec"].get("resources") and features.enabled("PodLevelResourcesFixDefaulting"):
+        default_late(new["spec"])
 
 
 def _names(spec: Obj, kind: str) -> list[str]:
