@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sampan.api import features
 from sampan.api.configuration import BadConfiguration, ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
@@ -26,6 +27,7 @@ from sampan.kubelet.resource_managers.manager_configuration import (
 )
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
+_USUAL_PERIOD_SECONDS = 0.1
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
 
@@ -49,6 +51,8 @@ def with_configuration(settings: KubeletSettings, written: object) -> KubeletSet
         changes |= _pulls(fields) | _reports(fields) | _health(settings, fields)
     except BadConfiguration as fault:
         raise BadConfiguration([*problems, *fault.problems]) from fault
+    if changes.get("system_log_queries") and not changes.get("system_logs", True):
+        problems.append("enableSystemLogHandler is required for enableSystemLogQuery")
     if problems:
         raise BadConfiguration(problems)
     garbage = replace(settings.image_garbage, **images)
@@ -240,6 +244,22 @@ def _headers(written: Obj) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, values in written.items() for value in values)
 
 
+def _log_queries(written: object) -> bool:
+    if written and not features.enabled("NodeLogQuery"):
+        raise ValueError("NodeLogQuery feature gate is required for enableSystemLogQuery")
+    return bool(written)
+
+
+def _cpu_period(written: Any) -> int:
+    """In microseconds."""
+    seconds = parse_seconds(written)
+    if not features.enabled("CustomCPUCFSQuotaPeriod") and seconds != _USUAL_PERIOD_SECONDS:
+        raise ValueError(f"{written} requires feature gate CustomCPUCFSQuotaPeriod")
+    if not 0.001 <= seconds <= 1:
+        raise ValueError(f"{written} must be between 1ms and 1sec, inclusive")
+    return round(seconds * 1_000_000)
+
+
 def _verification(written: str) -> str:
     known = (
         "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify",
@@ -257,9 +277,11 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "containerLogMaxFiles": ("container_log_max_files", _whole),
     "containerLogMaxSize": ("container_log_max_bytes", _bytes),
     "cpuCFSQuota": ("cpu_quota", bool),
+    "cpuCFSQuotaPeriod": ("cpu_period", _cpu_period),
     "crashLoopBackOff": ("crash_backoff_seconds", _crash_backoff),
     "enableDebuggingHandlers": ("debugging_handlers", bool),
     "enableSystemLogHandler": ("system_logs", bool),
+    "enableSystemLogQuery": ("system_log_queries", _log_queries),
     "enforceNodeAllocatable": ("enforce_allocatable", _enforcement),
     "failSwapOn": ("fail_swap_on", bool),
     "httpCheckFrequency": ("manifest_url_seconds", parse_seconds),

@@ -220,7 +220,7 @@ def _cgroups_of(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
     cgroups = Cgroups(
         settings.cgroup_root,
         hierarchies,
-        bounds=PodBounds(settings.pod_pids_limit, settings.cpu_quota),
+        bounds=PodBounds(settings.pod_pids_limit, settings.cpu_quota, settings.cpu_period),
         driver=settings.cgroup_driver,
         runtime_name=settings.runtime_name,
         room=_room_of_pods(settings, machine) if "pods" in settings.enforce_allocatable else None,
@@ -292,5 +292,6 @@ def facts_of(settings: KubeletSettings, machine: Machine) -> NodeFacts:
         pretends=settings.simulated,
         selinux=settings.selinux,
         cpu_quota=settings.cpu_quota,
+        cpu_period=settings.cpu_period,
         oom_group=settings.oom_group,
     )

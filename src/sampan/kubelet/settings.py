@@ -9,7 +9,7 @@ from typing import Any
 
 from sampan.api import features
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.cgroups.names import CGROUPFS
+from sampan.kubelet.cgroups.names import CGROUPFS, CPU_PERIOD
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings
 from sampan.kubelet.images.credentials import NodeCredentialSettings
 from sampan.kubelet.images.image_gc import ImageGCPolicy
@@ -55,6 +55,7 @@ class KubeletSettings:
     healthz: tuple[str, int] = ("127.0.0.1", 0)  # without a name or a certificate; port 0: none
     debugging_handlers: bool = True  # logs, exec, attach, port-forward of its own server
     system_logs: bool = True  # /var/log of the machine, by its own server
+    system_log_queries: bool = False  # and what services of it write to the journal
     cluster_domain: str = "cluster.local"
     cluster_dns: tuple[str, ...] = ()
     resolv_conf: str | None = None  # where the node's own name servers are; None: as it is used
@@ -71,6 +72,7 @@ class KubeletSettings:
     apparmor: bool = True  # it can be enforced
     unified: bool = False  # cgroups are of version 2
     cpu_quota: bool = True  # limits of cpu are kept by a quota
+    cpu_period: int = CPU_PERIOD  # of that quota, in microseconds
     oom_group: bool = False  # a container that is out of memory goes whole (cgroup version 2)
     register_node: bool = True
     checkpoint: str = ""  # the file that remembers what pods were given; empty: none

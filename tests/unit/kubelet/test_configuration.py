@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sampan.api import features
 from sampan.api.configuration import BadConfiguration
+from sampan.api.features import Release
 from sampan.kubelet.configuration import API_VERSION, KIND, heeded_fields, with_configuration
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, Threshold
 from sampan.kubelet.settings import KubeletSettings, Reserved
@@ -231,3 +233,25 @@ def test_every_field_that_is_heeded_is_documented():
     document = (Path(__file__).parents[3] / "docs" / "node.md").read_text()
     for name in heeded_fields():
         assert f"`{name}`" in document, name
+
+
+def test_queries_of_the_machine_s_logs_need_their_gate_and_the_logs():
+    assert refused(enableSystemLogQuery=True) == [
+        "enableSystemLogQuery: NodeLogQuery feature gate is required for enableSystemLogQuery"
+    ]
+    with features.used(Release("1.37")):
+        assert read(enableSystemLogQuery=True).system_log_queries
+        assert refused(enableSystemLogQuery=True, enableSystemLogHandler=False) == [
+            "enableSystemLogHandler is required for enableSystemLogQuery"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("written", "microseconds"), [("5ms", 5_000), ("1s", 1_000_000), ("100ms", 100_000)]
+)
+def test_the_period_of_cpu_quotas_may_be_another_by_a_gate(written, microseconds):
+    with features.used(Release("1.37")):
+        assert read(cpuCFSQuotaPeriod=written).cpu_period == microseconds
+        assert refused(cpuCFSQuotaPeriod="2s") == [
+            "cpuCFSQuotaPeriod: 2s must be between 1ms and 1sec, inclusive"
+        ]

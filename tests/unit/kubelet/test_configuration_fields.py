@@ -70,7 +70,6 @@ def problems(**fields):
             "'mine' is not supported, only 'cgroupfs' or 'systemd'",
         ),
         ("readOnlyPort", 0, 10255, "10255 is not supported, only 0"),
-        ("cpuCFSQuotaPeriod", "0.1s", "5ms", "'5ms' is not supported, only '100ms'"),
         ("systemReservedCgroup", "", "/system", "'/system' is not supported, only none"),
         ("enableServer", True, False, "False is not supported, only True"),
         ("registryPullQPS", 0, "5", "'5' is no whole number"),

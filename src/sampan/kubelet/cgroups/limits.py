@@ -17,9 +17,9 @@ from sampan.api.quantity import ZERO
 from sampan.api.rules import pod_resources
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.cgroups.names import pod_folder
+from sampan.kubelet.cgroups.names import CPU_PERIOD, pod_folder
 
-PERIOD_MICROSECONDS = 100_000
+PERIOD_MICROSECONDS = CPU_PERIOD
 QUOTA_MIN_MICROSECONDS = 1_000
 SHARES_MIN, SHARES_MAX = 2, 262_144
 # As upstream: quality of service → the folder of its pods. Guaranteed pods are directly below.
@@ -34,6 +34,7 @@ class Limits:
     cpu_quota: int = 0
     memory_bytes: int = 0
     pids: int = 0
+    cpu_period: int = PERIOD_MICROSECONDS
     hugepages: Mapping[str, int] = field(default_factory=dict)  # "2MB" → bytes
 
 
@@ -43,6 +44,7 @@ class PodBounds:
 
     pids: int = 0  # 0 or less: no limit
     quota: bool = True  # limits of cpu are kept
+    period: int = PERIOD_MICROSECONDS  # of that
 
 
 NO_BOUNDS = PodBounds()
@@ -82,11 +84,12 @@ def pod_limits(pod: Obj, bounds: PodBounds = NO_BOUNDS) -> Limits:
     }
     return Limits(
         cpu_shares=shares_of(asked.get("cpu", ZERO).milli()),
-        cpu_quota=max(QUOTA_MIN_MICROSECONDS, cpu_limit * PERIOD_MICROSECONDS // 1000)
+        cpu_quota=max(QUOTA_MIN_MICROSECONDS, cpu_limit * bounds.period // 1000)
         if cpu_limit
         else 0,
         memory_bytes=holding.get("memory", ZERO).value(),
         pids=max(bounds.pids, 0),
+        cpu_period=bounds.period,
         hugepages=pages,
     )
 
@@ -115,7 +118,7 @@ def amount_in(text: str) -> float:
 def settings_v1(limits: Limits) -> Iterator[Setting]:
     yield Setting("cpu", "cpu.shares", str(limits.cpu_shares))
     if limits.cpu_quota:
-        yield Setting("cpu", "cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
+        yield Setting("cpu", "cpu.cfs_period_us", str(limits.cpu_period))
         yield Setting("cpu", "cpu.cfs_quota_us", str(limits.cpu_quota))
     if limits.memory_bytes:
         yield Setting("memory", "memory.limit_in_bytes", str(limits.memory_bytes))
@@ -128,7 +131,7 @@ def settings_v1(limits: Limits) -> Iterator[Setting]:
 def settings_v2(limits: Limits) -> Iterator[Setting]:
     yield Setting("cpu", "cpu.weight", str(weight_of(limits.cpu_shares)))
     if limits.cpu_quota:
-        yield Setting("cpu", "cpu.max", f"{limits.cpu_quota} {PERIOD_MICROSECONDS}")
+        yield Setting("cpu", "cpu.max", f"{limits.cpu_quota} {limits.cpu_period}")
     if limits.memory_bytes:
         yield Setting("memory", "memory.max", str(limits.memory_bytes))
     if limits.pids:

@@ -5,6 +5,7 @@ Invariant: with systemd every folder is a slice whose name tells all of its pare
     is how systemd finds the place of a slice.
 """
 
+CPU_PERIOD = 100_000  # microseconds: of which a quota is a share
 CGROUPFS, SYSTEMD = "cgroupfs", "systemd"
 DRIVERS = (CGROUPFS, SYSTEMD)
 NOBODY = "none"  # pods have no cgroups of their own: for machines where they cannot be made

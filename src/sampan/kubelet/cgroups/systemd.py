@@ -40,8 +40,10 @@ def limits_of(limits: Limits, *, v2: bool) -> Iterator[Property]:
     else:
         yield "CPUShares", "t", str(limits.cpu_shares)
     if limits.cpu_quota:
-        per_second = limits.cpu_quota * _MICROSECONDS_PER_SECOND // PERIOD_MICROSECONDS
+        per_second = limits.cpu_quota * _MICROSECONDS_PER_SECOND // limits.cpu_period
         yield "CPUQuotaPerSecUSec", "t", str(per_second)
+        if limits.cpu_period != PERIOD_MICROSECONDS:
+            yield "CPUQuotaPeriodUSec", "t", str(limits.cpu_period)
     if limits.memory_bytes:
         yield "MemoryMax" if v2 else "MemoryLimit", "t", str(limits.memory_bytes)
     if limits.pids:

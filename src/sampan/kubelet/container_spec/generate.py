@@ -22,7 +22,7 @@ from sampan.api.objects import (
 from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.limits import pod_cgroup
-from sampan.kubelet.cgroups.names import CGROUPFS, folder
+from sampan.kubelet.cgroups.names import CGROUPFS, CPU_PERIOD, folder
 from sampan.kubelet.container_spec.env_files import EnvFile, EnvText
 from sampan.kubelet.container_spec.environment import (
     ConfigError,
@@ -102,12 +102,18 @@ class NodeFacts:
     pretends: bool = False  # nothing of it is real: a simulated node
     cpu_quota: bool = True  # limits of cpu are kept
     oom_group: bool = False  # a container that is out of memory goes whole
+    cpu_period: int = CPU_PERIOD  # of the quota
     selinux: bool = False  # it is on
 
     @property
     def resources(self) -> NodeResources:
         return NodeResources(
-            self.memory_bytes, self.page_sizes, self.swap, self.cpu_quota, self.oom_group
+            self.memory_bytes,
+            self.page_sizes,
+            self.swap,
+            self.cpu_quota,
+            self.oom_group,
+            self.cpu_period,
         )
 
 

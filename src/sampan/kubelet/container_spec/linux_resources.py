@@ -10,12 +10,12 @@ from sampan.api.rules.pods import is_critical
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.limits import page_size
+from sampan.kubelet.cgroups.names import CPU_PERIOD
 from sampan.kubelet.container_spec.oom_score import oom_score
 from sampan.kubelet.contracts.resources_hook import NO_GRANTS, Grants
 from sampan.kubelet.contracts.runtime import LinuxResources
 
 # As upstream: the smallest values that the kernel takes, and the usual period.
-_CPU_PERIOD = 100_000
 _CPU_QUOTA_MIN, _NO_QUOTA = 1_000, -1
 _CPU_SHARES_MIN, _CPU_SHARES_MAX = 2, 262_144
 
@@ -35,6 +35,7 @@ class NodeResources:
     swap: Swap | None = None
     cpu_quota: bool = True  # limits of cpu are kept
     oom_group: bool = False  # a container that is out of memory goes whole
+    cpu_period: int = CPU_PERIOD  # of the quota
 
 
 def linux_resources(
@@ -56,8 +57,8 @@ def linux_resources(
         hugepages={**dict.fromkeys(node.page_sizes, 0), **pages},
         cpu_shares=cpu_shares(cpu.milli()),
         # As upstream: nobody else runs on its processors, so that nothing has to be held back.
-        cpu_quota=_NO_QUOTA if grants.exclusive_cpus else cpu_quota(limit),
-        cpu_period=_CPU_PERIOD if limit else 0,
+        cpu_quota=_NO_QUOTA if grants.exclusive_cpus else cpu_quota(limit, node.cpu_period),
+        cpu_period=node.cpu_period if limit else 0,
         memory_limit_bytes=limits.get("memory", ZERO).value(),
         oom_score_adj=oom_score(pod, container, node.memory_bytes),
         cpus=grants.cpus,
@@ -85,5 +86,5 @@ def cpu_shares(milli: int) -> int:
     return max(_CPU_SHARES_MIN, min(milli * 1024 // 1000, _CPU_SHARES_MAX))
 
 
-def cpu_quota(milli: int) -> int:
-    return max(_CPU_QUOTA_MIN, milli * _CPU_PERIOD // 1000) if milli else 0
+def cpu_quota(milli: int, period: int = CPU_PERIOD) -> int:
+    return max(_CPU_QUOTA_MIN, milli * period // 1000) if milli else 0

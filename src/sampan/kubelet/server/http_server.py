@@ -29,7 +29,7 @@ from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.server.access import ServerAccess
 from sampan.kubelet.server.logs import has_log, read_log
 from sampan.kubelet.server.lookup import FoundContainer, NotAvailable, PodLookup
-from sampan.kubelet.server.node_log_files import log_file
+from sampan.kubelet.server.node_logs import NodeLogs
 from sampan.kubelet.server.streams import Streams, Target
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.stats.node_stats import NodeStats
@@ -85,7 +85,7 @@ class KubeletServer:
         checks = {"ping": nothing_wrong, "log": nothing_wrong, "syncloop": healthy}
         self._checks = HealthChecks(lambda _: checks)
         self._access, self._checkpoints = access or ServerAccess("", None, clock), checkpoints
-        self._events = FileEvents()
+        self._events, self._node_logs = FileEvents(), NodeLogs()
         self._streams = Streams(lookup, runtime)
         self._server: Server | None = None
         self._health_server: Server | None = None
@@ -138,6 +138,10 @@ class KubeletServer:
             return Response(405, _TEXT, b"logs endpoint is disabled.\n")
         return None
 
+    def _takes_queries(self) -> bool:
+        agent = self._agent()
+        return agent is not None and agent.settings.system_log_queries
+
     def _shown_configuration(self) -> Obj:
         # Rarely asked for: what a configuration can say is not loaded for every node.
         from sampan.kubelet.configuration import own_values
@@ -163,7 +167,7 @@ class KubeletServer:
             case ["configz"] if reading:
                 return _json({"kubeletconfig": self._shown_configuration()})
             case ["logs", *place] if reading and not self._pretends:
-                return log_file(place)
+                return await self._node_logs.answer(place, request, queries=self._takes_queries())
             case ["pods"] | ["pods", ""] if reading:
                 return _json(_pod_list(self._lookup.pods()))
             case ["runningpods"] | ["runningpods", ""] if reading:

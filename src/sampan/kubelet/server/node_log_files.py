@@ -40,6 +40,13 @@ def log_file(parts: list[str], root: str = ROOT) -> Reply:
         return _NOT_FOUND
 
 
+def is_below(name: str, root: str) -> bool:
+    """Wherever the links on the way to it lead."""
+    base = os.path.realpath(root)
+    place = os.path.realpath(os.path.join(base, name))
+    return place == base or place.startswith(f"{base}/")
+
+
 def _listing(place: Path) -> Response:
     names = sorted(f"{item.name}/" if item.is_dir() else item.name for item in place.iterdir())
     lines = [f'<a href="{quote(name)}">{name.translate(_ESCAPED)}</a>' for name in names]
