@@ -173,7 +173,7 @@ class Kubelet:
 
     def _build_tools(self) -> PodTools:
         context, below = self._context, self._below
-        self._hooks = Hooks(context.runtime, self._clock)
+        self._hooks = Hooks(context.runtime, self._clock, self._events)
         self._cgroups = CgroupThread(below.cgroups) if below.cgroups is not None else None
         killer = Killer(
             runtime=context.runtime,

@@ -6,6 +6,7 @@ Owner: the HttpClient that dialled it, until it became a raw connection.
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Callable
 from typing import cast
@@ -131,7 +132,8 @@ class Link(asyncio.Protocol):
         except httptools.HttpParserCallbackError:
             raise  # ours, not theirs
         except httptools.HttpParserError as error:
-            self._fail(HttpError(f"malformed HTTP response: {error}"))
+            begins = not self.status and self._head_bytes == len(data)
+            self._fail(HttpError(_malformed(data if begins else b"HTTP/", error)))
         if self.status < 200 and self._head_bytes > HEAD_BYTES and not self.upgraded:
             self._fail(HttpError("the answer's head is too large"))
         if self._buffered > READ_AHEAD and not self._reading_paused:
@@ -199,6 +201,15 @@ class Link(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self.status >= 200:
             self._whole = True
+
+
+def _malformed(beginning: bytes, error: Exception) -> str:
+    """In Go's words where it is no HTTP at all."""
+    if beginning.startswith(b"HTTP/"):
+        return f"malformed HTTP response: {error}"
+    line = beginning.partition(b"\n")[0].rstrip(b"\r").decode(errors="replace")
+    broken = "net/http: HTTP/1.x transport connection broken"
+    return f"{broken}: malformed HTTP response {json.dumps(line)}"
 
 
 def _response_parser(reader: object) -> httptools.HttpResponseParser:

@@ -7,16 +7,20 @@ Owner: one per node.
 
 import json
 from dataclasses import field
+from urllib.parse import urlsplit
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.clock import Clock
-from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError
+from sampan.core.http.failure_words import PLAIN_ANSWER, failure_words
+from sampan.core.http.messages import Headers
 from sampan.core.tls import client_context
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
-from sampan.kubelet.probes.http_check import headers_of
+from sampan.kubelet.probes.finding import ProbeError
+from sampan.kubelet.probes.http_check import headers_of, port_of
+from sampan.kubelet.status.recorder import PodEvents
 
 
 class HookFailure(Exception):
@@ -40,8 +44,8 @@ def handler_of(container: Obj, moment: str) -> Obj | None:
 
 
 class Hooks:
-    def __init__(self, runtime: Runtime, clock: Clock) -> None:
-        self._runtime, self._clock = runtime, clock
+    def __init__(self, runtime: Runtime, clock: Clock, events: PodEvents) -> None:
+        self._runtime, self._clock, self._events = runtime, clock, events
         self._http: HttpClient | None = None  # made when the first hook needs it
 
     async def run(self, handler: Obj, subject: Subject, timeout_seconds: float) -> None:
@@ -77,16 +81,34 @@ class Hooks:
         if self._http is None:
             # A pod's own certificate is nobody's to check.
             self._http = HttpClient(ssl_context=client_context(verify=False))
+        url, headers = hook_url(action, subject), headers_of(action, "kube-lifecycle")
         try:
-            await self._http.request(
-                "GET",
-                hook_url(action, subject),
-                headers=headers_of(action, "kube-lifecycle"),
-                timeout_seconds=timeout_seconds,
-            )
+            await self._http.request("GET", url, headers=headers, timeout_seconds=timeout_seconds)
         except HttpError as error:
+            words = failure_words(error)
+            if words == PLAIN_ANSWER and await self._get_plain(url, headers, timeout_seconds):
+                where = urlsplit(url).netloc
+                self._events.warning(
+                    subject.pod,
+                    "LifecycleHTTPFallback",
+                    f"request to HTTPS lifecycle hook {where} got HTTP response, "
+                    "retry with HTTP succeeded",
+                )
+                return
             said = f"HTTP lifecycle hook ({action.get('path') or ''}) {_about(subject)}"
-            raise HookFailure(f'{said} failed - error: {error}, message: ""') from error
+            why = f'Get "{url}": {words}'
+            raise HookFailure(f"{said} failed - error: {why}") from error
+
+    async def _get_plain(self, url: str, headers: Headers, timeout_seconds: float) -> bool:
+        """As upstream: a server without TLS is asked without it, and without credentials."""
+        assert self._http is not None
+        plain = url.replace("https:", "http:", 1)
+        kept = [(name, value) for name, value in headers if name != "authorization"]
+        try:
+            await self._http.request("GET", plain, headers=kept, timeout_seconds=timeout_seconds)
+        except HttpError:
+            return False
+        return True
 
 
 def _about(subject: Subject) -> str:
@@ -103,14 +125,8 @@ def hook_url(action: Obj, subject: Subject) -> str:
     path = action.get("path") or "/"
     slash = "" if path.startswith("/") else "/"
     scheme = str(action.get("scheme") or "HTTP").lower()
-    return f"{scheme}://{host}:{_port(action.get('port'), subject.container)}{slash}{path}"
-
-
-def _port(wanted: object, container: Obj) -> int:
-    """A number, or the name of one of the container's ports."""
-    if is_digits(str(wanted or "")):
-        return int(str(wanted))
-    for port in container.get("ports") or ():
-        if port.get("name") == wanted:
-            return int(port["containerPort"])
-    raise HookFailure(f"the container has no port {wanted}")
+    try:
+        port = port_of(action.get("port"), subject.container)
+    except ProbeError as error:
+        raise HookFailure(str(error)) from error
+    return f"{scheme}://{host}:{port}{slash}{path}"

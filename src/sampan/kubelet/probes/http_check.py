@@ -4,6 +4,7 @@ Job: a probe's httpGet → a Target (pure); a Target → a Finding.
 Invariant: a redirect is followed only on the host that the probe names, ten times at most.
 """
 
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import HttpError, HttpTimeout
+from sampan.core.http.failure_words import NO_TLS, PLAIN_ANSWER
 from sampan.core.http.messages import Headers
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
 
@@ -56,13 +58,13 @@ def headers_of(action: Obj, agent: str) -> Headers:
 
 
 def port_of(wanted: object, container: Obj) -> int:
-    """A number, or the name of one of the container's ports."""
+    """A number, or the name of one of the container's ports. Raises ProbeError."""
     if is_digits(str(wanted or "")):
         return int(str(wanted))
     for port in container.get("ports") or ():
         if port.get("name") == wanted:
             return int(port["containerPort"])
-    raise ProbeError(f"couldn't find port: {wanted}")
+    raise ProbeError(f'strconv.Atoi: parsing "{wanted}": invalid syntax')  # as upstream
 
 
 async def get(target: Target, ssl_context: ssl.SSLContext, timeout_seconds: float) -> Finding:
@@ -139,5 +141,9 @@ def why_no_connection(host: str, port: int, error: Exception) -> str:
             return f"dial tcp {shown}: connect: connection refused"
         case OSError(errno=113):
             return f"dial tcp {shown}: connect: no route to host"
+        case socket.gaierror():
+            return f"dial tcp: lookup {host}: no such host"
+        case ssl.SSLError(reason=why) if why in NO_TLS:
+            return PLAIN_ANSWER
         case _:
             return f"dial tcp {shown}: {error}"

@@ -45,7 +45,7 @@ class Recording:
 def killed(pod, seen, grace, recording):
     async def story():
         clock = LoopClock()
-        hooks = Hooks(recording, clock)
+        hooks = Hooks(recording, clock, recording)
         killer = Killer(runtime=recording, hooks=hooks, events=recording, clock=clock)
         await killer.kill_pod(pod, seen, grace)
 
@@ -102,7 +102,7 @@ def test_what_failed_its_post_start_hook_is_told_to_stop_before():
 
     async def story(recording):
         clock = LoopClock()
-        hooks = Hooks(recording, clock)
+        hooks = Hooks(recording, clock, recording)
         killer = Killer(runtime=recording, hooks=hooks, events=recording, clock=clock)
         await killer.stop_failed(pod, "main-0", "main", "")
         return recording.log

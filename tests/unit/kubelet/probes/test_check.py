@@ -1,6 +1,8 @@
 """Looks at real servers on this machine's loopback [N13]."""
 
 import asyncio
+import socket
+import ssl
 from concurrent import futures
 
 import grpc
@@ -9,6 +11,7 @@ import pytest
 from sampan.kubelet.contracts.runtime import CommandTimedOut, ExecResult, RuntimeFailure
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Probed, ProbeError
+from sampan.kubelet.probes.http_check import why_no_connection
 from sampan.kubelet.probes.tally import Kind, Probe
 
 CONTAINER = {"name": "main", "ports": [{"name": "web", "containerPort": 1}]}
@@ -140,7 +143,8 @@ def test_a_server_that_does_not_answer_fails_in_time():
 
 def test_a_server_that_hangs_up_or_talks_nonsense_is_told_from_one_that_is_not_there():
     async def story():
-        for answer, why in (("", "EOF"), ("what?\r\n\r\n", "malformed HTTP response")):
+        broken = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
+        for answer, why in (("", "EOF"), ("what?\r\n\r\n", f'{broken} "what?"')):
             async with Page(answer) as page:
                 found = await look({"httpGet": {"port": page.port}})
                 assert not found.success
@@ -163,8 +167,17 @@ def test_connections_are_judged_by_being_made():
     asyncio.run(story())
 
 
+def test_a_page_without_tls_and_a_host_that_nobody_knows_are_told():
+    plain = ssl.SSLError(1, "x")
+    plain.reason = "WRONG_VERSION_NUMBER"
+    words = "http: server gave HTTP response to HTTPS client"
+    assert why_no_connection("10.0.0.1", 443, plain) == words
+    nobody = why_no_connection("none.invalid", 80, socket.gaierror(-2, "x"))
+    assert nobody == "dial tcp: lookup none.invalid: no such host"
+
+
 def test_a_port_that_has_no_such_name_is_an_error_and_no_failure():
-    with pytest.raises(ProbeError, match="couldn't find port: nope"):
+    with pytest.raises(ProbeError, match=r'strconv\.Atoi: parsing "nope": invalid syntax'):
         asyncio.run(look({"tcpSocket": {"port": "nope"}}))
 
 
