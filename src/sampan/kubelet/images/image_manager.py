@@ -62,6 +62,7 @@ class ImageManager:
         self._credentials, self._access = credentials, access
         self._slots = asyncio.Semaphore(parallel)
         self._pulling = LockPerKey()
+        self._one_by_one = LockPerKey()  # an image that two containers of a pod want
         self._failed: Recent[tuple[str, str], _Failed] = Recent(_REMEMBERED)
 
     @property
@@ -73,6 +74,10 @@ class ImageManager:
         """The image of the container, pulled if its policy says so. Raises ImageFailure."""
         name = container.get("image", "")
         note("image", name)
+        async with self._one_by_one.held((uid_of(pod), name)):
+            return await self._ensured(pod, container, name, secrets)
+
+    async def _ensured(self, pod: Obj, container: Obj, name: str, secrets: Sequence[Obj]) -> Image:
         reference, full = self._parse(pod, container)
         try:
             present = await self._runtime.image(full)

@@ -170,12 +170,31 @@ def test_one_pull_per_image_and_no_more_than_the_limit_in_all():
     async def story():
         registry = Registry()
         pull, said = puller(registry, parallel=2)
-        wanted = [container(f"app:{number % 4}", "Always") for number in range(8)]
-        await all_of(pull.ensure(POD, one, ()) for one in wanted)
+        pods = [{"metadata": {**POD["metadata"], "uid": f"u{number}"}} for number in range(2)]
+        wanted = [container(f"app:{number}", "Always") for number in range(4)]
+        await all_of(pull.ensure(pod, one, ()) for pod in pods for one in wanted)
         assert registry.most_at_once == 2
         assert len(registry.pulls) == 8
         waiting = [text for _, reason, text in said if reason == "Pulled"]
         assert any("in 1s (4s including waiting)" in text for text in waiting)
+
+    virtual_time.run(story())
+
+
+def test_of_two_containers_that_want_one_image_the_second_sees_how_the_first_one_fared():
+    async def story():
+        registry = Registry(failing={None: RuntimeFailure("connection refused")})
+        pull, said = puller(registry)
+        ends = []
+
+        async def want():
+            with pytest.raises(ImageFailure) as failure:
+                await pull.ensure(POD, container("app:1"), ())
+            ends.append(failure.value.reason)
+
+        await all_of([want(), want()])
+        assert ends == ["ErrImagePull", "ImagePullBackOff"]
+        assert len([reason for _, reason, _ in said if reason == "Pulling"]) == 1
 
     virtual_time.run(story())
 
