@@ -153,7 +153,7 @@ class EvictionManager:
         self._stuck = ""
         grace = eviction_rules.grace_of(chosen.pod, threshold, self._settings)
         text = eviction_rules.message(threshold, there, chosen)
-        self._end(chosen.pod, threshold.signal, text, grace)
+        self._end(chosen.pod, threshold.signal, grace, Verdict("Evicted", text, disruption=text))
 
     async def _candidate(self, one: PodUsage, with_disk: bool) -> Candidate:
         memory = {inside.status.name: inside.usage.working_set_bytes for inside in one.containers}
@@ -172,7 +172,8 @@ class EvictionManager:
                 continue
             excess = storage_excess(pod, await self._storage(usage))
             if excess is not None:
-                self._end(pod, excess.signal, excess.message, 0.0)
+                # As upstream: one that exceeds its own limits is nobody's DisruptionTarget.
+                self._end(pod, excess.signal, 0.0, Verdict("Evicted", excess.message))
                 evicted = True
         return evicted
 
@@ -180,12 +181,12 @@ class EvictionManager:
         root_dir = self._directories[0]
         return await local_storage.measure(self._runtime, one, root_dir, self._log_dir)
 
-    def _end(self, pod: Obj, signal: str, message: str, grace_seconds: float) -> None:
-        log.info("evicting a pod", pod=key_of(pod), why=message)
+    def _end(self, pod: Obj, signal: str, grace_seconds: float, verdict: Verdict) -> None:
+        log.info("evicting a pod", pod=key_of(pod), why=verdict.message)
         self._evictions.add(signal)
         self._going[uid_of(pod)] = self._clock.now() + GONE_SECONDS
-        self._events.warning(pod, "Evicted", message)
-        self._evict(uid_of(pod), grace_seconds, Verdict("Evicted", message))
+        self._events.warning(pod, "Evicted", verdict.message)
+        self._evict(uid_of(pod), grace_seconds, verdict)
 
 
 def _resource(threshold: eviction_rules.Threshold) -> str:

@@ -24,7 +24,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.rules.node_agent.restart_rules import may_restart_all
-from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
+from sampan.api.rules.pods import is_host_network, is_static, is_terminal
 from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of, give_way
@@ -485,8 +485,9 @@ class PodSync:
     def _report_end(self, job: Job) -> None:
         """Nothing of it is left to clean up: what shows no end yet gets one."""
         status = self._newest_status(job.pod)
-        if status.get("phase") not in TERMINAL_PHASES:
-            self._status_manager.set(job.pod, finished_status(status))
+        finished = finished_status(status, job.pod)
+        if finished != status:
+            self._status_manager.set(job.pod, finished)
 
     def _newest_status(self, pod: Obj) -> Obj:
         """What we said last, with the conditions of others as the API shows them now."""

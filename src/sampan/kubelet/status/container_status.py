@@ -8,7 +8,7 @@ Invariant: the restart count never falls.
 from collections.abc import Mapping
 from typing import Protocol
 
-from sampan.api.objects import Obj, time_text
+from sampan.api.objects import Obj, spec_of, time_text
 from sampan.api.rules.node_agent.restart_rules import is_on
 from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.probes_hook import Checks
@@ -100,7 +100,7 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
         "imageID": "",
     }
     if last is not None:
-        status |= _instance(container, last, status, told)
+        status |= _instance(pod, container, last, status, told)
     signal = (container.get("lifecycle") or {}).get("stopSignal")
     if signal:
         status["stopSignal"] = signal
@@ -129,7 +129,7 @@ def _has_started(container: Obj, last: ContainerStatus | None, told: Told) -> bo
     return told.checks.started.get(last.id, "startupProbe" not in container)
 
 
-def _instance(container: Obj, last: ContainerStatus, status: Obj, told: Told) -> Obj:
+def _instance(pod: Obj, container: Obj, last: ContainerStatus, status: Obj, told: Told) -> Obj:
     """What the newest container of that name adds."""
     found = {
         "restartCount": max(last.attempt, status["restartCount"]),
@@ -143,38 +143,55 @@ def _instance(container: Obj, last: ContainerStatus, status: Obj, told: Told) ->
         if last.user.groups:
             user["supplementalGroups"] = list(last.user.groups)
         found["user"] = {"linux": user}
-    return found | _resources(container, last, told.applied)
+    return found | _resources(pod, container, last, told.applied)
 
 
-def _resources(container: Obj, last: ContainerStatus, applied: Applied) -> Obj:
+def _resources(pod: Obj, container: Obj, last: ContainerStatus, applied: Applied) -> Obj:
     """Of every container that was made, running or not; empty where it asks for nothing."""
     given = container.get("resources") or {}
     shown: Obj = {"allocatedResources": given["requests"]} if given.get("requests") else {}
-    has = actual_resources(last, applied) if last.state is ContainerState.RUNNING else None
+    runs = last.state is ContainerState.RUNNING
+    has = actual_resources(last, applied) if runs else {}
+    # As upstream: one with limits of its own that runs shows those of its pod, too.
+    whole: Obj = (spec_of(pod).get("resources") or {}).get("limits") or {} if runs else {}
+    held = {name: whole[name] for name in ("cpu", "memory") if name in whole}
     shown["resources"] = {
-        kind: {**given[kind], **((has or {}).get(kind) or {})}
+        kind: {**(held if kind == "limits" else {}), **given[kind], **(has.get(kind) or {})}
         for kind in ("limits", "requests")
         if given.get(kind)
     }
     return shown
 
 
-def with_ends(inits: list[Obj], normals: list[Obj]) -> tuple[list[Obj], list[Obj]]:
-    """The pod is over: as upstream's TerminatePod, whatever was begun and shows no end gets one."""
+def with_ends(inits: list[Obj], normals: list[Obj], pod: Obj) -> tuple[list[Obj], list[Obj]]:
+    """The pod is over: as upstream's TerminatePod, whatever was begun and shows no end gets one.
+    `pod`: as its node last read it, before it was ended."""
     begun = [n for n, init in enumerate(inits) if _was_begun(init)]
     inits = [
         _wait_for_end(init) if n <= max(begun, default=0) else init for n, init in enumerate(inits)
     ]
-    last = inits[-1] if inits else None
-    initialized = (
-        last is None
-        or any(_was_begun(normal) for normal in normals)
-        or any(
-            (last.get(key) or {}).get("terminated", {}).get("exitCode") == 0
-            for key in ("state", "lastState")
-        )
+    if not _was_initialized(pod):
+        return inits, normals
+    return inits, [_wait_for_end(normal) for normal in normals]
+
+
+def _was_initialized(pod: Obj) -> bool:
+    """As upstream's hasPodInitialized."""
+    if not init_containers(pod):
+        return True
+    status: Obj = pod.get("status") or {}
+    if any(_was_begun(normal) for normal in status.get("containerStatuses") or ()):
+        return True
+    inits = status.get("initContainerStatuses")
+    if not inits:
+        return False
+    last = inits[-1]
+    if is_sidecar(init_containers(pod)[-1]):
+        return "running" in last["state"] and bool(last.get("started"))
+    return any(
+        (last.get(key) or {}).get("terminated", {}).get("exitCode") == 0
+        for key in ("state", "lastState")
     )
-    return inits, [_wait_for_end(normal) for normal in normals] if initialized else normals
 
 
 def _was_begun(status: Obj) -> bool:

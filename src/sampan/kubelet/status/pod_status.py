@@ -129,13 +129,15 @@ def rejected_status(pod: Obj, verdict: Verdict, now: float) -> Obj:
     return status
 
 
-def finished_status(status: Obj) -> Obj:
-    """Of a pod that was never shown to end, and of which nothing is left: it failed."""
+def finished_status(status: Obj, pod: Obj) -> Obj:
+    """Of a pod of which nothing is left; one that was never shown to end has failed. `pod`: as its
+    node last read it."""
     inits, normals = with_ends(
-        status.get("initContainerStatuses") or [], status.get("containerStatuses") or []
+        status.get("initContainerStatuses") or [], status.get("containerStatuses") or [], pod
     )
     ends = {"initContainerStatuses": inits, "containerStatuses": normals}
-    return {**status, "phase": "Failed", **{key: ends[key] for key in ends if ends[key]}}
+    phase = status["phase"] if _is_over(status) else "Failed"
+    return {**status, "phase": phase, **{key: ends[key] for key in ends if ends[key]}}
 
 
 def held_back(status: Obj, shown: Obj) -> Obj:
@@ -224,11 +226,10 @@ def _date(made: list[Obj], old: dict[str, Obj], generation: int | None, moment: 
 
 
 def _disruption_condition(verdict: Verdict | None) -> list[Obj]:
-    if verdict is None:
+    if verdict is None or not verdict.disruption:
         return []
-    why = verdict.disruption or (verdict.message if verdict.reason == "Evicted" else "")
-    told = {"type": "DisruptionTarget", "status": "True", "reason": BY_KUBELET, "message": why}
-    return [told] if why else []
+    why = verdict.disruption
+    return [{"type": "DisruptionTarget", "status": "True", "reason": BY_KUBELET, "message": why}]
 
 
 def _resize_conditions(facts: Facts) -> list[Obj]:

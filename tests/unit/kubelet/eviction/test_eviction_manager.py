@@ -61,12 +61,16 @@ class Stage:
             pods=EvictablePods(
                 lambda: [pod, *others],
                 lambda _: self.over,
-                lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
+                self.evict,
                 self,
             ),
             node=NodeCallbacks(lambda *words: self.told.append(words), self.conditions.append),
             measure=lambda *_: self.there,
         )
+
+    def evict(self, uid, grace, verdict):
+        self.evicted.append((uid, grace, verdict.reason))
+        self.disruption = verdict.disruption
 
     def warning(self, pod, reason, message):
         self.said.append((reason, message))
@@ -85,6 +89,7 @@ def test_a_node_without_memory_says_so_and_evicts(tmp_path):
     assert stage.conditions == [frozenset({"MemoryPressure"})]
     assert stage.evicted == [(UID, 0.0, "Evicted")]
     assert stage.said[0][0] == "Evicted"
+    assert stage.disruption == stage.said[0][1]
     assert stage.told == [("EvictionThresholdMet", "Attempting to reclaim memory")]
     assert 'kubelet_evictions{eviction_signal="memory.available"} 1' in stage.metrics.render()
 
@@ -131,6 +136,7 @@ def test_a_pod_that_fills_its_volume_goes(tmp_path):
     virtual_time.run(stage.watch.look())
     assert stage.evicted == [(UID, 0.0, "Evicted")]
     assert 'EmptyDir volume "v" exceeds the limit "4Ki"' in stage.said[0][1]
+    assert stage.disruption == ""  # as upstream: it has only itself to blame
 
 
 def test_a_real_machine_can_be_measured(tmp_path):

@@ -297,18 +297,50 @@ def test_of_a_finished_pod_whatever_began_shows_an_end():
     """As upstream's TerminatePod; what never began, because of an init container, only waits."""
     wanted = pod(containers=TWO)
     finished = finished_status(
-        shown(wanted, observed_pod(exited_container(), sandboxes=GONE), ending=True)
+        shown(wanted, observed_pod(exited_container(), sandboxes=GONE), ending=True), wanted
     )
     assert finished["phase"] == "Failed"
     ends = [one["state"]["terminated"]["reason"] for one in finished["containerStatuses"]]
     assert ends == ["Completed", "ContainerStatusUnknown"]
     early = pod(initContainers=[SETUP])
     seen = observed_pod(exited_container("setup", exit_code=137), sandboxes=GONE)
-    finished = finished_status(shown(early, seen, ending=True))
+    finished = finished_status(shown(early, seen, ending=True), early)
     assert finished["phase"] == "Failed"
     assert "waiting" in finished["containerStatuses"][0]["state"]
     ready = next(one for one in finished["conditions"] if one["type"] == "Ready")
     assert ready["reason"] == "ContainersNotReady"
+
+
+def test_one_that_was_told_its_end_shows_the_ends_of_its_containers_too():
+    """One whose deadline passed while it waited for an image, for instance."""
+    wanted = pod()
+    told = {**shown(wanted, observed_pod(), ending=True), "phase": "Failed", "reason": "Deadline"}
+    finished = finished_status(told, wanted)
+    assert (finished["phase"], finished["reason"]) == ("Failed", "Deadline")
+    state = finished["containerStatuses"][0]["state"]
+    assert state["terminated"]["reason"] == "ContainerStatusUnknown"
+
+
+def test_whether_a_pod_was_initialized_is_as_it_was_read_before_it_was_ended():
+    """Its init container ends with 0 because it is told to: nothing was to follow."""
+    early = pod(initContainers=[SETUP])
+    seen = observed_pod(exited_container("setup", exit_code=0), sandboxes=GONE)
+    status = shown(early, seen, ending=True)
+    waits = finished_status(status, {**early, "status": shown(early, observed_pod())})
+    assert "waiting" in waits["containerStatuses"][0]["state"]
+    lost = finished_status(status, {**early, "status": shown(early, seen)})
+    assert "terminated" in lost["containerStatuses"][0]["state"]
+
+
+def test_a_container_shows_limits_of_its_pod_beside_its_own():
+    limits = {"cpu": "100m", "memory": "64Mi"}
+    some = {"name": "main", "image": "app:1", "resources": {"limits": {"memory": "20Mi"}}}
+    wanted = pod(containers=[some], resources={"limits": limits})
+    one = shown(wanted, observed_pod(container()))["containerStatuses"][0]
+    assert one["resources"] == {"limits": {"cpu": "100m", "memory": "20Mi"}}
+    none = pod(containers=[{"name": "main", "image": "app:1"}], resources={"limits": limits})
+    one = shown(none, observed_pod(container()))["containerStatuses"][0]
+    assert one["resources"] == {}
 
 
 def test_a_container_shows_what_it_has_while_it_gets_something_else():
