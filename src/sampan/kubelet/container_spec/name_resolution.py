@@ -49,7 +49,8 @@ def kernel_hostname(pod: Obj, cluster_domain: str) -> str:
     if len(full) > _FQDN_LENGTH:
         raise ConfigError(
             "failed to construct FQDN from pod hostname and cluster domain, "
-            f"FQDN {full} is too long ({_FQDN_LENGTH} is the max, {len(full)} characters requested)"
+            f"FQDN {full} is too long ({_FQDN_LENGTH} characters is the max, "
+            f"{len(full)} characters requested)"
         )
     return full
 

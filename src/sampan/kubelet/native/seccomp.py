@@ -139,9 +139,14 @@ def _of_node(file: Path) -> dict[str, Any]:
             raise RuntimeFailure(f"seccomp profile {file} is too large")
         found = json.loads(file.read_text())
         assert isinstance(found["defaultAction"], str)
-    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+    except OSError as error:
+        why = f"open {file}: {(error.strerror or str(error)).lower()}"
         raise RuntimeFailure(
-            f"cannot load seccomp profile {file}: {error!r}", reason="CreateContainerError"
+            f'cannot load seccomp profile "{file}": {why}', reason="CreateContainerError"
+        ) from error
+    except (ValueError, KeyError, TypeError, AssertionError) as error:
+        raise RuntimeFailure(
+            f'decoding seccomp profile failed "{file}": {error}', reason="CreateContainerError"
         ) from error
     return {
         name: found[name]

@@ -308,8 +308,10 @@ class NodeVolumes:
                     log.warning(
                         "subPath refused", pod=key_of(pod), path=mount.sub_path, error=error
                     )
+                    is_there = os.path.exists(f"{mount.host_path}/{mount.sub_path}")
+                    what = "prepare subPath" if is_there else "create subPath directory"
                     raise SubPathFailure(
-                        f'failed to prepare subPath for volumeMount "{mount.volume}" of container '
+                        f'failed to {what} for volumeMount "{mount.volume}" of container '
                         f'"{container}"'
                     ) from error
                 mount = replace(mount, host_path=target, sub_path="")

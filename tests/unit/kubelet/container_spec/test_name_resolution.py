@@ -40,7 +40,9 @@ def test_a_long_name_is_cut_and_ends_with_a_letter():
 def test_the_full_name_becomes_the_hostname_where_asked_for():
     asked = pod(hostname="db", subdomain="data", setHostnameAsFQDN=True)
     assert kernel_hostname(asked, "cluster.local") == "db.data.shop.svc.cluster.local"
-    with pytest.raises(ConfigError, match=r"too long \(64 is the max, 87 characters requested\)"):
+    with pytest.raises(
+        ConfigError, match=r"too long \(64 characters is the max, 87 characters requested\)"
+    ):
         kernel_hostname(
             pod(hostname="d" * 59, subdomain="data", setHostnameAsFQDN=True), "cluster.local"
         )

@@ -137,8 +137,14 @@ def test_a_profile_of_the_node_is_read_and_a_broken_one_refused(tmp_path):
     assert seccomp.profile("Unconfined", "amd64", ()) is None
     for wrong in ("{", "[]", '{"defaultAction": 1}'):
         file.write_text(wrong)
-        with pytest.raises(RuntimeFailure, match="cannot load seccomp profile"):
+        with pytest.raises(RuntimeFailure, match="decoding seccomp profile failed"):
             seccomp.profile(f"localhost/{file}", "amd64", ())
+    file.unlink()
+    with pytest.raises(RuntimeFailure) as failure:
+        seccomp.profile(f"localhost/{file}", "amd64", ())
+    assert str(failure.value) == (
+        f'cannot load seccomp profile "{file}": open {file}: no such file or directory'
+    )
 
 
 def test_limits_that_nothing_can_keep_are_left_out():
