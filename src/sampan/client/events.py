@@ -40,7 +40,6 @@ AT_ONCE = 16
 ATTEMPTS = 12  # as client-go: with the pauses below, an outage of about two minutes is bridged
 RENAMES = 32  # of an event whose name is taken
 PAUSE = Backoff(first_seconds=0.5, cap_seconds=20.0)
-LONGEST_MESSAGE = 1024  # what validation allows
 # A turn of the event loop that takes this long has work in it that matters more than an event.
 BUSY_SECONDS = 0.003
 GIVE_WAY_SECONDS = 0.1
@@ -204,7 +203,7 @@ class EventRecorder:
             "metadata": {"namespace": about.get("namespace") or "default"},
             "involvedObject": about,
             "reason": reason,
-            "message": message[:LONGEST_MESSAGE],
+            "message": message,
             "source": source,
             "firstTimestamp": now,
             "lastTimestamp": now,

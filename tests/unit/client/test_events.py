@@ -89,6 +89,16 @@ def test_an_event_has_upstreams_fields():
     recorded(story)
 
 
+def test_a_message_is_as_long_as_it_is():
+    async def story(api, recorder):
+        recorder.record(reference(POD), "Warning", "Unhealthy", "x" * 10_000)
+        await asyncio.sleep(1)
+        [event] = api.events.values()
+        assert event["message"] == "x" * 10_000
+
+    recorded(story)
+
+
 def test_repeats_are_counted_up():
     async def story(api, recorder):
         for _ in range(3):

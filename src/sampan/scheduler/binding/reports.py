@@ -19,12 +19,22 @@ from sampan.scheduler.binding.bind import nominated, not_scheduled, write_status
 log = get_logger(__name__)
 
 
+NOTE_CHARACTERS = 1024  # as upstream: what events.k8s.io takes
+
+
+def note(message: str) -> str:
+    if len(message) <= NOTE_CHARACTERS:
+        return message
+    end = " ..."
+    return message[: NOTE_CHARACTERS - len(end)] + end
+
+
 class Reports:
     def __init__(self, client: Client, clock: Clock, events: EventRecorder, calls: Calls) -> None:
         self._client, self._clock, self.events, self._calls = client, clock, events, calls
 
     def failed(self, pod: Obj, why: str) -> None:
-        self.events.record(reference(pod), "Warning", "FailedScheduling", why)
+        self.events.record(reference(pod), "Warning", "FailedScheduling", note(why))
 
     def scheduled(self, pod: Obj, node: str) -> None:
         where = f"Successfully assigned {key_of(pod)} to {node}"
