@@ -67,6 +67,8 @@ async def test_each_stroke_makes_one_job(plane):
     assert [one["name"] for one in (await status(plane))["active"]] == [name]
     await wait(plane, 10)
     assert len(await jobs(plane)) == 3
+    skew = "cronjob_controller_job_creation_skew_duration_seconds"
+    assert f'{skew}_bucket{{le="1.0"}} 3' in plane.metrics.render()
     await finish(plane, name)
     found = await status(plane)
     assert name not in [one["name"] for one in found["active"]]

@@ -353,3 +353,34 @@ async def test_a_replacement_may_have_to_wait_until_the_pod_before_has_ended(pla
         for one in await pods(plane):
             await plane.client.delete(PODS, "default", one["metadata"]["name"], grace_seconds=0)
         await plane.settled()
+
+
+@with_jobs
+async def test_what_became_of_jobs_and_their_pods_is_counted(plane):
+    await create(plane, completions=2, parallelism=2)
+    await finish_all(plane)
+    assert (await conditions(plane))["Complete"] == "CompletionsReached"
+    told = plane.metrics.render()
+    assert (
+        'job_controller_jobs_finished_total{completion_mode="NonIndexed",result="succeeded",'
+        'reason="CompletionsReached"} 1'
+    ) in told
+    start = 'completion_mode="NonIndexed",result="succeeded"'
+    assert f"job_controller_job_pods_finished_total{{{start}}} 2" in told
+    synced = 'completion_mode="NonIndexed",result="success"'
+    assert f'job_controller_job_syncs_total{{{synced},action="pods_created"}} 1' in told
+    assert f'job_controller_job_syncs_total{{{synced},action="tracking"}}' in told
+    assert f'job_controller_job_sync_duration_seconds_count{{{synced},action="tracking"}}' in told
+
+
+@with_jobs
+async def test_a_failed_job_is_counted_with_its_reason(plane):
+    await create(plane, backoffLimit=0, completionMode="Indexed", completions=1)
+    await finish_all(plane, code=1)
+    told = plane.metrics.render()
+    assert (
+        'job_controller_jobs_finished_total{completion_mode="Indexed",result="failed",'
+        'reason="BackoffLimitExceeded"} 1'
+    ) in told
+    failed = 'completion_mode="Indexed",result="failed"'
+    assert f"job_controller_job_pods_finished_total{{{failed}}} 1" in told

@@ -43,15 +43,13 @@ ALERTED = {
 # Upstream's stable and beta metrics: docs/compatibility.md names what is not there.
 NOT_THERE = {
     "apiserver_cel_compilation_duration_seconds", "apiserver_cel_evaluation_duration_seconds",
-    "apiserver_flowcontrol_current_executing_requests", "apiserver_storage_size_bytes",
+    "apiserver_storage_size_bytes",
     "apiserver_validation_declarative_validation_mismatch_total",
     "apiserver_validation_declarative_validation_panic_total",
-    "cronjob_controller_job_creation_skew_duration_seconds", "disabled_metrics_total",
-    "hidden_metrics_total", "job_controller_job_pods_finished_total",
-    "job_controller_job_sync_duration_seconds", "job_controller_job_syncs_total",
-    "job_controller_jobs_finished_total", "kube_pod_resource_limit", "kube_pod_resource_request",
+    "disabled_metrics_total",
+    "hidden_metrics_total", "kube_pod_resource_limit", "kube_pod_resource_request",
     "kubelet_image_volume_mounted_errors_total", "kubelet_image_volume_mounted_succeed_total",
-    "kubelet_image_volume_requested_total", "node_collector_evictions_total",
+    "kubelet_image_volume_requested_total",
     "registered_metrics_total", "scheduler_framework_extension_point_duration_seconds",
     "scheduler_queue_incoming_pods_total",
 }  # fmt: skip
@@ -73,11 +71,6 @@ AT_OTHER_PATHS = {
     "node_cpu_usage_seconds_total", "node_memory_working_set_bytes", "pod_cpu_usage_seconds_total",
     "pod_memory_working_set_bytes", "prober_probe_total", "resource_scrape_error",
 }  # fmt: skip
-# By priority level alone: seats and queues do not know whose flow schema it was.
-COARSER = {
-    "apiserver_flowcontrol_current_executing_seats",
-    "apiserver_flowcontrol_current_inqueue_requests",
-}
 
 
 def expressions():
@@ -165,7 +158,7 @@ def test_what_upstream_keeps_stable_has_its_kind_and_its_labels(exported):
         if fact["type"] not in (declared[name][0], "custom")
         or fact["labels"] != sorted(declared[name][1])
     }
-    assert wrong.keys() == set(COARSER), wrong
+    assert wrong == {}
 
 
 def test_every_line_is_as_prometheus_wants_it_and_what_happened_is_counted(exported):

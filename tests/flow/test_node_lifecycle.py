@@ -1,6 +1,8 @@
 import asyncio
 
+from sampan.api import features
 from sampan.api.errors import NotFound
+from sampan.api.features import Release
 from sampan.api.resources import EVENTS, LEASES, NODES, PODS
 from tests.support.worlds.control_plane import story
 
@@ -140,6 +142,7 @@ async def test_a_silent_node_is_unreachable_and_its_pods_are_not_ready(plane):
         ("unreachable", "NoSchedule"),
         ("unreachable", "NoExecute"),
     }
+    assert 'node_collector_evictions_total{zone=""} 1\n' in plane.metrics.render()
     node = await plane.client.get(NODES, "", "n1")
     ready = next(one for one in node["status"]["conditions"] if one["type"] == "Ready")
     assert ready["status"] == "Unknown"
@@ -154,6 +157,12 @@ async def test_a_silent_node_is_unreachable_and_its_pods_are_not_ready(plane):
     await report(plane, "n1")
     await plane.settled()
     assert await taints(plane, "n1") == set()
+
+
+def test_silence_is_told_when_the_server_has_no_newer_lease():
+    """As the story above, with NodeControllerLeaseCircuitBreaker."""
+    with features.used(Release("1.37")):
+        test_a_silent_node_is_unreachable_and_its_pods_are_not_ready()
 
 
 @with_nodes

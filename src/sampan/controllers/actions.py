@@ -4,7 +4,7 @@ Job: name the writes to the API as values, so that a plan can be compared, print
 Invariant: values only; whoever performs them is controllers/perform.py.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of, namespace_of, revision_of, uid_of
@@ -79,6 +79,17 @@ class Outcome:
     action: Action
     result: Obj | None = None
     error: ApiError | None = None
+
+
+def answered(
+    outcomes: Sequence[Outcome], action: type[Action], resource: Resource
+) -> Iterator[Obj]:
+    """The objects that the server answered to such actions of that kind."""
+    for outcome in outcomes:
+        asked = outcome.action
+        is_such = isinstance(asked, action) and getattr(asked, "resource", None) is resource
+        if is_such and outcome.error is None and outcome.result is not None:
+            yield outcome.result
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Invariant: a controller reads through View and writes through its plan, in no ot
 """
 
 import random
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -14,11 +14,19 @@ from sampan.api.resources import Resource
 from sampan.api.rules.tally import TallyFunction
 from sampan.client.contract import Client
 from sampan.client.indexer import Cache, IndexFunction
-from sampan.controllers.actions import Plan
+from sampan.controllers.actions import Outcome, Plan
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.metrics import Metrics
 
 Key = Any  # hashable; each controller has its own kind of key
 Caches = Callable[[Resource], Cache]
+
+
+# Of one plan: what became of its actions, and how many seconds it all took. What was not written is
+# not counted.
+Note = Callable[[Sequence[Outcome], float], None]
+# What there is before the plan is made is looked at first.
+Counting = Callable[[Caches, Key], Note | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class Controller:
     at_start: tuple[Key, ...] = ()  # what it looks at before anything has changed
     aliases: tuple[str, ...] = ()
     is_named_only: bool = False  # `*` does not mean it
+    counted: Callable[[Metrics], Counting] | None = None  # what it counts of its own
     workers: int = 5
 
 

@@ -174,6 +174,7 @@ class _Loop:
             "How long processing an item from the workqueue takes.",
             ("name",),
         )
+        self._counting = None if controller.counted is None else controller.counted(metrics)
         self._retries = metrics.counter(
             "workqueue_retries_total", "Retries handled by the workqueue.", ("name",)
         )
@@ -295,9 +296,12 @@ class _Loop:
     async def _reconciled(self, key: Key) -> None:
         started, relists = self._clock.monotonic(), self._relists.copy()
         view = View(self._cache, self._client, self._clock.now(), self._rng, self._is_synced)
+        note = None if self._counting is None else self._counting(self._cache, key)
         plan: Plan = await self._controller.planned(view, key)
         planned = self._clock.monotonic()
         outcomes = await self._performed(plan)
+        if note is not None:
+            note(outcomes, self._clock.monotonic() - started)
         writing = 0.0 if plan.unfinished else self._clock.monotonic() - planned
         self._rest(key, REST_FACTOR * (planned - started) + writing)
         self._expect(key, outcomes)

@@ -10,12 +10,13 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
+from functools import partial
 
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, spec_of, uid_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.flow.in_flight import Headers
-from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat, Turns
+from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Running, Seat, Turns
 from sampan.apiserver.flow.objects import level_of
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.http.request import RequestInfo
@@ -41,12 +42,16 @@ class _Known:
     level: Level
     hand: Hand
     headers: Headers
+    running: Running
     dispatched: int = 0
     waited: int = 0  # of those
 
     def serve(self, seat: Seat) -> Seat:
         self.dispatched += 1
         seat.headers = self.headers
+        running = seat.running = self.running
+        running.requests += 1
+        running.seats += seat.seats or 1
         return seat
 
 
@@ -77,19 +82,8 @@ class FlowControl:
             "Number of requests rejected by API Priority and Fairness subsystem",
             (*labels, "reason"),
         )
-        queued = metrics.gauge(
-            "apiserver_flowcontrol_current_inqueue_requests",
-            "Number of requests currently pending in queues of the API Priority and Fairness "
-            "subsystem",
-            ("priority_level",),
-        )
-        queued.read_from(self._queued_now)
-        seats = metrics.gauge(
-            "apiserver_flowcontrol_current_executing_seats",
-            "Concurrency (number of seats) occupied by the currently executing requests",
-            ("priority_level",),
-        )
-        seats.read_from(lambda: {(k,): float(v.in_use) for k, v in self._levels.items()})
+        self._running: dict[Labels, Running] = {}  # by flow schema and priority level
+        self._show_running(metrics)
         metrics.gauge(
             "apiserver_flowcontrol_nominal_limit_seats",
             "Nominal number of execution seats configured for each priority level",
@@ -101,6 +95,26 @@ class FlowControl:
             ("execute", *labels),
             _WAITS,
         )
+
+    def _show_running(self, metrics: Metrics) -> None:
+        shown: tuple[tuple[str, str, Callable[[Running], int]], ...] = (
+            ("inqueue_requests", "Number of requests currently pending in queues of the API "
+             "Priority and Fairness subsystem", lambda now: now.waiting),
+            ("executing_requests", "Number of requests in initial (for a WATCH) or any (for a "
+             "non-WATCH) execution stage in the API Priority and Fairness subsystem",
+             lambda now: now.requests),
+            ("executing_seats", "Concurrency (number of seats) occupied by the currently "
+             "executing (initial stage for a WATCH, any stage otherwise) requests in the API "
+             "Priority and Fairness subsystem", lambda now: now.seats),
+        )  # fmt: skip
+        for name, text, count in shown:
+            metrics.gauge(
+                f"apiserver_flowcontrol_current_{name}", text, ("flow_schema", "priority_level")
+            ).read_from(partial(self._now, count))
+
+    def _now(self, count: Callable[[Running], int]) -> dict[Labels, float]:
+        self._tell()
+        return {labels: float(count(now)) for labels, now in self._running.items()}
 
     def changed(self) -> None:
         """A schema or a level is another one now."""
@@ -153,12 +167,14 @@ class FlowControl:
         future, queue = place
         handle = self._loop_timer(future)
         called = False
+        flow.running.waiting += 1
         try:
             await future
             called = True
         except TimeoutError as error:
             raise self._refusal(flow.flow, "time-out") from error
         finally:
+            flow.running.waiting -= 1
             handle.cancel()
             if not called:
                 self._give_up(level, future, queue, seats)
@@ -219,7 +235,8 @@ class FlowControl:
         digest = hashlib.sha256(f"{flow.schema}\0{flow.distinguisher}".encode()).digest()
         hand = level.hand(int.from_bytes(digest[:8], "big"))
         headers = ((SCHEMA_HEADER, flow.schema_uid), (LEVEL_HEADER, level.settings.uid))
-        return _Known(flow, level, hand, headers)
+        running = self._running.setdefault((flow.schema, flow.level), Running())
+        return _Known(flow, level, hand, headers, running)
 
     def _tell(self) -> None:
         """Counting costs more than serving: it is done when somebody looks."""
@@ -237,10 +254,6 @@ class FlowControl:
                 at_once = known.dispatched - known.waited
                 self._waits.observe(0.0, "true", flow.schema, flow.level, times=at_once)
             known.dispatched = known.waited = 0
-
-    def _queued_now(self) -> dict[Labels, float]:
-        self._tell()
-        return {(name,): float(level.queued) for name, level in self._levels.items()}
 
     def _rebuild(self) -> None:
         """Levels that are there keep who sits and waits in them, if they are what they were."""

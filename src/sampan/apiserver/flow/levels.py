@@ -46,6 +46,15 @@ class Queue:
 Hand = tuple[Queue, ...]  # the queues that a flow may wait in
 
 
+class Running:
+    """Of one flow schema at its level, now: who is served, on how many seats, and who waits."""
+
+    __slots__ = ("requests", "seats", "waiting")
+
+    def __init__(self) -> None:
+        self.requests = self.seats = self.waiting = 0
+
+
 @dataclass(slots=True)
 class Seat:
     """Held while a request is served."""
@@ -55,9 +64,15 @@ class Seat:
     seats: int  # 0: of a level that is exempt
     began: float
     headers: tuple[tuple[str, str], ...] = ()  # of the reply: by whom it was classified
+    running: Running | None = None  # where it is counted, until it is left
 
     def leave(self, now: float) -> None:
         """Once; the second time nothing happens."""
+        running = self.running
+        if running is not None:
+            running.requests -= 1
+            running.seats -= self.seats or 1  # who is exempt is on one, too
+            self.running = None
         if self.seats:
             self.level.left(self, now)
             self.seats = 0

@@ -43,11 +43,11 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, Later, View, Wake, own_key
+from sampan.controllers.jobs.job_metrics import SCHEDULED_AT, cron_job_counting
 from sampan.controllers.workloads.pod_control import controller_reference
 from sampan.core.fast_dataclass import dataclass
 
 MANY_MISSED = 100
-SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def cronjob_controller(now: Callable[[], float]) -> Controller:
@@ -59,6 +59,7 @@ def cronjob_controller(now: Callable[[], float]) -> Controller:
         wakes={CRON_JOBS: _waker(now), JOBS: _cron_job_of},
         planned=_plan_key,
         indices={JOBS: {"controller": by_controller_uid}},
+        counted=cron_job_counting,
     )
 
 

@@ -45,6 +45,7 @@ from sampan.controllers.jobs.job_ending import (
     is_finished,
     seconds_to_deadline,
 )
+from sampan.controllers.jobs.job_metrics import job_counting
 from sampan.controllers.jobs.job_pod_facts import FINALIZER, has_finalizer
 from sampan.controllers.jobs.job_pods import Wanted, wanted_pods
 from sampan.controllers.jobs.job_status import (
@@ -84,6 +85,7 @@ def job_controller() -> Controller:
             PODS: {"job": _by_job, ORPHANS: by_labels_of_orphan},
             JOBS: {SELECTOR: by_selector},
         },
+        counted=job_counting,
     )
 
 

@@ -24,6 +24,8 @@ from sampan.client.events import reference
 from sampan.client.indexer import Cache, by_node_name
 from sampan.controllers.actions import NOTHING, Action, Patch, Plan, Record, merge_patch
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.controllers.nodes.lease_circuit_breaker import unless_leases_are_behind
+from sampan.controllers.nodes.node_metrics import node_counting
 from sampan.controllers.nodes.zones import (
     NOT_READY,
     EvictionPace,
@@ -108,7 +110,7 @@ def node_lifecycle_controller(
 
     async def planned(view: View, key: str | AllNodes) -> Plan:
         if isinstance(key, AllNodes):
-            return look(view, signs, grace_seconds)
+            return await unless_leases_are_behind(view, look(view, signs, grace_seconds))
         node = view.cache(NODES).get(key)
         if node is None:
             uid = signs.forget(key)
@@ -117,10 +119,11 @@ def node_lifecycle_controller(
         eviction, wait = _eviction(view, pace, node)
         seen_at = view.now if attended(key) else signs.seen_at.setdefault(key, view.now)
         made = plan(node, pods, seen_at, view.now, eviction, grace_seconds)
+        made = await unless_leases_are_behind(view, made)
         if key not in signs.registered:
             signs.registered[key] = uid_of(node)
             made = replace(made, actions=[_registration_event(node), *made.actions])
-        return replace(made, again_seconds=wait)
+        return replace(made, again_seconds=made.again_seconds or wait)
 
     return Controller(
         name="node-lifecycle-controller",
@@ -137,6 +140,7 @@ def node_lifecycle_controller(
         },
         planned=planned,
         workers=8,
+        counted=node_counting,
     )
 
 

@@ -218,6 +218,7 @@ def test_a_seat_is_left_once():
         for _ in range(2):
             seat.leave(1.0)
             assert seat.level.in_use == 0
+            assert (flow._now(lambda now: now.requests + now.seats)).popitem()[1] == 0
 
     virtual_time.run(test())
 
@@ -235,6 +236,13 @@ def test_how_long_requests_waited_is_told_also_of_those_that_did_not():
 
         async def leave():
             await asyncio.sleep(3)
+            labels = 'flow_schema="global-default",priority_level="global-default"'
+            now = metrics.render()
+            for what, number in (
+                ("executing_requests", len(seats)), ("executing_seats", len(seats)),
+                ("inqueue_requests", 1),
+            ):  # fmt: skip
+                assert f"apiserver_flowcontrol_current_{what}{{{labels}}} {number}" in now
             seats[0].leave(LoopClock().monotonic())
 
         await all_of([flow.wait(who, asked, "/x", "get"), leave()])
