@@ -3,6 +3,11 @@
 import asyncio
 import random
 
+import pytest
+
+from sampan.api import features
+from sampan.api.errors import NotFound, ServiceUnavailable
+from sampan.api.features import Release
 from sampan.api.objects import copy_of, time_text
 from sampan.api.resources import LEASES, NODES
 from sampan.client.indexer import Cache
@@ -118,13 +123,14 @@ class Looks:
     def report(self, name, status="True"):
         return self.put(NODES, {**node(status), "metadata": {"name": name, "uid": name}})
 
-    def renew(self, name, when):
+    def renew(self, name, when, revision="1"):
         meta = {"name": name, "namespace": "kube-node-lease", "uid": name}
+        meta["resourceVersion"] = revision
         return self.put(LEASES, {"metadata": meta, "spec": {"renewTime": when}})
 
-    def look(self, now):
+    def look(self, now, server=None):
         self.now = now
-        view = View(self.caches.__getitem__, None, now, random.Random(1))
+        view = View(self.caches.__getitem__, server, now, random.Random(1))
         return asyncio.run(self.controller.planned(view, lifecycle.AllNodes()))
 
 
@@ -139,6 +145,41 @@ def test_silence_is_judged_at_its_limit_and_a_renewal_begins_it_anew():
     assert looks.look(NOW + 60) == lifecycle.Plan([], again_seconds=26.0)  # a's, at 36 + 50
     silent = looks.look(NOW + 86)
     assert [action.name for action in silent.actions if isinstance(action, Patch)] == ["a"]
+
+
+class Server:
+    """The leases that there are: name → resourceVersion."""
+
+    def __init__(self, **leases):
+        self.leases, self.asked = leases, []
+
+    async def get(self, resource, namespace, name):
+        assert (resource, namespace) == (LEASES, "kube-node-lease")
+        self.asked.append(name)
+        if name not in self.leases:
+            raise NotFound(f'leases "{name}" not found')
+        if self.leases[name] is None:
+            raise ServiceUnavailable("nobody there")
+        return {"metadata": {"name": name, "resourceVersion": self.leases[name]}}
+
+
+def silent(plan):
+    return [action.name for action in plan.actions if isinstance(action, Patch)]
+
+
+def test_nobody_is_called_silent_by_a_cache_that_is_behind():
+    looks = Looks("a", "b")
+    with features.used(Release("1.37")):
+        looks.renew("a", "1", revision="7")
+        assert silent(looks.look(NOW + 90, Server(a="7", b="9"))) == []  # there is a lease of b
+        behind = looks.look(NOW + 90, Server(a="8"))
+        assert behind == lifecycle.Plan([], again_seconds=5.0)
+        server = Server(a="7")
+        assert silent(looks.look(NOW + 90, server)) == ["a", "b"]
+        assert server.asked == ["a", "b"]
+        with pytest.raises(ServiceUnavailable):
+            looks.look(NOW + 90, Server(a=None))
+    assert silent(looks.look(NOW + 90, Server(a="8"))) == ["a", "b"], "without the gate"
 
 
 def test_a_lease_that_is_written_but_not_renewed_is_no_sign_of_life():
