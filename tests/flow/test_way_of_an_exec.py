@@ -20,9 +20,13 @@ ELSEWHERE = {
     "kubelet/native/streams/remote_command.py": "the container is simulated",
 }
 FOLDERS = ("apiserver/proxy/", "kubelet/server/", "kubelet/streams/", "kubelet/simulated/streams")
-# It reads the options of a log, which logs and streams have in one table of paths; exec and
-# port-forward of simulated pods are in one module.
-BESIDE = ("kubelet/server/logs.py", "kubelet/streams/port_forward.py")
+# It reads the options of a log, and whether the path is one of the machine's logs, which logs and
+# streams have in one table of paths; exec and port-forward of simulated pods are in one module.
+BESIDE = (
+    "kubelet/server/logs.py",
+    "kubelet/server/node_log",
+    "kubelet/streams/port_forward.py",
+)
 
 
 def execute(folder: Path) -> list[tuple[int, bytes]]:

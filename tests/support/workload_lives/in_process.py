@@ -36,7 +36,10 @@ NOT_HERE = ("local-provisioner", "service-lb-controller")
 
 
 def lived(name: str, life: Life, seed: int = SEED) -> Obj:
-    return virtual_time.run(_Lived(life, seed).lived(name))
+    async def on_a_loop() -> Obj:  # the API server notes when it was made, by the loop's clock
+        return await _Lived(life, seed).lived(name)
+
+    return virtual_time.run(on_a_loop())
 
 
 class _Lived:
