@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from sampan.apiserver.authn.certificate import user_of
 from sampan.client.delegated_access import caller_of
-from sampan.controllers.access import csr_requests
+from sampan.controllers.access import csr_requests, pkcs10
 from tests.support import virtual_time
 from tests.support.generators.api_requests import MERGE, api_server
 from tests.support.worlds.control_plane import published_schema
@@ -135,7 +135,7 @@ def test_who_has_several_common_names_is_nobody():
     request = signed("nobody", "system:node:n1")
     usages = frozenset({"client auth", "digital signature"})
     for signer in ("kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-client-kubelet"):
-        why = csr_requests.refusal(signer, request, usages)
+        why = pkcs10.refusal(signer, request, usages)
         assert why == "the subject has more than one common name"
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -174,5 +174,5 @@ def test_nobody_signs_for_the_masters(signer, organizations):
     name += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(name))
     for usages in ({"client auth", "digital signature"}, {"server auth", "digital signature"}):
-        why = csr_requests.refusal(signer, builder.sign(key, hashes.SHA256()), frozenset(usages))
+        why = pkcs10.refusal(signer, builder.sign(key, hashes.SHA256()), frozenset(usages))
         assert why == f"use of {signer} signer with system:masters group is not allowed"

@@ -11,8 +11,6 @@ Invariant: no node gets a certificate for an address that another node has, too,
 import ipaddress
 from collections.abc import Sequence
 
-from cryptography import x509
-
 from sampan.api.objects import Obj, name_of, spec_of, time_text
 from sampan.api.resources import NODES, by_kind
 from sampan.api.rules.conditions import condition_of
@@ -55,13 +53,10 @@ def questions(csr: Obj) -> list[str]:
         return []
     if condition_of(csr, "Approved") or condition_of(csr, "Denied"):
         return []
-    try:
-        request = requests.request_of(csr)
-    except requests.BadRequest:
+    signable = _signable(csr, requests.KUBELET_CLIENT)
+    if signable is None:
         return []
-    if requests.refusal(requests.KUBELET_CLIENT, request, frozenset(spec.get("usages") or ())):
-        return []
-    own = requests.subject_of(request)[0] == spec.get("username")
+    own = signable[0] == spec.get("username")
     return ["selfnodeclient", "nodeclient"] if own else ["nodeclient"]
 
 
@@ -98,17 +93,12 @@ def serving_verdict(csr: Obj, nodes: Sequence[Obj], service_cidrs: Sequence[str]
         return ""
     if condition_of(csr, "Approved") or condition_of(csr, "Denied"):
         return ""
-    try:
-        request = requests.request_of(csr)
-    except requests.BadRequest:
+    signable = _signable(csr, requests.KUBELET_SERVING)
+    if signable is None or signable[0] != spec.get("username"):
         return ""
-    usages = frozenset(spec.get("usages") or ())
-    name = requests.subject_of(request)[0]
-    if requests.refusal(requests.KUBELET_SERVING, request, usages) or name != spec.get("username"):
-        return ""
+    name, asked = signable
     own = [node for node in nodes if f"system:node:{name_of(node)}" == name]
     others = [node for node in nodes if f"system:node:{name_of(node)}" != name]
-    asked = _names(request)
     if any(_is_of_a_service(each, service_cidrs) for each in asked):
         return ""
     if asked & {each for node in others for each in _addresses(node)}:
@@ -127,9 +117,11 @@ def _is_of_a_service(text: str, service_cidrs: Sequence[str]) -> bool:
     return any(address in ipaddress.ip_network(cidr, strict=False) for cidr in service_cidrs)
 
 
-def _names(request: x509.CertificateSigningRequest) -> set[str]:
-    found = requests.alternatives_of(request)
-    return {str(each.value) for each in found or ()}
+def _signable(csr: Obj, signer: str) -> tuple[str, set[str]] | None:
+    """(common name, alternative names) of a request that the signer would sign."""
+    from sampan.controllers.access import pkcs10
+
+    return pkcs10.signable(csr, signer)
 
 
 def _addresses(node: Obj) -> set[str]:

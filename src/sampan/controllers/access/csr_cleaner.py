@@ -4,10 +4,7 @@ Job: delete those that are settled for an hour, waited for in vain for a day, or
     has expired. As upstream.
 """
 
-import base64
 import math
-
-from cryptography import x509
 
 from sampan.api.objects import Obj, meta_of, seconds_of
 from sampan.api.rules.conditions import condition_of
@@ -64,11 +61,11 @@ def _updated_at(condition: Obj) -> float:
 def _certificate_ends(csr: Obj) -> float | None:
     """When the certificate is of no use any more; None where there is none that can be read."""
     text = requests.certificate_of(csr)
-    try:
-        found = x509.load_pem_x509_certificate(base64.b64decode(text)) if text else None
-    except ValueError:
+    if not text:
         return None
-    return None if found is None else found.not_valid_after_utc.timestamp()
+    from sampan.controllers.access import pkcs10
+
+    return pkcs10.expiry_of(text)
 
 
 async def _plan_key(view: View, key: str) -> Plan:

@@ -2,6 +2,8 @@
 
 import base64
 import random
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -142,3 +144,13 @@ def test_conversion_there_and_back_keeps_what_was_written(resource, extra):
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {}, "spec": {}}
     obj["note"] = extra
     assert from_stored(resource, to_stored(resource, obj)) == obj
+
+
+def test_rules_of_all_kinds_are_loaded_ahead_but_those_that_need_cryptography():
+    code = (
+        "import sys; from sampan.api.validation import kinds; kinds.load_all(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "sampan.api.validation.workloads.job" in loaded
+    assert "cryptography" not in loaded

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from sampan.controllers.access import csr_signing
+from sampan.controllers.access.csr_certificate import BACKDATED_SECONDS
 from tests.support.manual_clock import ManualClock
 from tests.support.parts.certificates import Authority
 
@@ -39,7 +40,7 @@ def signed(usages, directory):
 def test_its_dates_are_those_of_who_is_shown_it(tmp_path):
     certificate = signed(["client auth", "digital signature"], tmp_path)
     assert certificate.not_valid_after_utc.timestamp() == NOW + 3600
-    assert certificate.not_valid_before_utc.timestamp() == NOW - csr_signing.BACKDATED_SECONDS
+    assert certificate.not_valid_before_utc.timestamp() == NOW - BACKDATED_SECONDS
 
 
 def test_key_usage_is_there_only_where_one_is_named(tmp_path):

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sampan.controllers.access.csr_requests import refusal
+from sampan.controllers.access.pkcs10 import refusal
 
 CLIENT = frozenset({"key encipherment", "digital signature", "client auth"})
 SERVING = frozenset({"key encipherment", "digital signature", "server auth"})
