@@ -52,13 +52,13 @@ class Chain:
     def __init__(
         self,
         scope: RequestScope,
-        handlers: dict[tuple[str, str, str], Handler],
+        handler_of: Callable[[str, str, str], Handler | None],
         aggregation: Aggregation,
     ) -> None:
         self.scope, self.aggregation = scope, aggregation
         self._audited = scope.settings.audit_policy is not None
         self.traced = TracedObjects(scope.registry, scope.traces)
-        self._handlers = handlers  # (group resource, subresource, verb) → what is not generic
+        self._handler_of = handler_of  # group resource, subresource, verb: of what is not generic
 
     def served(self, call: Call) -> Call:
         """With the server's own row for a custom kind, of which a caller in this process knows but
@@ -123,7 +123,7 @@ class Chain:
         if server is not None:
             return await self.aggregation.perform(server, user, call)
         named = CUSTOM if resource.custom is not None else resource.group_resource
-        handler = self._handlers.get((named, call.subresource, call.verb))
+        handler = self._handler_of(named, call.subresource, call.verb)
         if handler is not None:
             return await handler(scope, user, call)
         match call.verb:

@@ -92,7 +92,7 @@ from sampan.apiserver.registry.strategies import (
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.storage.store_metrics import StoreMetrics
-from sampan.apiserver.subresources.handlers import handlers
+from sampan.apiserver.subresources.late_handlers import LateHandlers
 from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.watch.watch_cache import LoadProgress, WatchCache
 from sampan.apiserver.watch.weights import weigh_server
@@ -173,8 +173,8 @@ class ApiServer:
         scope = self._scope(schema, may)
         measured = MetricsApi(registry.find_all, self._to_nodes, clock, settings.scripts_of)
         self._aggregation = Aggregation(scope, metrics)
-        handled = {**handlers(signer), **measured.handlers()}
-        self._chain = Chain(scope, handled, self._aggregation)
+        handlers = LateHandlers(signer, measured.handlers())
+        self._chain = Chain(scope, handlers.handler_of, self._aggregation)
         self._endpoint_reconciler = EndpointReconciler(
             registry, settings, partial(overwrite, scope), clock
         )

@@ -4,6 +4,7 @@ Job: the table from (resource, subresource, verb) to a handler.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.tokens import Signer
@@ -52,7 +53,7 @@ def _posted(
     signer: Signer | None,
 ) -> dict[tuple[str, str], tuple[AnswerPosted, Callable[[Obj], None] | None]]:
     authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
-    of_tokens = (token.TokenRequests(signer).create, token.set_defaults)
+    of_tokens = (partial(token.create, signer), token.set_defaults)
     return {
         ("pods", "binding"): (binding.bind, None),
         ("bindings", ""): (binding.bind, None),

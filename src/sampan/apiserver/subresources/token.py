@@ -29,52 +29,47 @@ _GROUP = "authentication.k8s.io"
 _BOUND: dict[str, Resource] = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
 
 
-class TokenRequests:
+async def create(signer: Signer | None, scope: RequestScope, user: User, posted: Posted) -> Answer:
     """serviceaccounts/NAME/token."""
-
-    def __init__(self, signer: Signer | None) -> None:
-        self._signer = signer
-
-    async def create(self, scope: RequestScope, user: User, posted: Posted) -> Answer:
-        call, request = posted.call, posted.obj
-        if self._signer is None:
-            raise not_found("serviceaccounts/token", "", call.name)
-        account = await _account(scope, posted)
-        spec = request.setdefault("spec", {})
-        spec.setdefault("boundObjectRef", None)  # as Go writes it
-        now = scope.clock.now()
-        request["metadata"] = {
-            **request["metadata"],
-            "name": call.name,
-            "namespace": call.namespace,
-            "uid": uid_of(account),
-            "creationTimestamp": time_text(now),
-        }
-        _check_seconds(spec["expirationSeconds"])
-        await posted.admit()  # a node is judged by whom it asked for, before that is filled in
-        spec["audiences"] = spec.get("audiences") or list(scope.settings.token_audiences)
-        bound = _bound_object(scope, call, spec["boundObjectRef"])
-        seconds, most = int(spec["expirationSeconds"]), self._signer.most_seconds
-        if 0 < most < seconds:
-            posted.warnings.append(
-                f"requested expiration of {seconds} seconds shortened to {most} seconds"
-            )
-            seconds = spec["expirationSeconds"] = most
-        kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
-        lasts, warn_after = seconds, 0
-        own = set(spec["audiences"]) <= set(scope.settings.token_audiences)
-        if scope.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
-            # As upstream: clients that read their token once go on; they are noted as stale.
-            lasts = min(EXTENDED_SECONDS, self._signer.longest_seconds or EXTENDED_SECONDS)
-            warn_after = int(now) + seconds
-        claims = Claims(
-            tuple(spec["audiences"]), int(now) + lasts, call.namespace, call.name,
-            uid_of(account), kind, name, uid, node, node_uid, warn_after=warn_after,
-        )  # fmt: skip
-        made = self._signer.token(claims, now, new_uid(scope.rng))
-        token = made if isinstance(made, str) else await made
-        request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
-        return Answer(request, code=201)
+    call, request = posted.call, posted.obj
+    if signer is None:
+        raise not_found("serviceaccounts/token", "", call.name)
+    account = await _account(scope, posted)
+    spec = request.setdefault("spec", {})
+    spec.setdefault("boundObjectRef", None)  # as Go writes it
+    now = scope.clock.now()
+    request["metadata"] = {
+        **request["metadata"],
+        "name": call.name,
+        "namespace": call.namespace,
+        "uid": uid_of(account),
+        "creationTimestamp": time_text(now),
+    }
+    _check_seconds(spec["expirationSeconds"])
+    await posted.admit()  # a node is judged by whom it asked for, before that is filled in
+    spec["audiences"] = spec.get("audiences") or list(scope.settings.token_audiences)
+    bound = _bound_object(scope, call, spec["boundObjectRef"])
+    seconds, most = int(spec["expirationSeconds"]), signer.most_seconds
+    if 0 < most < seconds:
+        posted.warnings.append(
+            f"requested expiration of {seconds} seconds shortened to {most} seconds"
+        )
+        seconds = spec["expirationSeconds"] = most
+    kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
+    lasts, warn_after = seconds, 0
+    own = set(spec["audiences"]) <= set(scope.settings.token_audiences)
+    if scope.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
+        # As upstream: clients that read their token once go on; they are noted as stale.
+        lasts = min(EXTENDED_SECONDS, signer.longest_seconds or EXTENDED_SECONDS)
+        warn_after = int(now) + seconds
+    claims = Claims(
+        tuple(spec["audiences"]), int(now) + lasts, call.namespace, call.name,
+        uid_of(account), kind, name, uid, node, node_uid, warn_after=warn_after,
+    )  # fmt: skip
+    made = signer.token(claims, now, new_uid(scope.rng))
+    token = made if isinstance(made, str) else await made
+    request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
+    return Answer(request, code=201)
 
 
 def set_defaults(request: Obj) -> None:

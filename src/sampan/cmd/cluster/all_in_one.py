@@ -277,6 +277,9 @@ class AllInOne:
 
 def _load_parts() -> None:
     """What is imported when it starts, at the latest."""
-    for module in ("controllers.catalog", "cmd.cluster.schedulers", "kubelet.kubelet"):
+    for module in (
+        "controllers.catalog", "cmd.cluster.schedulers", "kubelet.kubelet",
+        "apiserver.subresources.handlers",
+    ):  # fmt: skip
         import_module(f"sampan.{module}")
     kinds.load_all()
