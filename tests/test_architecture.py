@@ -616,7 +616,7 @@ def test_patterns_are_compiled_when_they_are_first_used():
 # Imports inside functions, by part: how many at most, and what they buy. One that its module loads
 # anyway, whatever is started, belongs to the top of the file.
 IMPORTS_INSIDE = {
-    "cmd": (332, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
+    "cmd": (331, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
     "cli": (126, "a verb of the client loads what it asks and prints, and nothing of the others"),
     "apiserver": (85, "plugins, printers, documents, handlers, certificates: when asked for"),
     "kubelet": (18, "containerd, CSI, gRPC probes, figures, patterns, keys: where they are had"),

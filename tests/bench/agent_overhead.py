@@ -23,8 +23,8 @@ from sampan.core.mounts import unmount_all
 from sampan.core.tasks import Tasks
 from sampan.kubelet.cgroups.limits import root_of
 from sampan.kubelet.cgroups.pod_cgroups import remove_root
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.context import NodeContext
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
 from tests.support.parts.private_runtime import private_runtime

@@ -15,7 +15,7 @@ from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Client
 from sampan.core.clock import Clock, SystemClock
-from sampan.kubelet.containerd.pause_image import pause_archive
+from sampan.kubelet.images.pause_image import pause_archive
 from tests.bench.pod_life import api_life
 from tests.bench.usage import children_of, cpu_seconds
 from tests.support.parts.native_runtime import why_not

@@ -9,7 +9,7 @@ from pathlib import Path
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Client
 from sampan.core.clock import Clock, SystemClock
-from sampan.kubelet.containerd.pause_image import pause_archive
+from sampan.kubelet.images.pause_image import pause_archive
 from tests.bench.node_streams import MANY, many_at_once
 from tests.bench.pod_life import ApiLife, api_life, p90
 from tests.bench.raw_cri import PodLife, median, pod_life

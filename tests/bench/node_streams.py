@@ -18,8 +18,8 @@ from sampan.core.clock import Clock, SystemClock
 from sampan.core.http.client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec import generate
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts.local_streams import StreamOptions
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
 from tests.bench.raw_cri import pause_pod
 from tests.bench.stream_client import download, exec_url, port_forward_url, run_command

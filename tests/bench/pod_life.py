@@ -11,7 +11,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import PODS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from tests.bench.raw_cri import PodLife, raw_pod_life
 
 _SECONDS = 30.0

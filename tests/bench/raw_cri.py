@@ -13,8 +13,8 @@ from pathlib import Path
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.kubelet.container_spec import generate
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts.runtime import Runtime
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
 _CONNECT_SECONDS = 10.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sampan.core.elf import architecture
-from sampan.kubelet.containerd.pause_image import pause_program
+from sampan.kubelet.images.pause_program import pause_program
 from sampan.kubelet.native.seccomp import runtime_default
 from sampan.runtime import monitor
 from sampan.runtime.programs import ProgramsMissing, find_programs

@@ -17,8 +17,7 @@ from sampan.core.elf import architecture
 from sampan.core.mounts import unmount_below
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd import process, reset
-from sampan.kubelet.containerd.config import ContainerdError, layout, search_path
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, pause_program
+from sampan.kubelet.containerd.config import ContainerdError, layout
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     Credentials,
@@ -33,7 +32,10 @@ from sampan.kubelet.images.archive import (
     build_archive,
     import_archive,
 )
+from sampan.kubelet.images.pause_program import pause_program
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from sampan.network import bridge, cni
+from sampan.runtime.programs import system_path
 from tests.support.parts.leftovers import leftovers
 from tests.support.parts.private_runtime import daemon_for, private_runtime, why_not
 
@@ -176,7 +178,7 @@ def switch_off(node):
     """What a power cut does to a node: no process, mount, bridge or rule is left, but all files."""
     paths = layout(node.data_dir)
     os.kill(node.daemon.pid, signal.SIGKILL)
-    reset._delete_containers(paths, search_path({}))
+    reset._delete_containers(paths, system_path({}))
     reset._kill(reset.shims(paths))
     unmount_below(str(paths.home))
     bridge.delete(node.network.bridge)

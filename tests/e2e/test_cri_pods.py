@@ -11,10 +11,10 @@ import pytest
 
 from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec import generate
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts import paths
 from sampan.kubelet.contracts.local_streams import StreamOptions
 from sampan.kubelet.contracts.runtime import CommandTimedOut, ContainerState, RuntimeFailure
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from tests.support.parts.images import busybox_archive
 from tests.support.parts.private_runtime import private_runtime, why_not
 

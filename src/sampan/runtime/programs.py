@@ -8,6 +8,7 @@ import functools
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.runtime.spawn import UNIFIED, Launch
 
 _VERSION_SECONDS = 10.0
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MFD_EXEC = 0x10
 _ALL_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -76,6 +78,12 @@ def _copy_in_memory(program: bytes) -> int:
         if not whole:
             os.close(copy)
     return copy
+
+
+def system_path(environment: Mapping[str, str]) -> str:
+    """PATH with the system's directories: `su` leaves out those of nft, ip and mount."""
+    own = environment.get("PATH", "")
+    return f"{own}:{_SYSTEM_PATH}" if own else _SYSTEM_PATH
 
 
 def find_programs(state: Path, search_path: str, *, limits: bool = True) -> Programs:

@@ -8,15 +8,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from sampan.cmd.cluster.node.runtime_choice import missing_for_network
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.containerd import process
-from sampan.kubelet.containerd.config import what_is_missing
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
+from sampan.kubelet.containerd.config import missing_programs
+from sampan.kubelet.containerd.own_images import ensure_images
 from sampan.kubelet.images.archive import import_archive
+from sampan.kubelet.images.pause_image import pause_archive
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
 from sampan.network import bridge, cni, cni_configuration
+from sampan.runtime.programs import system_path
 
 CONNECT_SECONDS = 30.0
 
@@ -44,7 +48,9 @@ class PrivateNode:
 
 def why_not() -> str:
     """Why no containerd can be started here; empty when one can."""
-    return ", ".join(what_is_missing({}, interfaces=cni.makes_interfaces()))
+    path = system_path({})
+    missing = missing_for_network(path, interfaces=cni.makes_interfaces())
+    return ", ".join([*missing_programs(path), *missing])
 
 
 def daemon_for(data_dir: Path, clock: Clock) -> process.PrivateContainerd:

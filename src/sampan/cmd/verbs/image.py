@@ -11,10 +11,9 @@ from sampan.cmd.cluster.node import native_images
 from sampan.cmd.cluster.nodes import NODES_DIRECTORY
 from sampan.cmd.verbs import image_transfer
 from sampan.core.clock import SystemClock
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts.runtime import Image, RuntimeFailure
 from sampan.kubelet.images.archive import ArchiveError, import_archive
-from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.kubelet.images.reference import PAUSE_IMAGE, InvalidReference, parse
 
 CONNECT_SECONDS = 10.0
 SHORTEST_ID = 4

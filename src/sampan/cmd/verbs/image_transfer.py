@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sampan.kubelet.containerd.config import search_path
 from sampan.kubelet.images.archive import ArchiveError
 from sampan.kubelet.images.reference import InvalidReference, parse
+from sampan.runtime.programs import system_path
 
 ENGINES = ("docker", "podman")
 SECONDS = 3600.0
@@ -79,7 +79,7 @@ def _ctr(socket_path: str) -> list[str]:
 
 
 def _run(command: Sequence[str], *, shows_progress: bool = False) -> None:
-    environment = {**os.environ, "PATH": search_path(os.environ)}
+    environment = {**os.environ, "PATH": system_path(os.environ)}
     is_shown = shows_progress and sys.stdout.isatty()
     try:
         done = subprocess.run(

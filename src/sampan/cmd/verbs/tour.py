@@ -23,7 +23,7 @@ from sampan.cmd.errors import CannotStart, sentence_of
 from sampan.cmd.tour import pages
 from sampan.cmd.tour.lesson import LessonStep, lesson
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 
 GATE = "sampan.dev/tour"
 OPENED_AT = "The queue"  # until this step the gate is closed

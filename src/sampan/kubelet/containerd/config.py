@@ -8,19 +8,18 @@ Invariant: nothing that the file names is shared with another containerd, Docker
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.names import CGROUPFS, SYSTEMD
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.contracts.runtime import HOST_PORTS_HANDLER
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 
 # The kernel takes 107 bytes; containerd itself refuses more than 104.
 _LONGEST_SOCKET = 104
 _CAP_SYS_RESOURCE = 24
 # containerd, runc and iptables live in directories that an ordinary PATH may leave out.
-_SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Overlay mounts separate their options with these.
 _UNUSABLE_IN_PATHS = (",", ":", "\\", '"', "\n")
 
@@ -105,31 +104,14 @@ def host_facts(search_path: str) -> HostFacts:
     )
 
 
-def search_path(environment: Mapping[str, str]) -> str:
-    own = environment.get("PATH", "")
-    return f"{own}:{_SEARCH_PATH}" if own else _SEARCH_PATH
-
-
-def what_is_missing(environment: Mapping[str, str], *, interfaces: bool) -> list[str]:
-    """Each missing part, with the Debian/Ubuntu package that brings it; empty when all is there.
-    `interfaces`: somebody can make pods' network interfaces."""
-    path = search_path(environment)
+def missing_programs(path: str) -> list[str]:
+    """Each, with the Debian/Ubuntu package that brings it; empty when all are there."""
     missing = []
     for program in ("containerd", "containerd-shim-runc-v2", "ctr"):
         if shutil.which(program, path=path) is None:
             missing.append(f"{program} (apt package containerd)")
     if shutil.which("runc", path=path) is None:
         missing.append("runc (apt package runc)")
-    return [*missing, *missing_for_network(path, interfaces=interfaces)]
-
-
-def missing_for_network(path: str, *, interfaces: bool) -> list[str]:
-    """Likewise, whatever runs the containers."""
-    missing = []
-    if shutil.which("nft", path=path) is None:
-        missing.append("nft (apt package nftables)")
-    if not interfaces:
-        missing.append("CNI plugins (apt package containernetworking-plugins)")
     return missing
 
 

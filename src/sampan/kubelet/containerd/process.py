@@ -32,9 +32,9 @@ from sampan.kubelet.containerd.config import (
     config_toml,
     host_facts,
     layout,
-    search_path,
 )
 from sampan.kubelet.contracts.runtime import HOST_PORTS_HANDLER, RuntimeFailure
+from sampan.runtime.programs import system_path
 
 log = get_logger(__name__)
 
@@ -73,7 +73,7 @@ class PrivateContainerd:
         self._came_back = came_back
         self._paths, self._cgroup_driver = layout(data_dir), cgroup_driver
         self._cni_conf_dir, self._cni_bin_dir = cni_conf_dir, cni_bin_dir
-        self._environment = {**environment, "PATH": search_path(environment)}
+        self._environment = {**environment, "PATH": system_path(environment)}
         self._clock = clock
         self._tasks = Tasks("containerd")
         self._process: Process | None = None
@@ -185,7 +185,7 @@ async def reset(data_dir: Path, *, environment: Mapping[str, str], clock: Clock)
 
     paths = layout(data_dir)
     running = find_running(paths)
-    path = search_path(environment)
+    path = system_path(environment)
     child: subprocess.Popen[bytes] | None = None
     program = shutil.which("containerd", path=path)
     if running is None and program is not None and paths.config.exists() and paths.root.exists():

@@ -21,9 +21,10 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.mounts import unmount_all, unmount_below
-from sampan.kubelet.containerd.config import Layout, search_path
+from sampan.kubelet.containerd.config import Layout
 from sampan.kubelet.containerd.reset import network_results, shims
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
+from sampan.runtime.programs import system_path
 
 log = get_logger(__name__)
 
@@ -107,7 +108,7 @@ async def remove_strays(
         known_now, ready = await _known_ids(runtime, clock)
         for shim in strays(seen, known, now, known_now):
             log.warning("removing a shim that containerd does not know", pid=shim.pid, id=shim.id)
-            _remove(shim, paths, search_path(environment))
+            _remove(shim, paths, system_path(environment))
             remove_namespaces(shim.id, paths)
             await networks.release(shim.id)
             now.remove(shim)

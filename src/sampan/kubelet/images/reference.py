@@ -21,6 +21,8 @@ _REFERENCE = lazy_pattern(
 _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 _LONGEST_NAME = 255
 _DEFAULT_REGISTRY = "docker.io"
+# Our own, of which nobody needs a registry.
+PAUSE_IMAGE, HELLO_IMAGE = "localhost/sampan/pause:1", "localhost/sampan/hello:1"
 
 
 class InvalidReference(ValueError):

@@ -10,7 +10,7 @@ import platform
 from pathlib import Path
 
 from sampan.core.elf import architecture
-from sampan.kubelet.containerd.pause_image import pause_program
+from sampan.kubelet.images.pause_program import pause_program
 from sampan.runtime import monitor
 from sampan.runtime.monitor import ConmonFiles, ContainerFailure
 from sampan.runtime.programs import Programs

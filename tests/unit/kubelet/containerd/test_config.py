@@ -8,8 +8,7 @@ from sampan.kubelet.containerd.config import (
     HostFacts,
     config_toml,
     layout,
-    search_path,
-    what_is_missing,
+    missing_programs,
 )
 
 PLAIN = HostFacts(apparmor=True, may_lower_oom_score=True, cgroups="v2", crun="")
@@ -71,10 +70,4 @@ def test_a_name_that_overlay_mounts_cannot_take_is_refused(name):
 
 
 def test_missing_programs_are_named_with_their_packages(tmp_path):
-    missing = what_is_missing({"PATH": str(tmp_path)}, interfaces=False)
-    assert "CNI plugins (apt package containernetworking-plugins)" in missing
-
-
-def test_the_search_path_has_the_system_s_directories():
-    assert search_path({"PATH": "/mine"}).startswith("/mine:")
-    assert "/usr/sbin" in search_path({})
+    assert "runc (apt package runc)" in missing_programs(str(tmp_path))

@@ -16,8 +16,8 @@ import pytest
 from sampan.core.clock import SystemClock
 from sampan.core.elf import architecture
 from sampan.kubelet.containerd.config import ContainerdError, layout
-from sampan.kubelet.containerd.pause_image import pause_program
 from sampan.kubelet.containerd.process import PrivateContainerd, find_running
+from sampan.kubelet.images.pause_program import pause_program
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64"),

@@ -16,6 +16,7 @@ from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
 from sampan.core.log import get_logger
+from sampan.kubelet.images.reference import HELLO_IMAGE
 
 if TYPE_CHECKING:
     from sampan.kubelet.native.native_runtime import NativeRuntime
@@ -35,21 +36,19 @@ def home(data_dir: Path) -> Path:
     return data_dir / "native"
 
 
-def what_is_missing(*, interfaces: bool, tried: bool) -> list[str]:
-    """`interfaces`: can pods be given some? `tried`: programs that do not work are missing, too;
-    where nothing else could be done, `started_runtime` says so."""
-    from sampan.kubelet.containerd.config import missing_for_network
+def missing_programs(search_path: str, *, tried: bool) -> list[str]:
+    """`tried`: programs that do not work are missing, too; where nothing else could be done,
+    `started_runtime` says so."""
     from sampan.runtime.programs import ProgramsMissing, find_programs, look_for_programs
 
-    missing, search_path = [], os.environ.get("PATH", os.defpath)
     try:
         if tried:
             find_programs(Path("/nonexistent"), search_path)
         else:
             look_for_programs(search_path)
     except ProgramsMissing as error:
-        missing.append(str(error))
-    return [*missing, *missing_for_network(search_path, interfaces=interfaces)]
+        return [str(error)]
+    return []
 
 
 def sandbox_network(
@@ -98,10 +97,10 @@ async def started_runtime(
 
 
 def _import_hello(store: "ImageStore") -> None:
-    from sampan.kubelet.containerd.hello_image import HELLO_IMAGE, hello_archive
-
     if store.find(HELLO_IMAGE) is not None:
         return
+    from sampan.kubelet.images.hello_image import hello_archive
+
     # In memory: whoever is killed meanwhile leaves no file.
     with open(os.memfd_create("hello"), "wb") as file:
         file.write(hello_archive())

@@ -15,6 +15,7 @@ from sampan.cmd.flags.node_flags import cgroup_driver
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks
+from sampan.kubelet.images.reference import HELLO_IMAGE, PAUSE_IMAGE
 
 if TYPE_CHECKING:
     from sampan.kubelet.containerd.process import PrivateContainerd
@@ -69,12 +70,11 @@ class NodeRuntime:
         return mirrors
 
     def _write_mirrors(self, directory: Path) -> None:
-        from sampan.kubelet.containerd.config import ContainerdError
-        from sampan.kubelet.containerd.registry_mirrors import write_mirrors
+        from sampan.kubelet.images.registry_mirrors import MirrorRefused, write_mirrors
 
         try:
             write_mirrors(directory, self._mirrors())
-        except ContainerdError as error:
+        except MirrorRefused as error:
             raise CannotStart(str(error)) from error
 
     async def find_programs(self) -> None:
@@ -109,9 +109,10 @@ class NodeRuntime:
 
     async def connect(self, socket_path: str) -> str:
         """What it says it is."""
-        from sampan.kubelet.containerd.hello_image import HELLO_IMAGE, hello_archive
-        from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
+        from sampan.kubelet.containerd.own_images import ensure_images
         from sampan.kubelet.contracts.runtime import RuntimeFailure
+        from sampan.kubelet.images.hello_image import hello_archive
+        from sampan.kubelet.images.pause_image import pause_archive
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
         one_network = self._interfaces is not None  # our own plugin does everything
@@ -134,18 +135,19 @@ class NodeRuntime:
 
     async def _remove_stray_shims(self) -> None:
         """An earlier sampan, or containerd, may have been killed in the middle of a pod's start."""
+        if self.containerd is None or self.containers is None:
+            return
         from sampan.kubelet.containerd.config import layout
         from sampan.kubelet.containerd.stray_shims import HostLocalAddresses, remove_strays
         from sampan.network import bridge
 
-        if self.containerd is not None and self.containers is not None:
-            await remove_strays(
-                layout(self._data.root),
-                self._interfaces or HostLocalAddresses(bridge.ipam_directory(self._data.root)),
-                self.containers,
-                environment=os.environ,
-                clock=self._clock,
-            )
+        await remove_strays(
+            layout(self._data.root),
+            self._interfaces or HostLocalAddresses(bridge.ipam_directory(self._data.root)),
+            self.containers,
+            environment=os.environ,
+            clock=self._clock,
+        )
 
     async def stop(self) -> None:
         if self.containers is not None:

@@ -52,10 +52,9 @@ def _has_crun() -> bool:
 
 
 def _completed_search_path() -> str:
-    """nft, ip and mount live in directories that the PATH of `su` leaves out."""
-    from sampan.kubelet.containerd.config import search_path
+    from sampan.runtime.programs import system_path
 
-    os.environ["PATH"] = search_path(os.environ)
+    os.environ["PATH"] = system_path(os.environ)
     return os.environ["PATH"]
 
 
@@ -98,11 +97,11 @@ def what_a_node_misses(settings: UpSettings, *, tried: bool = False) -> list[str
         return [f"a kernel of {OLDEST_KERNEL} or newer (this is {platform.release()})"]
     if settings.runtime == "native":
         return [*_missing_rights_for_native(), *_missing_programs(settings, tried=tried)]
-    from sampan.kubelet.containerd.config import what_is_missing
+    from sampan.kubelet.containerd.config import missing_programs
 
-    _completed_search_path()
-    able = _has_interfaces(settings)
-    return [*missing_rights(), *what_is_missing(os.environ, interfaces=able)]
+    path, able = _completed_search_path(), _has_interfaces(settings)
+    missing = [*missing_programs(path), *missing_for_network(path, interfaces=able)]
+    return [*missing_rights(), *missing]
 
 
 def may_be_rootless(settings: UpSettings) -> bool:
@@ -130,8 +129,19 @@ def _missing_rights_for_native() -> list[str]:
 def _missing_programs(settings: UpSettings, *, tried: bool) -> list[str]:
     from sampan.cmd.cluster.node import native
 
-    _completed_search_path()
-    return native.what_is_missing(interfaces=_has_interfaces(settings), tried=tried)
+    path, able = _completed_search_path(), _has_interfaces(settings)
+    missing = native.missing_programs(path, tried=tried)
+    return [*missing, *missing_for_network(path, interfaces=able)]
+
+
+def missing_for_network(path: str, *, interfaces: bool) -> list[str]:
+    """Whatever runs the containers. `interfaces`: somebody can make those of pods."""
+    missing = []
+    if shutil.which("nft", path=path) is None:
+        missing.append("nft (apt package nftables)")
+    if not interfaces:
+        missing.append("CNI plugins (apt package containernetworking-plugins)")
+    return missing
 
 
 def _has_interfaces(settings: UpSettings) -> bool:

@@ -1,11 +1,10 @@
-"""kubelet/containerd/registry_mirrors.py: mirrors come and go, other people's files stay."""
+"""kubelet/images/registry_mirrors.py: mirrors come and go, other people's files stay."""
 
 import tomllib
 
 import pytest
 
-from sampan.kubelet.containerd.config import ContainerdError
-from sampan.kubelet.containerd.registry_mirrors import hosts_toml, write_mirrors
+from sampan.kubelet.images.registry_mirrors import MirrorRefused, hosts_toml, write_mirrors
 
 
 def test_the_file_is_what_containerd_reads():
@@ -30,5 +29,5 @@ def test_a_person_s_file_stays(tmp_path):
     (tmp_path / "own" / "hosts.toml").write_text("server = 'https://own'\n")
     write_mirrors(tmp_path, {})
     assert (tmp_path / "own" / "hosts.toml").exists()
-    with pytest.raises(ContainerdError, match="somebody else"):
+    with pytest.raises(MirrorRefused, match="somebody else"):
         write_mirrors(tmp_path, {"own": ["https://m"]})

@@ -10,7 +10,9 @@ from io import BytesIO
 import pytest
 
 from sampan.core.elf import UnsupportedMachine, architecture
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, pause_archive, pause_program
+from sampan.kubelet.images.pause_image import pause_archive
+from sampan.kubelet.images.pause_program import pause_program
+from sampan.kubelet.images.reference import PAUSE_IMAGE
 
 NATIVE = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 

@@ -1,7 +1,6 @@
-"""The image whose only process holds a pod's namespaces open.
+"""The program whose only process holds a pod's namespaces open: a static ELF of some hundred bytes.
 
-Job: a static ELF program of some hundred bytes, written here as machine code (nobody needs a
-    compiler), packed as an image archive.
+Job: write it as machine code: nobody needs a compiler.
 
 The program: block SIGINT, SIGTERM and SIGCHLD, then wait for one of them for ever. A signal that
 is blocked is queued even for PID 1, which otherwise never sees one that it has no handler for. On
@@ -9,56 +8,12 @@ SIGCHLD it reaps whatever has died (with a shared process namespace it is everyb
 the other two it ends with 0.
 """
 
-import platform
 import struct
-from collections.abc import Mapping
-from pathlib import Path
 
-from sampan.core.clock import Clock
-from sampan.core.elf import EM_AARCH64, EM_X86_64, architecture, elf_file
-from sampan.kubelet.contracts.runtime import Runtime
-from sampan.kubelet.images.archive import (
-    ArchiveError,
-    ArchiveFile,
-    ImageSettings,
-    build_archive,
-    import_archive,
-)
-
-PAUSE_IMAGE = "localhost/sampan/pause:1"
+from sampan.core.elf import EM_AARCH64, EM_X86_64, elf_file
 
 _SIGINT, _SIGTERM, _SIGCHLD = 2, 15, 17
 _MASK = sum(1 << (signal - 1) for signal in (_SIGINT, _SIGTERM, _SIGCHLD))
-# As upstream's pause: an ordinary user that no image has.
-_USER = "65535:65535"
-_APPEARS_SECONDS = 10.0
-_POLL_SECONDS = 0.003
-
-
-async def ensure_images(
-    runtime: Runtime, socket_path: str, directory: Path, archives: Mapping[str, bytes], clock: Clock
-) -> None:
-    """Import each archive into the containerd behind both, unless its image is there already."""
-    for name, archive in archives.items():
-        if await runtime.image(name) is not None:
-            continue
-        file = directory / "own-image.tar"
-        file.write_bytes(archive)
-        await import_archive(socket_path, file)
-        file.unlink()
-        deadline = clock.monotonic() + _APPEARS_SECONDS
-        # CRI hears of images that others import by an event, some milliseconds later.
-        while await runtime.image(name) is None:
-            if clock.monotonic() > deadline:
-                raise ArchiveError(f"{name} was imported, but the runtime does not show it")
-            await clock.sleep(_POLL_SECONDS)
-
-
-def pause_archive(machine: str = "") -> bytes:
-    """The archive of PAUSE_IMAGE for this machine, or for the one that is named."""
-    arch = architecture(machine or platform.machine())
-    settings = ImageSettings(architecture=arch, entrypoint=("/pause",), user=_USER)
-    return build_archive(PAUSE_IMAGE, {"pause": ArchiveFile(pause_program(arch))}, settings)
 
 
 def pause_program(arch: str) -> bytes:

@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sampan.kubelet.containerd.config import ContainerdError
-
 MARK = "# written by sampan (--registry-mirror); it is removed when the flag is\n"
 FILE = "hosts.toml"
 # Images of docker.io are served under another name.
 _SERVERS = {"docker.io": "https://registry-1.docker.io"}
 
 
+class MirrorRefused(Exception):
+    """A file that a person wrote is in the way."""
+
+
 def write_mirrors(folder: Path, mirrors: Mapping[str, Sequence[str]]) -> None:
-    """What was written for earlier mirrors goes; raises ContainerdError where a person's file is in
-    the way."""
+    """What was written for earlier mirrors goes. Raises MirrorRefused."""
     for path in sorted(folder.glob(f"*/{FILE}")):
         if path.parent.name not in mirrors and path.read_text().startswith(MARK):
             path.unlink()
@@ -28,7 +29,7 @@ def write_mirrors(folder: Path, mirrors: Mapping[str, Sequence[str]]) -> None:
     for registry, urls in mirrors.items():
         path = folder / registry / FILE
         if path.exists() and not path.read_text().startswith(MARK):
-            raise ContainerdError(
+            raise MirrorRefused(
                 f"{path} was written by somebody else: leave --registry-mirror out for {registry}, "
                 "or remove the file"
             )

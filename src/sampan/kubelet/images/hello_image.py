@@ -22,8 +22,8 @@ from sampan.core.elf import (
 )
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
+from sampan.kubelet.images.reference import HELLO_IMAGE
 
-HELLO_IMAGE = "localhost/sampan/hello:1"
 PORT = 8080
 PATIENCE_SECONDS = 5
 GREETING = b"hello from sampan\n"

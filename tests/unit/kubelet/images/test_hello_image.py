@@ -1,4 +1,4 @@
-"""kubelet/containerd/hello_image.py: the program of a first pod does what it says."""
+"""kubelet/images/hello_image.py: the program of a first pod does what it says."""
 
 import platform
 import signal
@@ -9,12 +9,13 @@ import pytest
 
 from sampan.cli.verbs.basic import run
 from sampan.core.elf import architecture
-from sampan.kubelet.containerd import hello_image
+from sampan.kubelet.images import hello_image
+from sampan.kubelet.images.reference import HELLO_IMAGE
 from tests.support.parts.processes import eventually
 
 
 def test_the_client_and_the_node_mean_the_same_image():
-    assert run.HELLO_IMAGE == hello_image.HELLO_IMAGE
+    assert run.HELLO_IMAGE == HELLO_IMAGE
 
 
 def test_the_archive_is_the_same_every_time():
