@@ -23,7 +23,7 @@ import uvloop
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision, decide
-from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.decision.nominated_pods import Nominator
 from sampan.scheduler.model.assigned_pod import assigned_pod_of, once_assigned
 from sampan.scheduler.model.node_info import node_info_of
 from sampan.scheduler.model.pod_info import PodShape, pod_info_of
@@ -124,7 +124,7 @@ def decided(case: Case, nodes: int, pods: int, *, batches: bool) -> float:
         return decide(shape, cache.snapshot(), DEFAULT_PROFILE, rng)
 
     choose: Callable[[PodShape, random.Random], Decision] = batch.decide if batches else one_by_one
-    asked = Preemptor(cache, DEFAULT_PROFILE, (), Nominations())
+    asked = Preemptor(cache, DEFAULT_PROFILE, (), Nominator())
     gc.collect()
     began = time.perf_counter()
     for row in rows:

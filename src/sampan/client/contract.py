@@ -1,4 +1,4 @@
-"""How every part meets the API: one interface, two wires (HTTPS, or a call in the same process).
+"""Client: the interface of every part to the API, over HTTPS or as a call in the same process.
 
 Job: the verbs of the API as methods over plain dicts; errors are sampan.api.errors.
 Invariant: what get, list and watch return is read-only: in one process it is shared with the

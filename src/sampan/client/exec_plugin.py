@@ -1,4 +1,4 @@
-"""Credential plugins: a program that says who we are (`exec` of a kubeconfig's user).
+"""Exec credential plugins: `exec` of a kubeconfig's user.
 
 Job: run it as client.authentication.k8s.io has it, and read its ExecCredential.
 Invariant: what it prints is never shown: it may be a secret.

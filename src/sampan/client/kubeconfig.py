@@ -1,4 +1,4 @@
-"""kubeconfig: where the API is and who we are there.
+"""kubeconfig: cluster, user and context of a connection.
 
 Job: find, merge and read kubeconfig files as kubectl does; turn one context into a Connection.
 Invariant: of several files the first one that sets a thing wins; paths are relative to their file.

@@ -1,4 +1,4 @@
-"""What a controller wrote and has not seen yet: it must not decide on a picture older than that.
+"""Expectations: writes of a controller that its caches do not show yet.
 
 Job: after a write, name what the caches must show; say whether they do. Pure.
 Invariant: an expectation is met for good once the cache has caught up, and given up after

@@ -1,5 +1,5 @@
-"""As whom a controller acts: a service account of kube-system, as upstream's; one of our own that
-may do anything, as a user that nobody can make a token for.
+"""User names of controllers: service accounts of kube-system, as upstream's; of one of our own that
+may do anything, a user for whom nobody can make a token.
 
 Job: a controller's name → its user name. Pure.
 """

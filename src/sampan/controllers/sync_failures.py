@@ -1,4 +1,4 @@
-"""Keys at which a controller itself fails: a bug of ours, or an object that nobody thought of.
+"""Sync failures: keys whose sync raised an exception, in log, events and conditions.
 
 Job: tell of it where somebody looks: the log (the traceback once for each error of a key), an event
     about the object, and a condition of it where its kind has some, which `kubectl describe` and

@@ -1,4 +1,4 @@
-"""Which addresses a server may be sent to on behalf of somebody else. Pure.
+"""Allowed addresses: where a server may connect to on a caller's behalf. Pure.
 
 Job: an address in text → whether it is an ordinary one, whatever it is dressed as.
 Invariant: an IPv6 address that carries an IPv4 one is judged by what it carries as well.

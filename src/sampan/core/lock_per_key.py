@@ -1,4 +1,4 @@
-"""One holder at a time for each key, and nothing kept for keys that nobody wants.
+"""Lock per key: one holder at a time, nothing kept for idle keys.
 
 Job: a lock per key, without a table that grows.
 Invariant: a key has a lock exactly while somebody holds it or waits for it.

@@ -1,4 +1,4 @@
-"""The plugins of a real node: who registers them, and who has use for them.
+"""Plugins of a real node: plugin manager, CSI, device plugins, DRA, resource managers.
 
 Job: build the plugin manager and the handlers behind it; run them; tell them of the node.
 Invariant: a node without plugins pays for a watched directory, and nothing else.

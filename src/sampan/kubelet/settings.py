@@ -1,4 +1,4 @@
-"""What a node agent can be told: one frozen value, built by cmd/ and passed whole.
+"""Settings of a node agent: one frozen value, built by cmd/ and passed whole.
 
 Job: names, addresses, directories, capacity and timing of one node.
 """

@@ -1,4 +1,4 @@
-"""What the API says of pods, nodes, volumes and devices, told to the cache and to the queue.
+"""Event handlers: changes of pods, nodes, volumes and devices, for cache and queue.
 
 Job: upstream's event handlers: an object that changed is told to the cache; what that may help,
 and the pods that wait, to the queue.

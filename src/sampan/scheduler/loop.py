@@ -44,7 +44,7 @@ from sampan.scheduler.decision.decision_records import (
     refusing,
 )
 from sampan.scheduler.decision.leisure import Leisure
-from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.decision.nominated_pods import Nominator
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.decision.rule_costs import RuleCosts
 from sampan.scheduler.event_handlers import EventHandlers
@@ -109,11 +109,11 @@ class Scheduler:
         self._leisure = Leisure()
         self._detailed = False  # the decision that is being made
         [first, *others] = self._profiles.values()
-        nominations = Nominations()
-        hints = Hints(self._cache, nominations, first)
+        nominator = Nominator()
+        hints = Hints(self._cache, nominator, first)
         # With several profiles, a rule may mean one thing here and another there.
         self._queue = QueueState(all_or_none if others else hints.helped, self._backoff)
-        self._pending = Pending(self._queue, nominations, self._cache, clock, self._wake.set)
+        self._pending = Pending(self._queue, nominator, self._cache, clock, self._wake.set)
         self._permits = Permits(self._cache, lambda uid: self._handlers.reconsider(uid))
         self._plugins = {
             name: [(made(args, self._permits), weight) for made, args, weight in profile.plugins]
@@ -244,9 +244,9 @@ class Scheduler:
             known = self._handlers.nodes
             nodes = [known[name] for name in feasible if name in known]
             answers = await self._outside.answers(pod, nodes)
-        nominations = self._pending.nominations
-        expected = nominations.for_others(row.uid, row.priority)
-        first = nominations.node_of(row.uid)
+        nominator = self._pending.nominator
+        expected = nominator.for_others(row.uid, row.priority)
+        first = nominator.node_of(row.uid)
         extra = Extra(pod, plugins, answers) if plugins or answers else None
         decide = partial(batches.decide, row.shape, self._rng, expected, first, extra)
         return await self._worked_out(row, decide)

@@ -1,4 +1,4 @@
-"""What a scheduler is told when it starts.
+"""Settings of a scheduler.
 
 Job: the values; configuration.py reads them from a file, and is loaded only where there is one.
 """

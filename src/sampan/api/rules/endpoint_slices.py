@@ -1,4 +1,4 @@
-"""What is said of an EndpointSlice in many places: whose it is, and what in it is ready.
+"""Facts about EndpointSlices: their Service, and which endpoints are ready.
 
 Job: the Service of a slice; its endpoints that are ready. Pure.
 """

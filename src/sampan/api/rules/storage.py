@@ -1,4 +1,4 @@
-"""Words of storage that several parts share: classes, claims, and the marks that volumes bear.
+"""Facts about storage: classes of claims and volumes, annotations, the local provisioner.
 
 Job: read a claim's and a volume's class; name upstream's annotations, and those of the local
     provisioner and its nodes. Pure.

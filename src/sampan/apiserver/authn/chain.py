@@ -1,4 +1,4 @@
-"""The chain of authenticators: who sent this request?
+"""The chain of authenticators: the user of a request.
 
 Job: the word of a listener that knows its callers, proxy headers, client certificate, bearer token
     (in the order of docs/authentication.md), then anonymous where that is allowed. The first

@@ -1,4 +1,4 @@
-"""The authenticating proxy: whoever it has authenticated is named in headers.
+"""Request header authentication: the user that an authenticating proxy names.
 
 Job: believe the headers of a proxy, and of nobody else.
 Invariant: a header counts only beside a certificate that the proxies' own CA has signed.

@@ -1,4 +1,4 @@
-"""How callers may say who they are, as plain values. Built in cmd/ or from a configuration file.
+"""Settings of authentication: plain values, from flags or a configuration file.
 
 Job: the settings of authenticators; none of them is needed to write these down.
 """

@@ -1,4 +1,4 @@
-"""The chain of authorizers: may this user do that?
+"""The chain of authorizers: allowed or denied.
 
 Job: ask each authorizer in turn; the first that allows or denies decides, nobody → 403.
 Invariant: no opinion is not a yes.

@@ -1,4 +1,4 @@
-"""Who decides what is allowed, as plain values. Built in cmd/ or from a configuration file.
+"""Settings of authorization: plain values, from flags or a configuration file.
 
 Job: the settings of authorizers.
 """

@@ -1,4 +1,4 @@
-"""The traces of objects and requests, read and told over HTTP.
+"""Trace paths: traces of objects and requests over HTTP.
 
 Job: answer under /sampan/v1/trace/ and take what parts in other processes noted; None elsewhere.
 Invariant: a trace is for who may read what it is about; spans of a pod are taken from who may write

@@ -1,4 +1,4 @@
-"""What a column of a table is said to show.
+"""Descriptions of table columns.
 
 Job: from a kind and a column's name to its description: the documentation of the field that it
     shows, as published, or words of the table's own. Pure.

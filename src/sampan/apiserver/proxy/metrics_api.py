@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what pods and nodes use, asked of the nodes when somebody asks us.
+"""metrics.k8s.io: usage of pods and nodes, read from the kubelets at each request.
 
 Job: NodeMetrics and PodMetrics from the nodes' /metrics/resource. A rate needs two samples: the one
     of an earlier request where it is young enough, else two of now, a moment apart.

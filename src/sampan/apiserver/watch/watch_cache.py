@@ -1,4 +1,4 @@
-"""The watch cache: every object parsed and serialised once, and every change told to who watches.
+"""The watch cache: every object parsed and serialised once, every change sent to watchers.
 
 Job: follow the store with one watch, keep the newest items of each kind and a window of recent
     changes, hand changes to watchers.

@@ -1,4 +1,4 @@
-"""The config map cluster-info of kube-public, signed with each bootstrap token that may sign.
+"""bootstrapsigner: signs the ConfigMap cluster-info of kube-public with bootstrap tokens.
 
 Job: its data and the tokens → its data with their signatures (JWS with detached content), so that a
     new node that knows nothing but a token can believe it. As upstream's bootstrapsigner.go; off

@@ -1,4 +1,4 @@
-"""Cluster roles that gather others: their rules follow those that they select.
+"""ClusterRole aggregation: a role with an aggregationRule has the rules of those it selects.
 
 Job: compute an aggregated role's rules from the roles that its selectors match.
 Invariant: the result depends on the roles alone, not on the order in which they were seen.

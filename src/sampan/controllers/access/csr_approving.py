@@ -1,4 +1,4 @@
-"""Kubelets get their certificates without anybody's hand.
+"""csrapproving: approves requests for client and serving certificates of kubelets.
 
 Job: approve a node's request for a client certificate, if whoever asks may ask for it; and one for
     its own server, if it is for that node's name and addresses only. (Upstream leaves the second to

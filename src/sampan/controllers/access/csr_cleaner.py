@@ -1,4 +1,4 @@
-"""Certificate requests are forgotten when nobody waits for them any more.
+"""csrcleaner: deletes CertificateSigningRequests that are settled, stale or expired.
 
 Job: delete those that are settled for an hour, waited for in vain for a day, or whose certificate
     has expired. As upstream.

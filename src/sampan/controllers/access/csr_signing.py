@@ -1,4 +1,4 @@
-"""Approved certificate requests are signed with the cluster's CA.
+"""csrsigning: signs approved CertificateSigningRequests with the cluster's CA.
 
 Job: a certificate for each approved request of the built-in signers, or the reason why not.
 Invariant: nothing is signed that is not approved, is denied, or breaks its signer's rules.

@@ -1,4 +1,4 @@
-"""Service account tokens in secrets that nobody uses: marked invalid, a year later deleted.
+"""Legacy token cleaner: unused token Secrets are marked invalid, and deleted a year later.
 
 Job: decide once a day for each token that was made by itself. As upstream.
 Invariant: a token that a person asked for (its account does not list it) is never touched, nor one

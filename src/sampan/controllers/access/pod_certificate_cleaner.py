@@ -1,4 +1,4 @@
-"""Pod certificate requests are forgotten a quarter of an hour after they were made.
+"""PodCertificateRequest cleaner: deletes requests a quarter of an hour after their creation.
 
 Job: delete those that are older. As upstream, where PodCertificateRequest is on.
 """

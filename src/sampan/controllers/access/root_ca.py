@@ -1,4 +1,4 @@
-"""The config map kube-root-ca.crt, in every namespace that lives.
+"""Root CA publisher: the ConfigMap kube-root-ca.crt in every active namespace.
 
 Job: make it where it is missing, and put it right where somebody changed it.
 Invariant: its data is exactly the cluster's CA bundle.

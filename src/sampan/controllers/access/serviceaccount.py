@@ -1,4 +1,4 @@
-"""The service account `default`, in every namespace that lives.
+"""ServiceAccount controller: `default` in every active namespace.
 
 Job: make it where it is missing.
 Invariant: a namespace that is being deleted gets none.

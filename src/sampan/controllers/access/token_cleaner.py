@@ -1,4 +1,4 @@
-"""Bootstrap tokens that have expired, deleted.
+"""tokencleaner: deletes bootstrap tokens that have expired.
 
 Job: one secret → delete it, or look again when it expires. As upstream's tokencleaner.go; off
     unless --controllers names it.

@@ -1,4 +1,4 @@
-"""Kinds that the API serves from definitions: what those who deal with every kind must know, too.
+"""Kinds of CustomResourceDefinitions, for controllers that deal with every kind.
 
 Job: CustomResourceDefinition → Resource, for definitions that are served. Pure.
 Invariant: a definition that nobody serves (not Established) adds no kind.

@@ -1,4 +1,4 @@
-"""Garbage collection: what nobody owns any more goes, in the way that the deletion asked for.
+"""Garbage collection: dependents without an owner, foreground and orphaning deletion.
 
 Job: decide for one object, given the state of its owners and its dependents: delete it, release it,
     cut its references to owners that are gone, or leave it.

@@ -1,4 +1,4 @@
-"""Who owns whom: the graph of ownerReferences over all kinds, kept from the informers' changes.
+"""Ownership graph: ownerReferences over all kinds, kept by the changes of informers.
 
 Job: fold one change into the graph and name the objects that the garbage collector must look at.
 Invariant: `dependents_of(uid)` are exactly the known objects whose ownerReferences name `uid`.

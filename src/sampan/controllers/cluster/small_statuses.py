@@ -1,4 +1,4 @@
-"""Kinds whose controller only has to say that they were seen.
+"""Status of ValidatingAdmissionPolicies and ServiceCIDRs.
 
 Job: the status of ValidatingAdmissionPolicies, and the conditions and finalizer of ServiceCIDRs.
 Invariant: a ServiceCIDR that still has addresses in use, and nobody else to hold them, stays.

@@ -1,4 +1,4 @@
-"""NodeControllerLeaseCircuitBreaker: nobody is called silent by a cache that is behind.
+"""NodeControllerLeaseCircuitBreaker: no node is Unknown by a lease cache that is behind.
 
 Job: before nodes are told unknown, compare their leases with what the server has of them; where one
     is another, nobody is judged until the cache has caught up.

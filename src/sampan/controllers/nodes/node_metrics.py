@@ -1,4 +1,4 @@
-"""node_collector_evictions_total: how often a node's pods were told to go, by zone.
+"""node_collector_evictions_total: evictions of a node's pods, by zone.
 
 Job: count the writes that gave a node a taint which evicts, as upstream counts them.
 """

@@ -1,5 +1,5 @@
-"""How fast nodes of a zone may be evicted: slower when much of the zone is down, not at all when
-everything is, for then it is more likely us who are cut off.
+"""Zone disruption: the eviction rate of a zone's nodes. Slower when much of the zone is down,
+none when all of it is, for then it is more likely us who are cut off.
 
 Job: the state of each zone, and the pace of evictions in it. Pure; upstream's numbers.
 """

@@ -1,4 +1,4 @@
-"""Hints of EndpointSlices: for whom of the zones and nodes each endpoint is meant.
+"""Topology hints of EndpointSlices: the zones and nodes that each endpoint is meant for.
 
 Job: a Service's traffic distribution, or its topology mode, → hints per endpoint, or why there are
     none. Pure.

@@ -1,4 +1,4 @@
-"""What is said of a DeviceTaintRule: whether pods have to go because of it, and how many went.
+"""Status of a DeviceTaintRule: whether it evicts pods, and how many.
 
 Job: the condition EvictionInProgress, in upstream's words. Pure.
 Invariant: it changes at most every ten seconds, unless the rule itself did.

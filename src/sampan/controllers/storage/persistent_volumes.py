@@ -1,4 +1,4 @@
-"""Claims and volumes find each other.
+"""PersistentVolume controller: binding of claims and volumes, provisioning, release.
 
 Job: bind a claim to a volume that suits it, ask for one to be made where none does, and say in both
     phases how it stands; release volumes whose claim is gone.

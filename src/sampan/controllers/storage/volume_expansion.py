@@ -1,4 +1,4 @@
-"""Claims that ask for more than they have.
+"""Volume expansion: claims that request more than their capacity.
 
 Job: let a volume of ours grow with its claim; say of others that somebody else has to do it.
 Invariant: a volume never shrinks, and a claim never says more than its volume has.

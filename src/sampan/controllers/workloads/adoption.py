@@ -1,4 +1,4 @@
-"""Pods without a controller that match one, and pods that match theirs no longer.
+"""Adoption and release: orphans that a selector matches, pods that it matches no longer.
 
 Job: for owners of pods that need nothing else of it: what to adopt and to release, and whom a pod
     without a controller wakes.

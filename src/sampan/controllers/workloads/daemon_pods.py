@@ -1,4 +1,4 @@
-"""The pods of a DaemonSet: meant for one node, and hard to drive away from it.
+"""Pods of a DaemonSet: affinity to one node, and the tolerations of daemons.
 
 Job: a pod for a node; for which node a pod is meant, before and after it was bound. Pure.
 """

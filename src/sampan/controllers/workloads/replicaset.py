@@ -1,4 +1,4 @@
-"""ReplicaSets, and their elder cousins, ReplicationControllers: so many pods of one template.
+"""ReplicaSets and ReplicationControllers: so many pods of one template.
 
 Job: decide which pods to make, to delete, to adopt and to release, and what the status says.
 Invariant: never more creations or deletions than the difference asks for, nor than BURST at once.

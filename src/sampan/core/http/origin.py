@@ -1,4 +1,4 @@
-"""Whom a request goes to: a server, and a path on it.
+"""Origin of a request: its server, and a path on it.
 
 Job: URLs in parts, so that nothing in a path can change which server is meant.
 """

@@ -1,4 +1,4 @@
-"""Whose request is begun next: so many of one turn of the loop, and everybody in turn.
+"""Fair turns: which request begins next, so many in one turn of the loop.
 
 Job: let requests begin at once while a turn of the loop is young; then by groups (a user, or an
     address of who is nobody yet), one of each after the other.

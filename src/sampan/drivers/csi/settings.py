@@ -1,4 +1,4 @@
-"""What csi.sampan.dev can be told: one frozen value.
+"""Settings of csi.sampan.dev: one frozen value.
 
 Job: where it listens and keeps volumes, and which of CSI's abilities it has.
 """

@@ -1,4 +1,4 @@
-"""What a made-up device plugin can be told: one frozen value."""
+"""Settings of the made-up device plugin: one frozen value."""
 
 from sampan.core.fast_dataclass import dataclass
 

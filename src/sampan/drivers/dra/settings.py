@@ -1,4 +1,4 @@
-"""What a made-up driver of devices can be told: one frozen value."""
+"""Settings of gpu.sampan.dev: one frozen value."""
 
 from sampan.core.fast_dataclass import dataclass
 

@@ -1,4 +1,4 @@
-"""How a part of the node tells an event about any object."""
+"""Events of a part of the node, about any object."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Where probes come in: who is probed, and what the probes say.
+"""Probes of a pod, as the steps of the pod ask for them.
 
 Job: the questions that the steps of a pod ask of its probes.
 """

@@ -1,4 +1,4 @@
-"""What a container is given beyond its pod's own words: devices, processors, memory nodes.
+"""Grants of a container: devices, processors and NUMA nodes beyond its spec.
 
 Job: the values between those who grant them and those who start containers; how they refuse.
 """

@@ -1,4 +1,4 @@
-"""Room for what a pod names: a few kilobytes of a pod can ask for petabytes.
+"""Size bounds of a pod: environments, arguments and files that a few kilobytes can ask for.
 
 Job: count what environments, arguments and files are made of, and refuse what is too much.
 Invariant: nothing is made that was not taken from the room before.

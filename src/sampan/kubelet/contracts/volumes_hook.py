@@ -1,4 +1,4 @@
-"""Where volumes come in: what the node agent asks for before a pod's containers are made.
+"""Volumes of a pod, as the steps of the pod ask for them.
 
 Job: the questions (can they be had, make them ready, keep them up to date, take them away), and
     the values that go back and forth.

@@ -1,4 +1,4 @@
-"""How many volumes a node can take, asked of its drivers again and again.
+"""Allocatable volumes of CSI drivers, read again with each period of their CSIDriver.
 
 Job: for each registered driver whose CSIDriver names a period (nodeAllocatableUpdatePeriodSeconds),
     one task that asks it so often.

@@ -1,4 +1,4 @@
-"""Attached or not: what the kubelet waits for before it mounts a volume of an attachable driver.
+"""Volume attachments: the wait before a volume of an attachable driver is mounted.
 
 Job: tell that a volume is in use here, wait until the attach-detach controller says that it is
     attached, read what the driver has to know of that.

@@ -1,4 +1,4 @@
-"""The CSI drivers of a node: registered, reachable, told to the API.
+"""CSI drivers of a node: registration, reachability, CSINode.
 
 Job: take the drivers that the plugin manager hands over, ask each who it is on this node, keep the
     CSINode true; say who a volume's driver is.

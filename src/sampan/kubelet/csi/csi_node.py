@@ -1,4 +1,4 @@
-"""CSINode: the node's own word on its CSI drivers, written.
+"""CSINode: the object that lists the node's CSI drivers, kept true.
 
 Job: keep the CSINode there and true, and the marks of the Node, as drivers come and go.
 Invariant: one write at a time: both objects hold something of every driver.

@@ -1,4 +1,4 @@
-"""What the kubelet asks of one CSI driver, in our own values.
+"""CSI driver client: the node service of one driver, in our own values.
 
 Job: the node service's methods, with the paths as the driver sees them; capabilities, asked for
     once; which failures mean that nothing was done.

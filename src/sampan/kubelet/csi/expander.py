@@ -1,4 +1,4 @@
-"""Volumes that have grown behind a driver, grown on the node as well.
+"""Volume expansion on the node: NodeExpandVolume of volumes that have grown.
 
 Job: look at a mounted volume's PersistentVolume and claim, have the driver expand it, and say in
     the claim how that went.

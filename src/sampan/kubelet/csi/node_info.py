@@ -1,4 +1,4 @@
-"""What the API is told of a node's CSI drivers: the CSINode, and marks of the Node. Pure.
+"""Entries of CSINode, and the annotations and labels of CSI drivers on the Node. Pure.
 
 Job: a driver's own word about the node → the CSINode and the patch of the Node that say it.
 Invariant: what other drivers of the node said stays.

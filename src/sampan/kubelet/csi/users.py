@@ -1,4 +1,4 @@
-"""Which pods have which CSI volumes, and what is staged: the node's own memory of it.
+"""Users of CSI volumes: which pods have which, and what is staged.
 
 Job: note who uses what, from the first step of a mount to the end of the last unmount; found again
     on disk by the next agent.

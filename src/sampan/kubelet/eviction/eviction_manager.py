@@ -2,7 +2,7 @@
 
 Job: measure memory, disk and process ids now and then; keep the node's pressure conditions true;
     free images and dead containers before pods; end pods that exceed their own storage limits.
-Invariant: what is decided is decided in eviction.py and storage_limits.py; here it is done.
+Invariant: what is decided is decided in eviction_rules.py and storage_limits.py; here it is done.
 Invariant: one pod at a time: the next goes only when the last one is gone, or had its time.
 Owner: Kubelet runs it on real nodes.
 """

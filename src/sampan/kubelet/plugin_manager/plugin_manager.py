@@ -1,4 +1,4 @@
-"""Plugin manager: whoever puts a socket into plugins_registry is registered, and let go with it.
+"""Plugin manager: registers the plugins whose sockets are in plugins_registry.
 
 Job: watch the directory, ask each new socket who it is, hand it to the handler of its type, tell
     it the outcome; try again what failed.

@@ -1,4 +1,4 @@
-"""What a pod is given of its node beyond its own words, on its way up.
+"""Grants of a pod's containers on its way up: claims, devices, processors.
 
 Job: have its claims prepared before its sandbox, its devices and processors told to its containers;
     say what went wrong in a pod's words.

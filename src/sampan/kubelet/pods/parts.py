@@ -1,4 +1,4 @@
-"""What the sync loop, the steps of a pod and the performer share.
+"""PodTools and PodState: what the sync loop, the steps of a pod and the performer share.
 
 Job: two values instead of a dozen arguments: what they act with, and what they know and tell.
 """

@@ -1,4 +1,4 @@
-"""Preemption on the node for critical pods: which others have to go.
+"""Critical pod admission: which pods of the node are preempted.
 
 Job: (pod, pods that run, node) → victims, or None where no set of them is enough. Pure.
 Invariant: a victim is less important than the pod: never critical, never of its priority or above.

@@ -1,4 +1,4 @@
-"""What the CPU, memory and topology managers of a node are told.
+"""Settings of the CPU, memory and topology managers of a node.
 
 Job: one frozen value among the node's settings.
 """

@@ -1,4 +1,4 @@
-"""The Gateway controller: GatewayClasses, Gateways and HTTPRoutes become a table, and are told so.
+"""Gateway controller: GatewayClasses, Gateways and HTTPRoutes become a table; their status.
 
 Job: judge everything anew when something changed; write the statuses that differ; answer whom a
     request is for.

@@ -1,4 +1,4 @@
-"""Everything at once: what is served, and what the API is told of it.
+"""Verdicts on Gateways, listeners and routes: the routing table and their status.
 
 Job: what the API has → the table for requests, and the status of each class, Gateway and route.
     Pure.

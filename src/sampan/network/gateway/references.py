@@ -1,4 +1,4 @@
-"""References to other namespaces: who allows them.
+"""ReferenceGrants: which references to other namespaces are allowed.
 
 Job: ReferenceGrants and a reference → whether it may be followed. Pure.
 Invariant: what lies in the namespace of who refers to it needs no permission; whatever else does.

@@ -1,4 +1,4 @@
-"""What Gateways and routes are judged by.
+"""Snapshot of the objects that Gateways and routes are judged by.
 
 Job: what the API has, as one value; a verdict, as a condition says it.
 """

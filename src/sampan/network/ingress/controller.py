@@ -1,4 +1,4 @@
-"""The ingress controller: what is in the API becomes routes, and the API is told.
+"""Ingress controller: Ingresses become routes; their status and events.
 
 Job: keep the routing table; write the class, each Ingress' status, and events of what is wrong.
 Invariant: Ingresses of other classes are neither served nor written to.

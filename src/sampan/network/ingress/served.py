@@ -1,4 +1,4 @@
-"""Who a request is for: HTTPRoutes of our Gateways first, then Ingresses.
+"""Routing by host: HTTPRoutes of our Gateways first, then Ingresses.
 
 Job: the two controllers over one set of informers; start and stop them.
 Owner: `sampan up --ingress`; the kit's clusters with `ingress`.

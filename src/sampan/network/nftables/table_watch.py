@@ -1,4 +1,4 @@
-"""Somebody else's changes of our rules: the kernel tells of every transaction, and whose it was.
+"""Watch of nftables transactions: changes of our tables by other programs.
 
 Job: call when another process deleted a table of one name, in whichever family, or changed anything
     in it: chains, rules, sets, elements.

@@ -1,4 +1,4 @@
-"""Watch of the machine's routes: those that a link took down with it, or somebody removed.
+"""Route watch: routes that a link took down with it, or another program removed.
 
 Job: call when a route of the main table came or went.
 Invariant: what comes and goes with each pod (routes of one wire) is no news; when the kernel had

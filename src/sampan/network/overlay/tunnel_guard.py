@@ -1,4 +1,4 @@
-"""Who may use the tunnel between nodes, and in whose name: nodes, for their own pods.
+"""Tunnel guard: rules by which only nodes use the tunnel, each for its own pods.
 
 Job: the rules about the tunnel's packets and about what is in them, as nftables text. Pure.
 Invariant: a packet of the tunnel comes from the address of a Node; none is passed on to one: no pod

@@ -1,4 +1,4 @@
-"""Which address a new pod gets.
+"""Address allocation: the address of a new pod.
 
 Job: a range, the addresses that are taken, the last one given → the next free one. Pure.
 Invariant: never the range's own first address (the tunnel's), the gateway's, nor IPv4's broadcast.

@@ -76,7 +76,7 @@ class Bindings:
             await self._intake.alone(assume)
         else:
             assume()
-        self._pending.nominations.remove(row.uid)
+        self._pending.nominator.remove(row.uid)
         plugins = self._plugins[row.scheduler]
         try:
             for plugin in plugins:

@@ -1,4 +1,4 @@
-"""Pods that have a place and wait for leave to take it.
+"""Permit: pods that wait until plugins allow or reject them.
 
 Job: keep who waits; let plugins allow or reject them.
 Invariant: a pod that waits is answered once: allowed, rejected, or out of time.

@@ -1,4 +1,4 @@
-"""What the scheduler says about pods: events, and the PodScheduled condition.
+"""Events of the scheduler, and the PodScheduled condition.
 
 Job: a finding → an event and, where it is news, a write of the pod's status in the background.
 Invariant: a write that fails holds up nobody: the next attempt says it again.

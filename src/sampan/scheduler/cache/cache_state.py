@@ -1,4 +1,4 @@
-"""Which pod is on which node: what the API says, and what was decided but is not stored yet.
+"""Scheduler cache: pods on nodes as the API shows them, and assumed pods.
 
 Job: fold nodes, pods and assumptions into the columns.
 Invariant: a pod counts on at most one node; the API's word replaces an assumption.

@@ -23,7 +23,12 @@ from sampan.scheduler.decision.decide import (
     filter_nodes,
     refused_beforehand,
 )
-from sampan.scheduler.decision.nominated_pods import NOBODY, Expected, refused_with, with_room_for
+from sampan.scheduler.decision.nominated_pods import (
+    NOBODY,
+    NominatedFor,
+    refused_with,
+    with_room_for,
+)
 from sampan.scheduler.decision.plugin_verdicts import Extra
 from sampan.scheduler.decision.rule_costs import FILTER, SCORE, RuleCosts
 from sampan.scheduler.filters.rule import Filter
@@ -48,7 +53,7 @@ class Batches:
         self,
         pod: PodShape,
         rng: random.Random,
-        expected: Expected = NOBODY,
+        expected: NominatedFor = NOBODY,
         first: str = "",
         extra: Extra | None = None,
     ) -> Decision:
@@ -80,7 +85,9 @@ class Batches:
         at = int(best[rng.randrange(len(best))])
         return Chosen(nodes.rows[at].name, int(ranked[at]), count)
 
-    def _will_do(self, node: str, pod: PodShape, feasible: BoolArray, expected: Expected) -> bool:
+    def _will_do(
+        self, node: str, pod: PodShape, feasible: BoolArray, expected: NominatedFor
+    ) -> bool:
         """Whether the node that was cleared for a pod is free for it now."""
         at = self._columns.snapshot().at.get(node)
         if at is None or not feasible[at]:
@@ -108,7 +115,7 @@ class Batches:
         return kept
 
     def _refusal(
-        self, pod: PodShape, nodes: Snapshot, kept: "_Kept", expected: Expected
+        self, pod: PodShape, nodes: Snapshot, kept: "_Kept", expected: NominatedFor
     ) -> Refused:
         if expected:
             return refused_with(expected, pod, self._columns, self._profile)

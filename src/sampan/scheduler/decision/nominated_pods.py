@@ -1,8 +1,8 @@
 """Nominated pods: those that preemption made room for on a node; nobody less important may take it.
 
-Job: keep who is expected where; narrow a mask to the nodes where a pod would leave them their room.
-Invariant: a pod is expected on at most one node; the columns are as before after each question.
-Owner: Nominations belongs to the scheduler's loop.
+Job: keep who is nominated where; narrow masks to nodes where a pod would leave them their room.
+Invariant: a pod is nominated for at most one node; the columns are as before after each question.
+Owner: Nominator belongs to the scheduler's loop.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import Profile
 
 
-class Nominations:
+class Nominator:
     def __init__(self) -> None:
         self._node: dict[str, str] = {}  # by uid
         self._pods: dict[str, dict[str, AssignedPod]] = {}  # by node, by uid
@@ -56,9 +56,9 @@ class Nominations:
     def nodes(self) -> Iterable[str]:
         return self._pods
 
-    def for_others(self, uid: str, priority: int) -> "Expected":
+    def for_others(self, uid: str, priority: int) -> "NominatedFor":
         """Those that a pod must leave room for: at least as important, and not itself."""
-        return Expected(self, uid, priority) if self._node else NOBODY
+        return NominatedFor(self, uid, priority) if self._node else NOBODY
 
     def count(self, priority: int) -> int:
         """Of those who are at least so important."""
@@ -81,7 +81,7 @@ class Nominations:
         return found
 
     def taken_by_others(self, uid: str, priority: int, columns: Columns) -> Mapping[str, IntArray]:
-        return Expected(self, uid, priority).taken(columns)
+        return NominatedFor(self, uid, priority).taken(columns)
 
     def _count(self, node: str, pod: AssignedPod, sign: int) -> None:
         self._priorities[pod.priority] += sign
@@ -93,40 +93,40 @@ class Nominations:
                 taken.add(node, pod, sign)
 
 
-class Expected(Mapping[str, Sequence[AssignedPod]]):
+class NominatedFor(Mapping[str, Sequence[AssignedPod]]):
     """By node, those that one pod must leave room for. Looked up when asked for."""
 
-    def __init__(self, nominations: Nominations, uid: str, priority: int) -> None:
-        self._nominations, self._uid, self._priority = nominations, uid, priority
-        self._node = nominations.node_of(uid)
+    def __init__(self, nominator: Nominator, uid: str, priority: int) -> None:
+        self._nominator, self._uid, self._priority = nominator, uid, priority
+        self._node = nominator.node_of(uid)
 
     def __getitem__(self, node: str) -> Sequence[AssignedPod]:
-        those = [item for item in self._nominations.on(node) if self._counts(item)]
+        those = [item for item in self._nominator.on(node) if self._counts(item)]
         if not those:
             raise KeyError(node)
         return those
 
     def __iter__(self) -> Iterator[str]:
-        return (node for node in self._nominations.nodes() if node in self)
+        return (node for node in self._nominator.nodes() if node in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __bool__(self) -> bool:
-        return self._nominations.count(self._priority) > (self._own() is not None)
+        return self._nominator.count(self._priority) > (self._own() is not None)
 
     def room(self, columns: Columns) -> Mapping[str, IntArray] | None:
         """What they take of each resource, by node; None where they mind more than room."""
-        return self.taken(columns) if self._nominations.only_take_room else None
+        return self.taken(columns) if self._nominator.only_take_room else None
 
     def taken(self, columns: Columns) -> Mapping[str, IntArray]:
-        taken = self._nominations.taken(self._priority, columns)
+        taken = self._nominator.taken(self._priority, columns)
         own = self._own()
         return taken.amounts if own is None else taken.without(self._node, own)
 
     def _own(self) -> AssignedPod | None:
         """The pod itself, where it would count were it another."""
-        for item in self._nominations.on(self._node) if self._node else ():
+        for item in self._nominator.on(self._node) if self._node else ():
             if item.uid == self._uid and item.priority >= self._priority:
                 return item
         return None
@@ -135,7 +135,7 @@ class Expected(Mapping[str, Sequence[AssignedPod]]):
         return one.priority >= self._priority and one.uid != self._uid
 
 
-NOBODY = Expected(Nominations(), "", 0)
+NOBODY = NominatedFor(Nominator(), "", 0)
 
 
 def with_room_for(
@@ -145,7 +145,7 @@ def with_room_for(
     columns: Columns,
     profile: Profile,
 ) -> BoolArray:
-    """As upstream, a node must do both with and without those who are expected on it."""
+    """As upstream, a node must do both with and without the pods that are nominated for it."""
     if (room := _room_that_counts(expected, pod, columns, profile)) is not None:
         return feasible & _lacking(pod, columns.snapshot(), room)[0]
     narrowed = feasible
@@ -177,7 +177,7 @@ def _room_that_counts(
     expected: Mapping[str, Sequence[AssignedPod]], pod: PodShape, columns: Columns, profile: Profile
 ) -> Mapping[str, IntArray] | None:
     """All at once, where nothing but room matters."""
-    if not isinstance(expected, Expected):
+    if not isinstance(expected, NominatedFor):
         return None
     if not only_room_matters(pod, columns.snapshot(), profile):
         return None
@@ -187,7 +187,7 @@ def _room_that_counts(
 def _lacking(
     pod: PodShape, nodes: Snapshot, room: Mapping[str, IntArray]
 ) -> tuple[BoolArray, dict[str, BoolArray]]:
-    """Where the pod fits beside those who are expected; by reason, where it does not."""
+    """Where the pod fits beside the nominated pods; by reason, where it does not."""
     nobody = np.zeros(len(nodes), np.int64)
     full = nodes.pods + room.get(PODS, nobody) >= nodes.allowed_pods
     reasons = {TOO_MANY_PODS: full}
@@ -213,7 +213,9 @@ def allows(pod: PodShape, columns: Columns, profile: Profile, at: int) -> bool:
     return True
 
 
-def refused_with(expected: Expected, pod: PodShape, columns: Columns, profile: Profile) -> Refused:
+def refused_with(
+    expected: NominatedFor, pod: PodShape, columns: Columns, profile: Profile
+) -> Refused:
     """Why all nodes are refused; those that only lack room for others count by what these take."""
     nodes = columns.snapshot()
     feasible, refusals = filter_nodes(pod, nodes, profile)
@@ -232,7 +234,7 @@ def refused_with(expected: Expected, pod: PodShape, columns: Columns, profile: P
 
 
 def _refused_one_by_one(
-    expected: Expected,
+    expected: NominatedFor,
     pod: PodShape,
     columns: Columns,
     profile: Profile,
@@ -248,7 +250,7 @@ def _refused_one_by_one(
         left, now = filter_nodes(pod, columns.snapshot(), profile, among=feasible)
     if not left.any():
         return Refused(len(nodes), _merge([*found, *now]))
-    # Those who are expected elsewhere would be of help: each node by itself.
+    # Pods that are nominated elsewhere would be of help: each node by itself.
     for node in short:
         alone = np.zeros(len(nodes), np.bool_)
         alone[nodes.at[node]] = True

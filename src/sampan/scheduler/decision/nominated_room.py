@@ -1,9 +1,9 @@
-"""What pods that are expected on nodes will take, as columns.
+"""Room of nominated pods, as columns.
 
 Job: sums per node of the requests of those who are at least so important, kept up to date one by
     one, so that a decision does not look at each of them.
 Invariant: a sum is what adding them up anew would give.
-Owner: Nominations.
+Owner: Nominator.
 """
 
 from collections.abc import Iterable

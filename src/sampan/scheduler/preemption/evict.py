@@ -1,6 +1,6 @@
-"""Making room: what the scheduler tells and does to the victims of a preemption.
+"""Eviction of the victims of a preemption: condition, event, deletion.
 
-Job: victims → API calls. No policy: preempt.py chose them.
+Job: victims → API calls. No policy: victims.py chose them.
 """
 
 from sampan.api.errors import NotFound

@@ -70,28 +70,28 @@ class Preemption:
     ) -> tuple[str | None, str]:
         """The node that is being cleared (None: nothing changes; empty: none any more), and what
         there is to say about it. `works`: by whom it is worked out."""
-        nominations = self._pending.nominations
+        nominator = self._pending.nominator
         if not refused.all_nodes or not profile.preempts or refused.is_early:
             return None, ""
         if row.uid in self._evicting:
             return None, WAITING
         if not self._are_budgets_known():
             return None, BUDGETS_UNKNOWN
-        if why_not := not_eligible(row, nominations, self._cache):
+        if why_not := not_eligible(row, nominator, self._cache):
             return None, why_not
         if refused.beforehand or not self._cache.any_below(row.priority):
             self._measures.preempted(0)
-            nominations.remove(row.uid)
+            nominator.remove(row.uid)
             return "", nobody_to_preempt(refused)
         budgets = tuple(self._budgets.values())
-        asked = Preemptor(self._cache, profile, budgets, nominations)
+        asked = Preemptor(self._cache, profile, budgets, nominator)
         try:
             found = await self._found_victims(pod, row, asked, works)
         except ExtenderFailed as error:
             return None, f"{error}."
         if isinstance(found, Hopeless):
             self._measures.preempted(0)
-            nominations.remove(row.uid)
+            nominator.remove(row.uid)
             return "", not_preempted(refused.all_nodes, found.reasons)
         self._clear(row, found)
         return found.node, ""
@@ -110,11 +110,11 @@ class Preemption:
     def _clear(self, row: PodInfo, found: Candidate) -> None:
         self._measures.preempted(len(found.victims))
         log.info("preempting pods", pod=row.key, node=found.node, victims=len(found.victims))
-        nominations = self._pending.nominations
-        for item in nominations.on(found.node):
+        nominator = self._pending.nominator
+        for item in nominator.on(found.node):
             if item.priority < row.priority:
                 self._not_expected_any_more(item.uid)
-        nominations.put(once_assigned(row), found.node)
+        nominator.put(once_assigned(row), found.node)
         self._evicting.add(row.uid)
         self._calls.start("evict", self._evicted(row, found))
 
@@ -125,11 +125,11 @@ class Preemption:
                 "PostFilter plugin nominated a node that does not exist", pod=row.key, node=node
             )
             return False
-        self._pending.nominations.put(once_assigned(row), node)
+        self._pending.nominator.put(once_assigned(row), node)
         return True
 
     def _not_expected_any_more(self, uid: str) -> None:
-        self._pending.nominations.remove(uid)
+        self._pending.nominator.remove(uid)
         pod = self._pending.objects.get(uid)
         if pod is not None:
             self._reports.not_nominated(pod)

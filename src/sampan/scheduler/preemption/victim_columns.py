@@ -13,7 +13,7 @@ import numpy as np
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.pod_table import PodTable
 from sampan.scheduler.cache.snapshot import Snapshot
-from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.decision.nominated_pods import Nominator
 from sampan.scheduler.decision.nominated_room import PODS
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.assigned_pod import AssignedPod
@@ -28,7 +28,7 @@ def victims_by_room(
     columns: Columns,
     may_help: BoolArray,
     budgets: Sequence[Budget],
-    nominations: Nominations,
+    nominator: Nominator,
     rng: random.Random,
 ) -> tuple[str, tuple[AssignedPod, ...], int] | None:
     nodes, table = columns.snapshot(), columns.table
@@ -36,7 +36,7 @@ def victims_by_room(
     slots = slots[may_help[table.node[slots]]]
     if not len(slots):
         return None
-    room = _Room(pod, nodes, columns, nominations)
+    room = _Room(pod, nodes, columns, nominator)
     room.give_back(slots)
     slots = slots[room.enough()[table.node[slots]]]
     if not len(slots):
@@ -61,7 +61,7 @@ class _Room:
     """What is left on each node once the newcomer, and who is expected there, have come."""
 
     def __init__(
-        self, pod: PodInfo, nodes: Snapshot, columns: Columns, nominations: Nominations
+        self, pod: PodInfo, nodes: Snapshot, columns: Columns, nominator: Nominator
     ) -> None:
         table = columns.table
         self._node = table.node
@@ -73,7 +73,7 @@ class _Room:
             allocatable = nodes.allocatable.get(name)
             has = np.zeros(len(nodes), np.int64) if allocatable is None else allocatable
             self._left[name] = has - nodes.requested.get(name, 0) - amount
-        for name, taken in nominations.taken_by_others(pod.uid, pod.priority, columns).items():
+        for name, taken in nominator.taken_by_others(pod.uid, pod.priority, columns).items():
             if name in self._left:
                 self._left[name] = self._left[name] - taken
 

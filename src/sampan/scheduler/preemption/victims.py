@@ -16,7 +16,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.decide import filter_nodes, hopeful
 from sampan.scheduler.decision.nominated_pods import (
-    Nominations,
+    Nominator,
     allows,
     only_room_matters,
     with_pods,
@@ -59,14 +59,14 @@ class Preemptor:
     cache: CacheState
     profile: Profile
     budgets: Sequence[Budget]
-    nominations: Nominations
+    nominator: Nominator
 
 
-def not_eligible(pod: PodInfo, nominations: Nominations, cache: CacheState) -> str:
+def not_eligible(pod: PodInfo, nominator: Nominator, cache: CacheState) -> str:
     """Why the pod may not preempt now; empty where it may."""
     if not pod.may_preempt:
         return NEVER
-    node = nominations.node_of(pod.uid)
+    node = nominator.node_of(pod.uid)
     if any(item.preempted and item.priority < pod.priority for item in cache.on(node)):
         return WAITING
     return ""
@@ -76,7 +76,7 @@ def preempt(pod: PodInfo, asked: Preemptor, rng: random.Random) -> Candidate | H
     columns = asked.cache.columns
     may_help = hopeful(pod.shape, columns.snapshot(), asked.profile)
     if only_room_matters(pod.shape, columns.snapshot(), asked.profile):
-        found = victims_by_room(pod, columns, may_help, asked.budgets, asked.nominations, rng)
+        found = victims_by_room(pod, columns, may_help, asked.budgets, asked.nominator, rng)
         if found is not None:
             node, victims, violations = found
             return Candidate(node, victims, violations)
@@ -176,7 +176,7 @@ def _fits(at: int, pod: PodInfo, asked: Preemptor) -> bool:
     node = columns.snapshot().rows[at].name
     expected = [
         item
-        for item in asked.nominations.on(node)
+        for item in asked.nominator.on(node)
         if item.priority >= pod.priority and item.uid != pod.uid
     ]
     if not expected:

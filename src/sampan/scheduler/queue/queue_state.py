@@ -1,4 +1,4 @@
-"""Pods that wait for a node: who is next, who waits out a failure, who waits for a change.
+"""Scheduling queue: active, backoff and unschedulable pods.
 
 Job: fold arrivals, attempts, refusals and events into the queue. No clock, no I/O: `now` is given.
 Invariant: a pod is in exactly one place: active, backoff, unschedulable, gated or in flight.

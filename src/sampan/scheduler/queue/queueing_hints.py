@@ -1,4 +1,4 @@
-"""Whom an event may help, asked of the cache as it is now.
+"""Queueing hints: which pods an event may help, by the cache as it is now.
 
 Job: an event and pods that wait alike → those of them for whom another attempt is worth it.
 Invariant: an event after which a pod could be scheduled is never answered without it.
@@ -7,7 +7,7 @@ Invariant: an event after which a pod could be scheduled is never answered witho
 from collections.abc import Collection
 
 from sampan.scheduler.cache.cache_state import CacheState
-from sampan.scheduler.decision.nominated_pods import Nominations, allows, with_pods
+from sampan.scheduler.decision.nominated_pods import Nominator, allows, with_pods
 from sampan.scheduler.model.cluster_events import Event, PodGone
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import Profile
@@ -16,8 +16,8 @@ from sampan.scheduler.queue.requeue import could_take, may_help
 
 
 class Hints:
-    def __init__(self, cache: CacheState, nominations: Nominations, profile: Profile) -> None:
-        self._cache, self._nominations, self._profile = cache, nominations, profile
+    def __init__(self, cache: CacheState, nominator: Nominator, profile: Profile) -> None:
+        self._cache, self._nominator, self._profile = cache, nominator, profile
         # Who was refused by these alone can only be helped on the node where something changed.
         self._local = frozenset(
             rule.name for rule in profile.filters if rule.depends is not Depends.EVERYTHING
@@ -37,7 +37,7 @@ class Hints:
             return ()
         if not allows(alike.shape, columns, self._profile, at):
             return ()
-        expected = [item for item in self._nominations.on(node) if item.priority >= alike.priority]
+        expected = [item for item in self._nominator.on(node) if item.priority >= alike.priority]
         if not expected:
             return uids
         with with_pods(columns, node, expected):

@@ -9,7 +9,7 @@ from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Refused, filter_nodes
 from sampan.scheduler.decision.nominated_pods import (
     NOBODY,
-    Nominations,
+    Nominator,
     refused_with,
     with_room_for,
 )
@@ -25,22 +25,22 @@ def one(uid, priority=0):
 
 
 def test_a_pod_is_expected_on_one_node_only():
-    nominations = Nominations()
-    nominations.put(one("a"), "x")
-    nominations.put(one("a"), "y")
-    assert nominations.node_of("a") == "y"
-    assert nominations.on("x") == []
-    nominations.put(one("a"), "")
-    assert nominations.for_others("b", 0) == NOBODY
+    nominator = Nominator()
+    nominator.put(one("a"), "x")
+    nominator.put(one("a"), "y")
+    assert nominator.node_of("a") == "y"
+    assert nominator.on("x") == []
+    nominator.put(one("a"), "")
+    assert nominator.for_others("b", 0) == NOBODY
 
 
 def test_room_is_left_to_those_who_are_at_least_as_important():
-    nominations = Nominations()
+    nominator = Nominator()
     for uid, priority in (("low", 1), ("equal", 5), ("high", 9)):
-        nominations.put(one(uid, priority), "x")
-    assert [pod.uid for pod in nominations.for_others("me", 5)["x"]] == ["equal", "high"]
-    assert [pod.uid for pod in nominations.for_others("high", 5)["x"]] == ["equal"]
-    assert nominations.for_others("high", 6) == {}
+        nominator.put(one(uid, priority), "x")
+    assert [pod.uid for pod in nominator.for_others("me", 5)["x"]] == ["equal", "high"]
+    assert [pod.uid for pod in nominator.for_others("high", 5)["x"]] == ["equal"]
+    assert nominator.for_others("high", 6) == {}
 
 
 @pytest.mark.slow
@@ -54,12 +54,12 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
     """[S2] Against caches in which they have really come, node by node."""
     there, placed = cluster
     cache = cache_of(there, placed)
-    nominations = Nominations()
+    nominator = Nominator()
     where = {}
     for number, made in enumerate(coming):
         made["metadata"]["uid"] = f"e{number}"
         node = there[number % len(there)]["metadata"]["name"]
-        nominations.put(assigned_pod_of(made), node)
+        nominator.put(assigned_pod_of(made), node)
         where.setdefault(node, []).append(made)
     shape = pod_info_of(pod).shape
     good = []
@@ -72,7 +72,7 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
         if all(both):
             good.append(name)
     batches = Batches(cache.columns, DEFAULT_PROFILE)
-    expected = nominations.for_others("me", 0)
+    expected = nominator.for_others("me", 0)
     found = batches.decide(shape, random.Random(1), expected)
     if not good:
         assert isinstance(found, Refused)
@@ -97,16 +97,16 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
 )
 def test_room_is_weighed_all_at_once_as_one_by_one(cluster, pod, coming, is_expected_itself):
     """Some come, some are withdrawn, nodes come and go in between; the pod itself may be one."""
-    cache, nominations = cache_of(*cluster), Nominations()
+    cache, nominator = cache_of(*cluster), Nominator()
     row = pod_info_of(pod)
-    nominations.taken(row.priority, cache.columns)  # from here on it is kept up to date
+    nominator.taken(row.priority, cache.columns)  # from here on it is kept up to date
     for number, (made, where, priority) in enumerate(coming):
         uid = "me" if is_expected_itself and not number else f"e{number % 3}"
         assigned = replace(assigned_pod_of(made), uid=uid, priority=priority)
-        nominations.put(assigned, f"node-{where}")
+        nominator.put(assigned, f"node-{where}")
         if number == 1:
             cache.remove_node("node-0")
-    expected = nominations.for_others("me", row.priority)
+    expected = nominator.for_others("me", row.priority)
     nodes = cache.snapshot()
     feasible, _ = filter_nodes(row.shape, nodes, DEFAULT_PROFILE)
     asked = (row.shape, feasible, cache.columns, DEFAULT_PROFILE)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.decision.decide import filter_nodes
-from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.decision.nominated_pods import Nominator
 from sampan.scheduler.model.assigned_pod import assigned_pod_of, once_assigned
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.preemption.budgets import budget_of
@@ -138,11 +138,11 @@ def full_worlds(draw):
 
 def asked_of(world):
     nodes, placed, budgets, expected, _ = world
-    nominations = Nominations()
+    nominator = Nominator()
     for one, where in expected:
-        nominations.put(assigned_pod_of(one), where)
+        nominator.put(assigned_pod_of(one), where)
     budgets = [budget_of(one) for one in budgets]
-    return Preemptor(cache_of(nodes, placed), DEFAULT_PROFILE, budgets, nominations)
+    return Preemptor(cache_of(nodes, placed), DEFAULT_PROFILE, budgets, nominator)
 
 
 # The slow way: a new cache for every question.
@@ -280,7 +280,7 @@ def test_all_nodes_at_once_find_what_one_by_one_finds(world):
 
 
 def asked_for(nodes, placed, budgets=()):
-    return Preemptor(cache_of(nodes, placed), DEFAULT_PROFILE, budgets, Nominations())
+    return Preemptor(cache_of(nodes, placed), DEFAULT_PROFILE, budgets, Nominator())
 
 
 def test_a_node_whose_pods_are_all_as_important_has_no_victims():
@@ -302,9 +302,9 @@ def test_reasons_count_every_node_once():
 def test_who_may_not_preempt():
     asked = asked_for([node("n", 2)], {"n": [pod("a", 2, 0)]})
     never = pod_info_of(pod("new", 2, 10, preemptionPolicy="Never"))
-    assert not_eligible(never, asked.nominations, asked.cache) == NEVER
+    assert not_eligible(never, asked.nominator, asked.cache) == NEVER
     allowed = pod_info_of(pod("new", 2, 10))
-    assert not_eligible(allowed, asked.nominations, asked.cache) == ""
+    assert not_eligible(allowed, asked.nominator, asked.cache) == ""
 
 
 def test_who_waits_for_its_victims_preempts_nobody_else():
@@ -314,5 +314,5 @@ def test_who_waits_for_its_victims_preempts_nobody_else():
     going["status"] = {"conditions": [condition]}
     asked = asked_for([node("n", 2)], {"n": [going]})
     newcomer = pod_info_of(pod("new", 2, 10))
-    asked.nominations.put(once_assigned(newcomer), "n")
-    assert not_eligible(newcomer, asked.nominations, asked.cache) == WAITING
+    asked.nominator.put(once_assigned(newcomer), "n")
+    assert not_eligible(newcomer, asked.nominator, asked.cache) == WAITING

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.decision.nominated_pods import Nominator
 from sampan.scheduler.model.assigned_pod import assigned_pod_of
 from sampan.scheduler.model.cluster_events import PodGone
 from sampan.scheduler.model.pod_info import pod_info_of
@@ -31,13 +31,13 @@ def alike(row, refused):
 def test_who_could_be_scheduled_after_an_event_is_always_named(cluster, pod, coming, data):
     """[S2]"""
     there, placed = cluster
-    cache, nominations = cache_of(there, placed), Nominations()
+    cache, nominator = cache_of(there, placed), Nominator()
     row = pod_info_of(pod)
     for made in coming:
         if there:
-            nominations.put(assigned_pod_of(made), there[0]["metadata"]["name"])
+            nominator.put(assigned_pod_of(made), there[0]["metadata"]["name"])
     batches = Batches(cache.columns, DEFAULT_PROFILE)
-    expected = nominations.for_others(row.uid, row.priority)
+    expected = nominator.for_others(row.uid, row.priority)
     refused = batches.decide(row.shape, random.Random(1), expected)
     assigned_pods = [(one["metadata"]["uid"], name) for name in placed for one in placed[name]]
     if isinstance(refused, Chosen) or not assigned_pods:
@@ -45,9 +45,7 @@ def test_who_could_be_scheduled_after_an_event_is_always_named(cluster, pod, com
     uid, _ = data.draw(st.sampled_from(assigned_pods))
     event = cache.remove_pod(uid)
     assert isinstance(event, PodGone)
-    helped = Hints(cache, nominations, DEFAULT_PROFILE).helped(
-        event, alike(row, refused), (row.uid,)
-    )
+    helped = Hints(cache, nominator, DEFAULT_PROFILE).helped(event, alike(row, refused), (row.uid,))
     if isinstance(batches.decide(row.shape, random.Random(1), expected), Chosen):
         assert row.uid in helped
 
@@ -66,8 +64,8 @@ def asking(name, cpu, priority=0):
 def test_a_pod_that_goes_wakes_only_whom_its_node_has_room_for():
     """[S2]"""
     placed = {"a": [asking("small", "1"), asking("more", "2")]}
-    cache, nominations = cache_of([node("a", "3")], placed), Nominations()
-    hints = Hints(cache, nominations, DEFAULT_PROFILE)
+    cache, nominator = cache_of([node("a", "3")], placed), Nominator()
+    hints = Hints(cache, nominator, DEFAULT_PROFILE)
     rules = frozenset({"NodeResourcesFit"})
     event = cache.remove_pod("small")
     for cpu, expected in (("1", {"w"}), ("2", set())):
@@ -77,9 +75,9 @@ def test_a_pod_that_goes_wakes_only_whom_its_node_has_room_for():
 
 def test_room_that_is_kept_for_somebody_wakes_that_one_alone():
     """[S2]"""
-    cache, nominations = cache_of([node("a", "2")], {"a": [asking("old", "2")]}), Nominations()
-    hints = Hints(cache, nominations, DEFAULT_PROFILE)
-    nominations.put(assigned_pod_of(asking("first", "2", 5)), "a")
+    cache, nominator = cache_of([node("a", "2")], {"a": [asking("old", "2")]}), Nominator()
+    hints = Hints(cache, nominator, DEFAULT_PROFILE)
+    nominator.put(assigned_pod_of(asking("first", "2", 5)), "a")
     event = cache.remove_pod("old")
     group = Alike(pod_info_of(asking("x", "2")).shape, frozenset({"NodeResourcesFit"}), 5)
     assert list(hints.helped(event, group, {"first", "second", "third"})) == ["first"]

@@ -1,4 +1,4 @@
-"""Writes that change nothing but what garbage collection lives off. Pure.
+"""Writes that change nothing but ownerReferences and finalizers. Pure.
 
 Job: tell them from others: whoever may update may do them, so that collection can go on.
 """

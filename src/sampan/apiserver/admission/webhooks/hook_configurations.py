@@ -1,4 +1,4 @@
-"""The way to the webhooks: loaded with the first configuration that there is.
+"""Webhook configurations: the webhook plugins are loaded with the first one.
 
 Job: one step for mutating and one for validating hooks.
 Invariant: configurations of admission itself are never shown to hooks: nobody can lock themselves

@@ -1,4 +1,4 @@
-"""Pod actions: the words in which a plan is told.
+"""Pod actions: the values that a plan is made of.
 
 Job: one frozen value per thing that may happen to a pod's sandbox and containers. Pure.
 """

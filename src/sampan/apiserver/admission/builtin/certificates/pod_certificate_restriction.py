@@ -1,4 +1,4 @@
-"""What a node may ask certificates for: pods that run on it. Part of NodeRestriction.
+"""NodeRestriction of PodCertificateRequests: a node asks for pods that run on it.
 
 Job: compare a PodCertificateRequest with node, pod and service account as they are. Pure, but for
     looking them up.

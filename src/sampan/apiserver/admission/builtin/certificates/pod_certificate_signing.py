@@ -1,4 +1,4 @@
-"""Whoever says what becomes of a pod's certificate may sign for its signer.
+"""PodCertificateRequest status: writing it takes the `sign` verb on the signer.
 
 Job: ask for the verb sign on the signer, where the status of a PodCertificateRequest changes. Not
     to be switched off: part of the kind itself.

@@ -1,4 +1,4 @@
-"""Whom a certificate request is for.
+"""Subject of a CertificateSigningRequest.
 
 Job: the subject that a CertificateSigningRequest asks for, as admission compares it. Pure.
 """
