@@ -632,7 +632,7 @@ class Certificates(BaseWorld):
                 except NotFound:
                     return
                 if self.verdicts[name] is None:
-                    said = {"type": verb, "status": "True", "reason": "Told", "message": ""}
+                    said = {"type": verb, "status": "True", "reason": "StageEvent", "message": ""}
                     csr = {**csr, "status": {**(csr.get("status") or {}), "conditions": [said]}}
                     await self.client.update(REQUESTS, csr, subresource="approval")
                     self.verdicts[name] = verb

@@ -44,7 +44,7 @@ class Bookmark:
     revision: int
 
 
-Told = Listed | Seen | Bookmark
+StageEvent = Listed | Seen | Bookmark
 
 
 class WatcherCheck:
@@ -56,7 +56,7 @@ class WatcherCheck:
         self._at = 0
         self._last: dict[str, int] = {}  # the newest number of each name that is known
 
-    def take(self, told: Told) -> None:
+    def take(self, told: StageEvent) -> None:
         match told:
             case Listed(revision, values):
                 self._expect(revision >= self._at, told, f"a list after revision {self._at}")
@@ -83,19 +83,19 @@ class WatcherCheck:
         else:
             self.values[name] = value
 
-    def _expect(self, right: bool, told: Told, otherwise: str) -> None:
+    def _expect(self, right: bool, told: StageEvent, otherwise: str) -> None:
         if not right:
             self.faults.append(f"{told}: {otherwise}")
 
 
-def watch_faults(story: Iterable[Told]) -> list[str]:
+def watch_faults(story: Iterable[StageEvent]) -> list[str]:
     check = WatcherCheck()
     for told in story:
         check.take(told)
     return check.faults
 
 
-def unseen(story: Iterable[Told], answered: Iterable[Answered]) -> list[str]:
+def unseen(story: Iterable[StageEvent], answered: Iterable[Answered]) -> list[str]:
     """Answered writes that a watcher must have been told of, and was not."""
     story = list(story)
     spans = spans_of(story)
@@ -108,7 +108,7 @@ def unseen(story: Iterable[Told], answered: Iterable[Answered]) -> list[str]:
     ]
 
 
-def spans_of(story: Iterable[Told]) -> list[tuple[int, int]]:
+def spans_of(story: Iterable[StageEvent]) -> list[tuple[int, int]]:
     """(after, upto]: what a watcher was told everything of, from each of its lists on."""
     spans: list[tuple[int, int]] = []
     for told in story:

@@ -10,13 +10,13 @@ Invariant: a list is the state of the log at its revision.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tests.support.history import Answered, Listed, Seen, Told, Value, spans_of, unseen
+from tests.support.history import Answered, Listed, Seen, StageEvent, Value, spans_of, unseen
 
 Log = Mapping[int, Seen]
 
 
 def log_faults(
-    stories: Sequence[Sequence[Told]], lists: Iterable[Listed], answered: Iterable[Answered]
+    stories: Sequence[Sequence[StageEvent]], lists: Iterable[Listed], answered: Iterable[Answered]
 ) -> list[str]:
     """`lists`: of those who only listed."""
     answered = list(answered)
@@ -29,7 +29,7 @@ def log_faults(
     return faults + differences + _list_faults(log, _covered(stories), [*listed, *lists])
 
 
-def _order_faults(story: Sequence[Told]) -> list[str]:
+def _order_faults(story: Sequence[StageEvent]) -> list[str]:
     faults, at = [], 0
     for told in story:
         revision, first = (
@@ -41,7 +41,7 @@ def _order_faults(story: Sequence[Told]) -> list[str]:
     return faults
 
 
-def _log_of(stories: Iterable[Iterable[Told]]) -> tuple[Log, list[str]]:
+def _log_of(stories: Iterable[Iterable[StageEvent]]) -> tuple[Log, list[str]]:
     log: dict[int, Seen] = {}
     faults = []
     for story in stories:
@@ -51,7 +51,7 @@ def _log_of(stories: Iterable[Iterable[Told]]) -> tuple[Log, list[str]]:
     return log, faults
 
 
-def _covered(stories: Iterable[Iterable[Told]]) -> list[tuple[int, int]]:
+def _covered(stories: Iterable[Iterable[StageEvent]]) -> list[tuple[int, int]]:
     """The spans (after, upto] that somebody watched, joined."""
     joined: list[tuple[int, int]] = []
     for after, upto in sorted(span for story in stories for span in spans_of(story)):

@@ -348,7 +348,7 @@ class _Loop:
         if error is None or (isinstance(error, PlanFailed) and error.only_conflicts):
             return  # told already, or the ordinary case of somebody else having written first
         log.info(
-            "will try again",
+            "sync failed, trying again",
             controller=self._controller.name,
             key=key,
             in_seconds=seconds,

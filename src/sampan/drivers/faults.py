@@ -65,7 +65,7 @@ class Faults:
         if fault.get("die") == "before":
             _die(name)
         if fault.get("code"):
-            log.info("fault", method=name, code=fault["code"])
+            log.info("method fails by the fault file", method=name, code=fault["code"])
             raise GrpcFailure(str(fault.get("message") or "a fault"), code=fault["code"])
         return fault
 
@@ -82,5 +82,5 @@ class Faults:
 
 
 def _die(name: str) -> None:
-    log.info("driver dies", method=name)
+    log.info("driver is killed by its fault file", method=name)
     os.kill(os.getpid(), signal.SIGKILL)

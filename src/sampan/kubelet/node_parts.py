@@ -34,7 +34,7 @@ from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.manifests import FILE, HTTP
 from sampan.kubelet.status.recorder import EventLog
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
-from sampan.kubelet.volumes.pod_certificates import Tell
+from sampan.kubelet.volumes.pod_certificates import RecordWarning
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
@@ -74,7 +74,7 @@ class ApiSide:
 
 
 def machine_side(
-    context: NodeContext, objects: TrackedObjects, retry: Retry, tell: Tell
+    context: NodeContext, objects: TrackedObjects, retry: Retry, tell: RecordWarning
 ) -> MachineSide:
     """`retry`: something that the pod waits for has changed. `tell`: of warnings."""
     certificates = ProjectedCertificates(context, retry, tell)

@@ -16,7 +16,7 @@ from sampan.core.flag import Flag
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.kubelet.context import NodeContext
-from sampan.kubelet.contracts.events_hook import Tell
+from sampan.kubelet.contracts.events_hook import RecordEvent
 from sampan.kubelet.csi.allocatable_updates import AllocatableUpdates
 from sampan.kubelet.csi.attachments import Attachments
 from sampan.kubelet.csi.csi_drivers import CsiDrivers
@@ -54,7 +54,7 @@ class NodeHooks:
     poke: Callable[[], None]  # have its status written
     wake: Callable[[], None]  # the pods that wait for something
     wake_pod: Callable[[str], None]  # one of them, by its uid
-    tell: Tell  # events
+    tell: RecordEvent  # events
     running: Running  # containers
     active_pods: Callable[[], Iterable[Obj]]  # that are not over
 

@@ -157,7 +157,7 @@ def test_a_long_list_is_whole_though_others_have_the_loop_meanwhile(schema, monk
     run(schema, story)
 
 
-class Told:
+class StageEvent:
     """A server that writes down what it is sent, and in which turn of the loop."""
 
     def __init__(self):
@@ -176,7 +176,7 @@ class Told:
 
 def test_what_is_written_is_as_large_as_on_the_wire():
     async def main():
-        server = Told()
+        server = StageEvent()
         client = InProcessClient(server, "me")
         await client.create(CONFIG_MAPS, config("a", x="y" * 100_000))
         await client.update(CONFIG_MAPS, config("a", x="y" * 200_000))
@@ -191,7 +191,7 @@ def test_what_is_written_is_as_large_as_on_the_wire():
 def test_of_many_large_writes_at_once_each_turn_has_a_few():
     async def main(length):
         Tasks("of all who write")
-        server = Told()
+        server = StageEvent()
         client = InProcessClient(server, "me")
         await all_of(client.create(CONFIG_MAPS, config(f"n{n}", x="y" * length)) for n in range(16))
         return Counter(turn for turn, _ in server.calls)

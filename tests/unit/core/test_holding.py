@@ -8,7 +8,7 @@ from sampan.core.holding import Hold, Outcome, run_to_end
 from tests.support import virtual_time
 
 
-class Told:
+class StageEvent:
     """A taker that takes its time, and remembers what it was told."""
 
     def __init__(self, name="", seconds=0.0):
@@ -42,7 +42,7 @@ def test_takers_are_told_the_outcome_last_one_first():
 
 
 def test_what_was_not_committed_is_released_however_the_block_ends():
-    told = Told()
+    told = StageEvent()
 
     async def main():
         async with Hold() as hold:
@@ -68,7 +68,7 @@ def test_what_was_not_committed_is_released_however_the_block_ends():
 
 
 def test_a_commit_holds_even_if_the_block_is_cancelled_after_it():
-    told = Told()
+    told = StageEvent()
 
     async def work():
         async with Hold() as hold:
@@ -81,7 +81,7 @@ def test_a_commit_holds_even_if_the_block_is_cancelled_after_it():
 
 
 def test_a_taker_finishes_though_it_is_cancelled_twice():
-    told = Told(seconds=5)
+    told = StageEvent(seconds=5)
 
     async def work():
         async with Hold() as hold:
@@ -103,7 +103,7 @@ def test_a_taker_finishes_though_it_is_cancelled_twice():
 
 
 def test_a_taker_that_fails_does_not_keep_it_from_the_others():
-    told, plain = Told(), []
+    told, plain = StageEvent(), []
 
     def fail(_):
         raise ValueError("expected by this test")
@@ -126,7 +126,7 @@ def test_a_taker_that_fails_does_not_keep_it_from_the_others():
 
 
 def test_an_outcome_that_nobody_knows_is_told_as_such():
-    told = Told()
+    told = StageEvent()
 
     async def main():
         async with Hold() as hold:

@@ -29,7 +29,7 @@ from sampan.apiserver.registry.custom_resources import (
     shown_item,
 )
 from sampan.apiserver.registry.selection import Selection
-from sampan.apiserver.watch.watch_stream import Shown
+from sampan.apiserver.watch.watch_stream import ConvertEvents
 from sampan.core.side_thread import SideThread
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Conversions:
         shown = await self.beside(size, lambda: [_default(custom, item.obj) for item in items])
         return await self._convert(shown, custom, size)
 
-    def events(self, resource: Resource, selection: Selection) -> Shown:
+    def events(self, resource: Resource, selection: Selection) -> ConvertEvents:
         """Events of a watch as the resource's version shows them, and selects them."""
         select = None if selection.shown is None else _Selected(selection.shown)
 

@@ -13,7 +13,7 @@ from sampan.api.features import release
 from sampan.api.schema.published import Schema
 from sampan.apiserver.printers.layout import CREATED, NAMED, Column, Field
 
-Words = Mapping[str, str | Field]  # by the name of the column
+Descriptions = Mapping[str, str | Field]  # by the name of the column
 
 
 def _shown(definition: str, fields: Mapping[str, str]) -> dict[str, str | Field]:
@@ -21,22 +21,22 @@ def _shown(definition: str, fields: Mapping[str, str]) -> dict[str, str | Field]
     return {column: Field(definition, field) for column, field in fields.items()}
 
 
-_TEMPLATE: Words = {
+_TEMPLATE: Descriptions = {
     "Containers": "Names of each container in the template.",
     "Images": "Images referenced by each container in the template.",
 }
-_READY: Words = {"Ready": "Number of the pod with ready state"}
-_WEBHOOKS: Words = {
+_READY: Descriptions = {"Ready": "Number of the pod with ready state"}
+_WEBHOOKS: Descriptions = {
     "Webhooks": "Webhooks indicates the number of webhooks registered in this configuration"
 }
-_PARAM_KIND: Words = {
+_PARAM_KIND: Descriptions = {
     "ParamKind": "ParamKind specifies the kind of resources used to parameterize this policy"
 }
-_POLICY_BINDINGS: Words = {
+_POLICY_BINDINGS: Descriptions = {
     "PolicyName": "PolicyName indicates the policy definition which the policy binding binded to",
     "ParamRef": "ParamRef indicates the param resource which sets the configuration param",
 }
-_EVENTS: Words = {
+_EVENTS: Descriptions = {
     **_shown(
         "api.core.v1.Event",
         {"Last Seen": "lastTimestamp", "Type": "type", "Reason": "reason",
@@ -52,7 +52,7 @@ _CLAIM_SPEC, _CLAIM_STATUS = (
 _VOLUME_SPEC, _VOLUME_STATUS = (
     f"api.core.v1.PersistentVolume{part}" for part in ("Spec", "Status")
 )
-_CORE: dict[str, Words] = {
+_CORE: dict[str, Descriptions] = {
     "componentstatuses": {
         "Status": "Status of the component conditions",
         "Message": "Message of the component conditions",
@@ -124,7 +124,7 @@ _CORE: dict[str, Words] = {
          "Port(s)": "ports", "Selector": "selector"},
     ),
 }  # fmt: skip
-_ADMISSION: dict[str, Words] = {
+_ADMISSION: dict[str, Descriptions] = {
     "mutatingadmissionpolicies": {
         "Mutations": "Mutation indicates the number of mutations rules defined in this "
         "configuration",
@@ -143,7 +143,7 @@ _ADMISSION: dict[str, Words] = {
 _MATCHED = " It must match the pod template's labels."
 # Some tables still say what a field meant in a version that is no longer served: the words that
 # came later are cut off, and what was worded otherwise is said here.
-_APPS: dict[str, Words] = {
+_APPS: dict[str, Descriptions] = {
     "controllerrevisions": {
         "Controller": "Controller of the object",
         "Revision": "revision indicates the revision of the state represented by Data.",
@@ -186,7 +186,7 @@ _APPS: dict[str, Words] = {
     "statefulsets": {**_TEMPLATE, **_READY},
 }  # fmt: skip
 _SCALER = "api.autoscaling.v2.HorizontalPodAutoscaler"
-_AUTOSCALING: dict[str, Words] = {
+_AUTOSCALING: dict[str, Descriptions] = {
     "horizontalpodautoscalers": {
         **_shown(
             f"{_SCALER}Spec",
@@ -200,7 +200,7 @@ _AUTOSCALING: dict[str, Words] = {
         "Available": Field("api.autoscaling.v1.ScaleStatus", "replicas"),
     },
 }
-_BATCH: dict[str, Words] = {
+_BATCH: dict[str, Descriptions] = {
     "cronjobs": {
         **_TEMPLATE,
         **_shown(
@@ -220,7 +220,7 @@ _BATCH: dict[str, Words] = {
         "Selector": Field("api.batch.v1.JobSpec", "selector"),
     },
 }
-_CERTIFICATES: dict[str, Words] = {
+_CERTIFICATES: dict[str, Descriptions] = {
     "certificatesigningrequests": {
         "SignerName": "Requested signer for the request. It is a qualified name in the form: "
         "`scope-hostname.io/name`. If empty, it will be defaulted:\n"
@@ -251,7 +251,7 @@ _CERTIFICATES: dict[str, Words] = {
     },
 }  # fmt: skip
 _SLICE = "api.discovery.v1.EndpointSlice"
-_DISCOVERY: dict[str, Words] = {
+_DISCOVERY: dict[str, Descriptions] = {
     "endpointslices": {
         "AddressType": Field(_SLICE, "addressType", until=" (Deprecated)"),
         "Ports": "ports specifies the list of network ports exposed by each endpoint in this "
@@ -261,7 +261,7 @@ _DISCOVERY: dict[str, Words] = {
         "Endpoints": Field(_SLICE, "endpoints"),
     }
 }
-_FLOW: dict[str, Words] = {
+_FLOW: dict[str, Descriptions] = {
     "flowschemas": {
         "PriorityLevel": Field("api.flowcontrol.v1.PriorityLevelConfigurationReference", "name"),
         **_shown(
@@ -282,7 +282,7 @@ _FLOW: dict[str, Words] = {
         ),
     },
 }  # fmt: skip
-_NETWORKING: dict[str, Words] = {
+_NETWORKING: dict[str, Descriptions] = {
     "ingressclasses": {
         "Controller": "Controller that is responsible for handling this class",
         "Parameters": "A reference to a resource with additional parameters",
@@ -306,7 +306,7 @@ _NETWORKING: dict[str, Words] = {
 }
 
 
-def _binding(kind: str) -> Words:
+def _binding(kind: str) -> Descriptions:
     subjects = ("Users", "Groups", "ServiceAccounts")
     said = f"{kind[0].lower()}{kind[1:]}"
     return {
@@ -315,7 +315,7 @@ def _binding(kind: str) -> Words:
     }
 
 
-_STORAGE: dict[str, Words] = {
+_STORAGE: dict[str, Descriptions] = {
     "csidrivers": _shown(
         "api.storage.v1.CSIDriverSpec",
         {"AttachRequired": "attachRequired", "PodInfoOnMount": "podInfoOnMount",
@@ -342,7 +342,7 @@ _STORAGE: dict[str, Words] = {
         "DriverName": Field("api.storage.v1.VolumeAttributesClass", "driverName")
     },
 }  # fmt: skip
-_DESCRIBED: dict[str, dict[str, Words]] = {
+_DESCRIBED: dict[str, dict[str, Descriptions]] = {
     "": _CORE,
     "admissionregistration.k8s.io": _ADMISSION,
     "apiregistration.k8s.io": {

@@ -26,7 +26,7 @@ READS = frozenset({"get", "list", "watch"})
 _NOT_TRACED = frozenset({"Event", "Lease"})
 _ANSWERED_WHOLE = frozenset({"", "status"})  # the answer is the object itself
 MOST_UIDS = 8  # that are told of one name
-MayTell = Callable[[str, str], Awaitable[bool]]  # of the pod of that namespace and name
+MayGetPod = Callable[[str, str], Awaitable[bool]]  # of the pod of that namespace and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class TracedObjects:
         # Who chooses another request's id does not replace it.
         self._refused.setdefault(marks.id, TracedRequest(marks.about, "", trace))
 
-    async def receive(self, user: User, spans: object, may: MayTell) -> int:
+    async def receive(self, user: User, spans: object, may: MayGetPod) -> int:
         """What other processes have noted; how many were taken: of pods that are known here, from
         whoever may write their status (a node: of its own pods)."""
         items = spans if isinstance(spans, list) else ()
@@ -136,7 +136,7 @@ class TracedObjects:
             for uid, about in names.items()
         }
 
-    async def _may_tell(self, user: User, about: About, may: MayTell) -> bool:
+    async def _may_tell(self, user: User, about: About, may: MayGetPod) -> bool:
         if user.name.startswith(NODE_USER):
             pod = self._registry.find(PODS, about.namespace, about.name)
             if pod is None or node_name(pod) != user.name.removeprefix(NODE_USER):

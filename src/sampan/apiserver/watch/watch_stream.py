@@ -16,7 +16,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.virtual_time.machine_time import Timer, call_later
 
 # Events as the version that is watched has them.
-Shown = Callable[[list[Event]], Awaitable[list[Event]]]
+ConvertEvents = Callable[[list[Event]], Awaitable[list[Event]]]
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -30,7 +30,7 @@ class WatchTimes:
 class Showing:
     """How a watch shows its kind."""
 
-    shown: Shown | None = None  # in another version; None: as it is stored
+    shown: ConvertEvents | None = None  # in another version; None: as it is stored
     # An object of which nothing is said, asked for with the first bookmark.
     empty: Callable[[], Obj] = dict
 

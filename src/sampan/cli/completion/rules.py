@@ -14,7 +14,7 @@ from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
 
 Ask = Callable[[Session], list[str]]
-Words = tuple[list[str], int]
+Candidates = tuple[list[str], int]
 WITH_PODS = (
     "daemonsets", "deployments", "pods", "jobs", "replicasets", "replicationcontrollers",
     "services", "statefulsets",
@@ -93,7 +93,7 @@ def of_flag(path: list[str], name: str) -> Ask | None:
     return None
 
 
-def asked(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def asked(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     try:
         return _RULES[rule.kind](session, rule, arguments, typed)
     except (ApiError, CliError, OSError):
@@ -129,7 +129,7 @@ def _begun(words: list[str], typed: str) -> list[str]:
     return [word for word in words if word.startswith(typed)]
 
 
-def _objects(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def _objects(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     """`TYPE NAME …` or `TYPE/NAME …`."""
     is_typed = bool(arguments) and "/" not in arguments[0]
     if rule.once and len(arguments) > int(is_typed):
@@ -154,13 +154,13 @@ def _slashed(session: Session, typed: str) -> list[str]:
     return [f"{kind}/{name}" for name in _begun(names_of(session, kind), begun)]
 
 
-def _names(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def _names(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     if arguments:
         return [], NO_FILES
     return _begun(names_of(session, rule.of[0]), typed), NO_FILES
 
 
-def _pods(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def _pods(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     if len(arguments) == 1 and rule.of:
         of_pod = _containers(session, arguments)
         if rule.of == ("ports",):
@@ -208,7 +208,7 @@ def _ports(session: Session, word: str, typed: str) -> list[str]:
     return [f"{local or number}:{number}" for number in numbers]
 
 
-def _copy(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def _copy(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     """`NAMESPACE/POD:` or a file of this machine."""
     if arguments or typed.startswith(("/", ".", "~")) or ":" in typed:
         return [], NO_SPACE
@@ -232,17 +232,17 @@ def _entries(session: Session, section: str) -> list[str]:
     return sorted(getattr(session.kubeconfig, section))
 
 
-def _sections(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def _sections(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     if arguments:
         return [], NO_FILES
     return _begun(_entries(session, rule.kind), typed), NO_FILES
 
 
-def _fixed(session: Session, rule: Rule, arguments: list[str], typed: str) -> Words:
+def _fixed(session: Session, rule: Rule, arguments: list[str], typed: str) -> Candidates:
     return ([] if arguments else _begun(list(rule.of), typed)), NO_FILES
 
 
-_RULES: dict[str, Callable[[Session, Rule, list[str], str], Words]] = {
+_RULES: dict[str, Callable[[Session, Rule, list[str], str], Candidates]] = {
     "objects": _objects, "names": _names, "pods": _pods, "copy": _copy, "fixed": _fixed,
     "contexts": _sections, "clusters": _sections, "users": _sections,
 }  # fmt: skip

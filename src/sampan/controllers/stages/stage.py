@@ -24,8 +24,8 @@ API_VERSION, KIND = "kwok.x-k8s.io/v1alpha1", "Stage"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event."""
+class StageEvent:
+    """Of the object, in the name of the stage controller."""
 
     type: str
     reason: str
@@ -63,7 +63,7 @@ class Deleted:
     pass
 
 
-Step = Told | Finalizers | Patched | Applied | Deleted
+Step = StageEvent | Finalizers | Patched | Applied | Deleted
 
 
 @dataclass(frozen=True, slots=True)

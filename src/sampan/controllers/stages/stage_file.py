@@ -23,8 +23,8 @@ from sampan.controllers.stages.stage import (
     Patched,
     Selector,
     Stage,
+    StageEvent,
     Step,
-    Told,
 )
 from sampan.controllers.stages.template_functions import NAMES
 
@@ -204,7 +204,7 @@ class _StageReader(ConfigReader):
             event = self.mapping(given["event"], f"{path}.event")
             self.known(event, _TOLD, f"{path}.event")
             words = [self._text(event, word, f"{path}.event") for word in _TOLD]
-            steps.append(Told(words[0] or "Normal", words[1], words[2]))
+            steps.append(StageEvent(words[0] or "Normal", words[1], words[2]))
         if given.get("finalizers") is not None:
             steps.append(self._finalizers(given["finalizers"], f"{path}.finalizers"))
         if given.get("delete"):

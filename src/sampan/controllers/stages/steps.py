@@ -21,8 +21,8 @@ from sampan.controllers.stages.stage import (
     Finalizers,
     Patched,
     Stage,
+    StageEvent,
     Step,
-    Told,
     finalizer_operations,
 )
 from sampan.controllers.stages.template_functions import Surroundings, functions
@@ -40,7 +40,7 @@ def actions_of(
     found: list[Action] = []
     is_deleted = False
     for step in stage.steps:
-        if not is_deleted or isinstance(step, Told):
+        if not is_deleted or isinstance(step, StageEvent):
             found += _actions(step, resource, obj, around, resource_of)
         is_deleted = is_deleted or isinstance(step, Deleted)
     return found
@@ -50,7 +50,7 @@ def _actions(
     step: Step, resource: Resource, obj: Obj, around: Surroundings, resource_of: ResourceOf
 ) -> list[Action]:
     match step:
-        case Told(type_, reason, message):
+        case StageEvent(type_, reason, message):
             return [Record(reference(obj), type_, reason, message)]
         case Finalizers():
             operations = finalizer_operations(meta_of(obj).get("finalizers") or (), step)

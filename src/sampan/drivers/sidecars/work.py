@@ -53,7 +53,7 @@ class Work:
                 await self._sync(key)
                 self._queue.forget(key)
             except (ApiError, GrpcFailure) as error:
-                log.info("trying again", work=self._name, key=key, error=error)
+                log.info("sync failed, trying again", work=self._name, key=key, error=error)
                 self._queue.retry(key)
             finally:
                 self._queue.done(key)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sampan.api.objects import Obj
 
 # (reference to the object, Normal | Warning, reason, message)
-Tell = Callable[[Obj, str, str, str], None]
+RecordEvent = Callable[[Obj, str, str, str], None]
 
 
 def nobody(_about: Obj, _kind: str, _reason: str, _message: str) -> None:

@@ -18,7 +18,7 @@ from sampan.client.events import reference
 from sampan.core.clock import Clock
 from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.log import get_logger
-from sampan.kubelet.contracts.events_hook import Tell, nobody
+from sampan.kubelet.contracts.events_hook import RecordEvent, nobody
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.csi.csi_volume import CsiVolume
 from sampan.kubelet.csi.expansion_rules import (
@@ -44,7 +44,7 @@ class Expander:
         self._client, self._mounting, self._clock = client, mounting, clock
         self._sizes: dict[Key, Quantity] = {}  # as far as this node has grown them
         self._not_in_use: set[Key] = set()  # drivers that cannot while it is mounted
-        self.tell: Tell = nobody
+        self.tell: RecordEvent = nobody
 
     def forget(self, volume: CsiVolume) -> None:
         """Nobody has it any more: the next mount looks anew."""

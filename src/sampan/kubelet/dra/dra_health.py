@@ -26,7 +26,7 @@ Place = tuple[str, str]  # pool, device
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Report:
     health: str
     until: float  # monotonic
 
@@ -37,11 +37,11 @@ class DraHealth:
     ) -> None:
         """`holders`: of a driver's devices, the pods that have them, by their uids."""
         self._clock, self._holders = clock, holders
-        self._said: dict[str, dict[Place, _Said]] = {}  # by driver
+        self._reports: dict[str, dict[Place, _Report]] = {}  # by driver
         self.changed: Callable[[str], None] = lambda _uid: None  # for a pod
 
     def of(self, driver: str, pool: str, device: str) -> str:
-        said = self._said.get(driver, {}).get((pool, device))
+        said = self._reports.get(driver, {}).get((pool, device))
         return said.health if said and self._clock.monotonic() <= said.until else UNKNOWN
 
     async def follow(
@@ -54,17 +54,17 @@ class DraHealth:
         except GrpcFailure as failure:
             log.info("DRA driver does not report device health", driver=driver, why=failure)
         finally:
-            gone = self._said.pop(driver, {})
+            gone = self._reports.pop(driver, {})
             self._wake(driver, gone)
 
     def _take(self, driver: str, devices: "Sequence[DeviceHealth]") -> None:
-        known, now = self._said.setdefault(driver, {}), self._clock.monotonic()
+        known, now = self._reports.setdefault(driver, {}), self._clock.monotonic()
         changed = {}
         for item in devices:
             place = (item.pool, item.device)
             if self.of(driver, *place) != item.health:
                 changed[place] = item.health
-            known[place] = _Said(item.health, now + (item.seconds or TIMEOUT_SECONDS))
+            known[place] = _Report(item.health, now + (item.seconds or TIMEOUT_SECONDS))
         self._wake(driver, changed)
 
     def _wake(self, driver: str, places: Mapping[Place, object]) -> None:

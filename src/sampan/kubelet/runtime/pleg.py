@@ -150,7 +150,10 @@ class Pleg:
             health.features = info.features
         if before != (health.ready, health.network_ready, health.message):
             log.info(
-                "runtime health", ready=health.ready, network=health.network_ready, why=message
+                "container runtime health changed",
+                ready=health.ready,
+                network=health.network_ready,
+                why=message,
             )
             self._health_changed()
 

@@ -43,7 +43,7 @@ from sampan.kubelet.simulated.scenario import Scenario
 from sampan.kubelet.simulated.script import Script
 from sampan.kubelet.simulated.takeover import Remains, goes_on, remains_of
 
-Tell = Callable[[RuntimeEvent], None]
+EmitEvent = Callable[[RuntimeEvent], None]
 
 
 class ContainerTable:
@@ -60,7 +60,7 @@ class ContainerTable:
         self.addresses = [Addresses(subnet) for subnet in pod_subnets]
         self.sandboxes: dict[str, SimulatedSandbox] = {}
         self.containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
-        self.tell: Tell = lambda event: None
+        self.tell: EmitEvent = lambda event: None
         self._by_uid: dict[str, dict[str, SimulatedSandbox]] = {}
         self._made = 0
         self._seen: dict[str, ObservedPod] = {}  # by uid; dropped with every change

@@ -31,7 +31,7 @@ from sampan.kubelet.contracts.verdict import Waiting
 from sampan.kubelet.status import whole_restart
 
 
-class Told(Protocol):
+class ContainerFacts(Protocol):
     """The part of status.Facts that matters here."""
 
     @property
@@ -58,49 +58,51 @@ UNKNOWN: Obj = {
 
 
 def container_statuses(
-    pod: Obj, observed: ObservedPod | None, told: Told
+    pod: Obj, observed: ObservedPod | None, facts: ContainerFacts
 ) -> tuple[list[Obj], list[Obj]]:
     """(init containers, normal containers)"""
     inits = [
-        _one(pod, container, Role.SIDECAR if is_sidecar(container) else Role.INIT, observed, told)
+        _one(pod, container, Role.SIDECAR if is_sidecar(container) else Role.INIT, observed, facts)
         for container in init_containers(pod)
     ]
-    normals = [_one(pod, container, Role.NORMAL, observed, told) for container in containers(pod)]
+    normals = [_one(pod, container, Role.NORMAL, observed, facts) for container in containers(pod)]
     return inits, normals
 
 
-def ephemeral_statuses(pod: Obj, observed: ObservedPod | None, told: Told) -> list[Obj]:
+def ephemeral_statuses(pod: Obj, observed: ObservedPod | None, facts: ContainerFacts) -> list[Obj]:
     return [
-        _one(pod, container, Role.EPHEMERAL, observed, told)
+        _one(pod, container, Role.EPHEMERAL, observed, facts)
         for container in ephemeral_containers(pod)
     ]
 
 
-def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told) -> Obj:
+def _one(
+    pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, facts: ContainerFacts
+) -> Obj:
     name = container["name"]
     old = _old_status(pod, role, name)
     last = latest(observed, name)
-    if last is None and told.ending and "terminated" in (old.get("state") or {}):
+    if last is None and facts.ending and "terminated" in (old.get("state") or {}):
         return old  # its end was reported, and the container has been collected since
-    state, last_state = _states(pod, container, role, observed, told)
+    state, last_state = _states(pod, container, role, observed, facts)
     restarts = int(old.get("restartCount") or 0)
-    if _was_removed(old, last, role, told):
+    if _was_removed(old, last, role, facts):
         (state, last_state), restarts = whole_restart.removed(), restarts + 1
-    last_state = _remembered(last_state, old, last, told)
-    if told.ending and "terminated" not in state:
+    last_state = _remembered(last_state, old, last, facts)
+    if facts.ending and "terminated" not in state:
         state, last_state = _lost_state(state, last_state, old)
-    started = "running" in state and _has_started(container, last, told)
+    started = "running" in state and _has_started(container, last, facts)
     status: Obj = {
         "name": name,
         "state": state,
         "lastState": last_state,
-        "ready": _is_ready(container, role, last, state, started, told),
+        "ready": _is_ready(container, role, last, state, started, facts),
         "restartCount": restarts,
         "image": container.get("image", ""),
         "imageID": "",
     }
     if last is not None:
-        status |= _instance(pod, container, last, status, told)
+        status |= _instance(pod, container, last, status, facts)
     signal = (container.get("lifecycle") or {}).get("stopSignal")
     if signal:
         status["stopSignal"] = signal
@@ -108,7 +110,7 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
         status["started"] = started
     if container.get("volumeMounts"):
         status["volumeMounts"] = [
-            _mounted(mount, told.features) for mount in container["volumeMounts"]
+            _mounted(mount, facts.features) for mount in container["volumeMounts"]
         ]
     return status
 
@@ -123,13 +125,15 @@ def _mounted(mount: Obj, features: RuntimeFeatures) -> Obj:
     return shown
 
 
-def _has_started(container: Obj, last: ContainerStatus | None, told: Told) -> bool:
+def _has_started(container: Obj, last: ContainerStatus | None, facts: ContainerFacts) -> bool:
     if last is None:
         return False
-    return told.checks.started.get(last.id, "startupProbe" not in container)
+    return facts.checks.started.get(last.id, "startupProbe" not in container)
 
 
-def _instance(pod: Obj, container: Obj, last: ContainerStatus, status: Obj, told: Told) -> Obj:
+def _instance(
+    pod: Obj, container: Obj, last: ContainerStatus, status: Obj, facts: ContainerFacts
+) -> Obj:
     """What the newest container of that name adds."""
     found = {
         "restartCount": max(last.attempt, status["restartCount"]),
@@ -137,13 +141,13 @@ def _instance(pod: Obj, container: Obj, last: ContainerStatus, status: Obj, told
         "imageID": last.image_id,
     }
     if last.state is not ContainerState.CREATED:
-        found["containerID"] = f"{told.runtime_name}://{last.id}"
+        found["containerID"] = f"{facts.runtime_name}://{last.id}"
     if last.user is not None:
         user: Obj = {"uid": last.user.uid, "gid": last.user.gid}
         if last.user.groups:
             user["supplementalGroups"] = list(last.user.groups)
         found["user"] = {"linux": user}
-    return found | _resources(pod, container, last, told.applied)
+    return found | _resources(pod, container, last, facts.applied)
 
 
 def _resources(pod: Obj, container: Obj, last: ContainerStatus, applied: Applied) -> Obj:
@@ -211,33 +215,35 @@ def _old_status(pod: Obj, role: Role, name: str) -> Obj:
 
 
 def _states(
-    pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told
+    pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, facts: ContainerFacts
 ) -> tuple[Obj, Obj]:
     """(state, lastState)"""
     mine = instances(observed, container["name"])
     ended = [item for item in mine if item.state is ContainerState.EXITED]
     newest = mine[0] if mine else None
     if newest is None or newest.state is ContainerState.CREATED:
-        return {"waiting": _why(pod, container, told)}, _end_of(ended, told)
+        return {"waiting": _why(pod, container, facts)}, _end_of(ended, facts)
     if newest.state is ContainerState.RUNNING:
         state: Obj = {"running": {"startedAt": time_text(newest.started_at)}}
-        return state, _end_of(ended, told)
+        return state, _end_of(ended, facts)
     if newest.state is ContainerState.UNKNOWN:
         return {"terminated": dict(UNKNOWN)}, {}
-    state = {"terminated": _terminated_state(newest, told)}
-    waits = told.waiting.get(container["name"])
-    if waits is not None and not told.ending and _starts_again(pod, container, role, newest):
+    state = {"terminated": _terminated_state(newest, facts)}
+    waits = facts.waiting.get(container["name"])
+    if waits is not None and not facts.ending and _starts_again(pod, container, role, newest):
         return {"waiting": _waiting(waits)}, state
-    return state, _end_of(ended[1:], told)
+    return state, _end_of(ended[1:], facts)
 
 
-def _was_removed(old: Obj, last: ContainerStatus | None, role: Role, told: Told) -> bool:
+def _was_removed(old: Obj, last: ContainerStatus | None, role: Role, facts: ContainerFacts) -> bool:
     """To be restarted with all others; who waited goes on waiting for what it did."""
     begun = bool(old) and "waiting" not in (old.get("state") or {})
-    return last is None and told.restarting and begun and role is not Role.EPHEMERAL
+    return last is None and facts.restarting and begun and role is not Role.EPHEMERAL
 
 
-def _remembered(last_state: Obj, old: Obj, last: ContainerStatus | None, told: Told) -> Obj:
+def _remembered(
+    last_state: Obj, old: Obj, last: ContainerStatus | None, facts: ContainerFacts
+) -> Obj:
     """The end of the one before, also where the runtime has that no more: where all containers of a
     pod are restarted, they are removed."""
     if last_state:
@@ -246,14 +252,14 @@ def _remembered(last_state: Obj, old: Obj, last: ContainerStatus | None, told: T
     end = (old.get("state") or {}).get("terminated")
     if last is not None and not is_on():
         return {}
-    if last is not None and end and old.get("containerID") != f"{told.runtime_name}://{last.id}":
+    if last is not None and end and old.get("containerID") != f"{facts.runtime_name}://{last.id}":
         before = {"terminated": end}
     return before if "terminated" in before else {}
 
 
-def _end_of(ended: list[ContainerStatus], told: Told) -> Obj:
+def _end_of(ended: list[ContainerStatus], facts: ContainerFacts) -> Obj:
     """As a lastState: how the newest of them ended."""
-    return {"terminated": _terminated_state(ended[0], told)} if ended else {}
+    return {"terminated": _terminated_state(ended[0], facts)} if ended else {}
 
 
 def _starts_again(pod: Obj, container: Obj, role: Role, ended: ContainerStatus) -> bool:
@@ -264,8 +270,8 @@ def _starts_again(pod: Obj, container: Obj, role: Role, ended: ContainerStatus) 
     return should_restart(pod, container, ended)
 
 
-def _why(pod: Obj, container: Obj, told: Told) -> Obj:
-    waits = told.waiting.get(container["name"])
+def _why(pod: Obj, container: Obj, facts: ContainerFacts) -> Obj:
+    waits = facts.waiting.get(container["name"])
     if waits is not None:
         return _waiting(waits)
     # As upstream: a pod with init containers says so on all that have not begun.
@@ -279,7 +285,7 @@ def _waiting(waits: Waiting) -> Obj:
     return state
 
 
-def _terminated_state(ended: ContainerStatus, told: Told) -> Obj:
+def _terminated_state(ended: ContainerStatus, facts: ContainerFacts) -> Obj:
     state: Obj = {"exitCode": ended.exit_code}
     reason = ended.reason or ("Completed" if ended.exit_code == 0 else "Error")
     state["reason"] = reason
@@ -289,7 +295,7 @@ def _terminated_state(ended: ContainerStatus, told: Told) -> Obj:
         state["startedAt"] = time_text(ended.started_at)
     if ended.finished_at:
         state["finishedAt"] = time_text(ended.finished_at)
-    state["containerID"] = f"{told.runtime_name}://{ended.id}"
+    state["containerID"] = f"{facts.runtime_name}://{ended.id}"
     return state
 
 
@@ -306,10 +312,10 @@ def _is_ready(
     last: ContainerStatus | None,
     state: Obj,
     started: bool,
-    told: Told,
+    facts: ContainerFacts,
 ) -> bool:
     if role is Role.INIT:
         return "terminated" in state and state["terminated"]["exitCode"] == 0
     if role is Role.EPHEMERAL or last is None or "running" not in state or not started:
         return False
-    return told.checks.ready.get(last.id, "readinessProbe" not in container)
+    return facts.checks.ready.get(last.id, "readinessProbe" not in container)

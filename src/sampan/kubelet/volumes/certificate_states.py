@@ -1,7 +1,7 @@
 """Where one pod certificate stands between asked for, held and renewed. Pure.
 
 Job: fold what became of the request, and the time, into the next state; say what the pod is to be
-    told, and whether another request is to be made.
+    warned_of, and whether another request is to be made.
 Invariant: a certificate that is held is kept until the next one is issued; a refusal is for good.
 Owner: PodCertificates; nobody else replaces a state.
 """
@@ -19,7 +19,7 @@ JITTER_SECONDS = 300.0
 _OVERDUE = ("CertificateOverdueForRefresh", "PodCertificate refresh overdue")
 _EXPIRED = ("CertificateExpired", "PodCertificate expired")
 
-Told = tuple[str, str]  # reason and message of a warning
+PodWarning = tuple[str, str]  # reason and message of a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Held:
     chain: str
     refresh_at: float
     ends: float
-    told: frozenset[str] = frozenset()
+    warned_of: frozenset[str] = frozenset()
     next: Asked | None = None
 
 
@@ -52,7 +52,7 @@ State = Asked | Refused | Held
 @dataclass(frozen=True, slots=True)
 class Next:
     state: State | None  # None: nothing was asked for
-    told: tuple[Told, ...] = ()
+    warned_of: tuple[PodWarning, ...] = ()
     asks: bool = False
 
 
@@ -88,7 +88,7 @@ def next_due(state: State | None, now: float) -> float | None:
     if state.next is None:
         return state.refresh_at
     warned = {_OVERDUE[0]: state.refresh_at + OVERDUE_SECONDS, _EXPIRED[0]: state.ends}
-    moments = [moment for reason, moment in warned.items() if reason not in state.told]
+    moments = [moment for reason, moment in warned.items() if reason not in state.warned_of]
     moments += [state.next.abandoned_at] if now < state.next.abandoned_at else []
     return min(moments, default=None)
 
@@ -121,6 +121,6 @@ def _settled(key: str, request: Obj | None, jitter_seconds: float) -> Next | Non
 def _warned(state: Held, now: float, *, asks: bool = False) -> Next:
     due = [_OVERDUE] if now >= state.refresh_at + OVERDUE_SECONDS else []
     due += [_EXPIRED] if now >= state.ends else []
-    new = tuple(told for told in due if told[0] not in state.told)
-    told = state.told | {reason for reason, _ in new}
-    return Next(replace(state, told=told), new, asks)
+    new = tuple(warning for warning in due if warning[0] not in state.warned_of)
+    warned_of = state.warned_of | {reason for reason, _ in new}
+    return Next(replace(state, warned_of=warned_of), new, asks)

@@ -43,7 +43,7 @@ from sampan.kubelet.contracts.volumes_hook import (
     VolumeFailure,
 )
 from sampan.kubelet.csi.csi_volumes import CsiVolumes
-from sampan.kubelet.volumes.payload import Shown, Sources, Token, payload_room
+from sampan.kubelet.volumes.payload import CertificateSources, Sources, Token, payload_room
 from sampan.kubelet.volumes.plan import Node, Plugged, Step, bound_volume_name, plan_volumes
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.references import (
@@ -114,7 +114,7 @@ class NodeVolumes:
         objects: Objects,
         bound: Mapping[str, Obj],
         token: Token,
-        certificates: Shown | None,
+        certificates: CertificateSources | None,
     ) -> list[Step]:
         """In parts, where they are many."""
         around = self._node.around

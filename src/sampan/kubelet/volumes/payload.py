@@ -53,7 +53,7 @@ class Credentials:
 Token = Callable[[Obj], str]  # a serviceAccountToken projection → the token
 Place = tuple[str, int]  # volume, and which of its projected sources
 # What certificate sources show: trust anchors, credentials, or why there are none.
-Shown = Mapping[Place, bytes | Credentials | str]
+CertificateSources = Mapping[Place, bytes | Credentials | str]
 Payload = Mapping[str, File]
 API_DATA = ("configMap", "secret", "downwardAPI", "projected")
 
@@ -67,7 +67,7 @@ class Sources:
     around: Surroundings
     token: Token
     room: Room
-    certificates: Shown | None = None  # None: they are not asked for yet
+    certificates: CertificateSources | None = None  # None: they are not asked for yet
 
 
 def payload_room() -> Room:

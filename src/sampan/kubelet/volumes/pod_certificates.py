@@ -37,7 +37,7 @@ from sampan.kubelet.volumes.references import volumes_of
 
 log = get_logger(__name__)
 
-Tell = Callable[[Obj, str, str], None]  # a warning about a pod: reason and message
+RecordWarning = Callable[[Obj, str, str], None]  # a warning about a pod: reason and message
 
 
 def certificate_sources(pod: Obj, kind: str) -> Iterator[tuple[Place, Obj]]:
@@ -50,7 +50,9 @@ def certificate_sources(pod: Obj, kind: str) -> Iterator[tuple[Place, Obj]]:
 
 
 class PodCertificates:
-    def __init__(self, context: NodeContext, changed: Callable[[str], None], tell: Tell) -> None:
+    def __init__(
+        self, context: NodeContext, changed: Callable[[str], None], tell: RecordWarning
+    ) -> None:
         self._context, self._changed, self._tell = context, changed, tell
         self._resource = spoken(POD_CERTIFICATE_REQUESTS)
         self._states: dict[str, dict[Place, states.State]] = {}
@@ -79,7 +81,7 @@ class PodCertificates:
         known = self._states.setdefault(uid_of(pod), {})
         state = known.get(place)
         found = states.step(state, self._seen(pod, state), self._context.clock.now(), self._jitter)
-        for reason, message in found.told:
+        for reason, message in found.warned_of:
             self._tell(pod, reason, message)
         state = found.state
         if found.asks:

@@ -11,8 +11,12 @@ from sampan.api import features
 from sampan.api.objects import Obj, uid_of
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
-from sampan.kubelet.volumes.payload import Credentials, Place, Shown
-from sampan.kubelet.volumes.pod_certificates import PodCertificates, Tell, certificate_sources
+from sampan.kubelet.volumes.payload import CertificateSources, Credentials, Place
+from sampan.kubelet.volumes.pod_certificates import (
+    PodCertificates,
+    RecordWarning,
+    certificate_sources,
+)
 from sampan.kubelet.volumes.trust_bundles import TrustBundles
 
 _OFF = "ClusterTrustBundle projection is not supported in static kubelet mode"
@@ -20,12 +24,14 @@ _NO_CERTIFICATES = "unimplemented"  # as upstream's manager that does nothing
 
 
 class ProjectedCertificates:
-    def __init__(self, context: NodeContext, changed: Callable[[str], None], tell: Tell) -> None:
+    def __init__(
+        self, context: NodeContext, changed: Callable[[str], None], tell: RecordWarning
+    ) -> None:
         self._context, self._changed, self._tell = context, changed, tell
         self._bundles: TrustBundles | None = None
         self._pods: PodCertificates | None = None
 
-    async def of(self, pod: Obj) -> Shown:
+    async def of(self, pod: Obj) -> CertificateSources:
         shown: dict[Place, bytes | Credentials | str] = {}
         for place, source in certificate_sources(pod, "clusterTrustBundle"):
             try:

@@ -16,7 +16,13 @@ from sampan.kubelet.container_spec.environment import Surroundings
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import Mount
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, Objects, VolumeFailure
-from sampan.kubelet.volumes.payload import API_DATA, Shown, Sources, payload_of, payload_room
+from sampan.kubelet.volumes.payload import (
+    API_DATA,
+    CertificateSources,
+    Sources,
+    payload_of,
+    payload_room,
+)
 from sampan.kubelet.volumes.plan import set_up_failed
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.references import kind_of, volumes_of
@@ -57,7 +63,9 @@ class SimulatedVolumes:
     async def check(self, pod: Obj, objects: Objects) -> None:
         await self._checked(pod, objects, None)
 
-    async def _checked(self, pod: Obj, objects: Objects, certificates: Shown | None) -> None:
+    async def _checked(
+        self, pod: Obj, objects: Objects, certificates: CertificateSources | None
+    ) -> None:
         room = payload_room()
         sources = Sources(pod, objects, self._around, lambda projection: "", room, certificates)
         for number, volume in enumerate(volumes_of(pod), 1):

@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.api.configuration import BadConfiguration
-from sampan.controllers.stages.stage import Deleted, Finalizers, Patched, Told
+from sampan.controllers.stages.stage import Deleted, Finalizers, Patched, StageEvent
 from sampan.controllers.stages.stage_file import stages_of
 
 
@@ -31,7 +31,7 @@ def test_next_is_read_as_steps_in_kwoks_order():
             )
         ]
     )
-    assert [type(step) for step in stage.steps] == [Told, Finalizers, Patched, Deleted]
+    assert [type(step) for step in stage.steps] == [StageEvent, Finalizers, Patched, Deleted]
     patched = stage.steps[2]
     assert (patched.root, patched.subresource, patched.type) == ("status", "status", "")
     assert (stage.api_version, stage.kind) == ("apps/v1", "Deployment")

@@ -48,7 +48,7 @@ def test_a_refusal_is_for_good_and_told_in_the_original_s_odd_words():
         found = step(ASKED, request(kind), 0.0, 0.0)
         assert found.state == Refused(word, "R", "m")
         text = f'PodCertificateRequest shop/req {said}, reason="R", message="m"'
-        assert found.told == ((kind, f"R%!(EXTRA string={text})"),)
+        assert found.warned_of == ((kind, f"R%!(EXTRA string={text})"),)
         assert step(found.state, issued(), 9e9, 0.0).state == found.state
         assert next_due(found.state, 0.0) is None
 
@@ -65,10 +65,10 @@ def test_it_is_renewed_in_time_and_the_old_one_is_kept_until_then():
 
 def test_what_is_overdue_or_has_expired_is_told_once():
     late = step(RENEWING, request(), 1101.0, 0.0)
-    assert [reason for reason, _ in late.told] == ["CertificateOverdueForRefresh"]
-    assert step(late.state, request(), 1102.0, 0.0).told == ()
+    assert [reason for reason, _ in late.warned_of] == ["CertificateOverdueForRefresh"]
+    assert step(late.state, request(), 1102.0, 0.0).warned_of == ()
     over = step(late.state, request(), 5001.0, 0.0)
-    assert [reason for reason, _ in over.told] == ["CertificateExpired"]
+    assert [reason for reason, _ in over.warned_of] == ["CertificateExpired"]
     assert next_due(over.state, 5001.0) is None
 
 

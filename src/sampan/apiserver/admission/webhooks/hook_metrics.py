@@ -13,7 +13,7 @@ _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0)
 _START = "apiserver_admission_webhook_"
 
 
-class Said:
+class HookOutcome:
     def __init__(self) -> None:
         self.code, self.failure, self.ignored = 0, False, False
 
@@ -54,17 +54,17 @@ class HookMetrics:
         )
 
     @contextmanager
-    def measured(self, name: str, kind: str, operation: str) -> Iterator[Said]:
-        said, began = Said(), self._clock.monotonic()
+    def measured(self, name: str, kind: str, operation: str) -> Iterator[HookOutcome]:
+        outcome, began = HookOutcome(), self._clock.monotonic()
         try:
-            yield said
+            yield outcome
         finally:
-            rejected = str(bool(said.code or (said.failure and not said.ignored))).lower()
+            rejected = str(bool(outcome.code or (outcome.failure and not outcome.ignored))).lower()
             self._seconds.observe(self._clock.monotonic() - began, name, operation, rejected, kind)
-            code = str(said.code or (500 if said.failure else 200))
+            code = str(outcome.code or (500 if outcome.failure else 200))
             self._total.add(code, name, operation, rejected, kind)
-            if said.failure and said.ignored:
+            if outcome.failure and outcome.ignored:
                 self._open.add(name, kind)
             elif rejected == "true":
-                why = "calling_webhook_error" if said.failure else "no_error"
+                why = "calling_webhook_error" if outcome.failure else "no_error"
                 self._refusals.add(why, name, operation, code, kind)

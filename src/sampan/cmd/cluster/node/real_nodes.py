@@ -264,7 +264,7 @@ class RealNodes:
         }
         part = PartProcess(
             handover.node_part(name), same_command(self._again.arguments),
-            handover.Words(self._runtime, {}, known), self._again.lock, self._note,
+            handover.Handover(self._runtime, {}, known), self._again.lock, self._note,
             self._setup.clock,
         )  # fmt: skip
         self._parts[name] = part

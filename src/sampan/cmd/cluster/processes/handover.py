@@ -57,7 +57,7 @@ def place_in(word: str) -> PartPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Handover:
     """What a part is told."""
 
     runtime: RuntimeChoice  # what `auto` came to
@@ -70,7 +70,7 @@ class Words:
             os.write(descriptor, json.dumps(said).encode() + b"\n")
 
 
-def received(life: int) -> Words:
+def received(life: int) -> Handover:
     """Waits for the parent's line."""
     line = b""
     while not line.endswith(b"\n"):
@@ -79,7 +79,7 @@ def received(life: int) -> Words:
             raise EOFError("the parent is gone")
         line += more
     said: dict[str, Any] = json.loads(line)
-    return Words(said["runtime"], said["secrets"], said["node"])
+    return Handover(said["runtime"], said["secrets"], said["node"])
 
 
 def end_with_parent(life: int) -> None:

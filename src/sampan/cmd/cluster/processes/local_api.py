@@ -85,7 +85,7 @@ class LocalApi:
         self._rng = random.Random()
 
     def client_of(self, user: str) -> RestClient:
-        caller = Caller(_Word(self._secret, user), self._agent)
+        caller = Caller(_PartCredentials(self._secret, user), self._agent)
         return RestClient(self._http, SERVER, caller, clock=self._clock, rng=self._rng)
 
     async def renew(self, times: Mapping[str, str]) -> Collection[str]:
@@ -117,7 +117,7 @@ class LocalApi:
         await self._http.close()
 
 
-class _Word:
+class _PartCredentials:
     """A part's word for who it is."""
 
     def __init__(self, secret: str, user: str) -> None:

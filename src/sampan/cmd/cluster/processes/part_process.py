@@ -47,7 +47,7 @@ class PartProcess:
         self,
         part: str,
         command: Command,
-        words: handover.Words,
+        words: handover.Handover,
         lock: int,
         changed: Callable[[], None],
         clock: Clock,

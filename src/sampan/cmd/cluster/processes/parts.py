@@ -28,7 +28,7 @@ from sampan.cmd.cluster.node_accounts import INGRESS_USER
 from sampan.cmd.cluster.nodes import Nodes, NodeSetup, Together, own_identity
 from sampan.cmd.cluster.process import Parts, process_metrics
 from sampan.cmd.cluster.processes import identities
-from sampan.cmd.cluster.processes.handover import Words
+from sampan.cmd.cluster.processes.handover import Handover
 from sampan.cmd.cluster.processes.local_api import SOCKET, LocalApi, LocalEdge
 from sampan.cmd.cluster.processes.local_sockets import listening_socket
 from sampan.cmd.cluster.processes.peer_requests import (
@@ -63,7 +63,7 @@ class PartContext:
 
     settings: UpSettings
     data: DataDir
-    words: Words
+    words: Handover
     progress: Progress
     clock: Clock
 

@@ -79,7 +79,7 @@ class ProcessCluster:
 
     def _start(self, part: str, runtime: RuntimeChoice) -> None:
         secrets = self._secrets if part == API_SERVER else {part: self._secrets[part]}
-        words = handover.Words(runtime, secrets)
+        words = handover.Handover(runtime, secrets)
         started = PartProcess(part, self._command, words, self._lock, self._note, self._clock)
         self._parts[part] = started
         started.task = self._tasks.start(part, started.keep())

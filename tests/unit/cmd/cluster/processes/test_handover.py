@@ -7,8 +7,8 @@ import pytest
 from sampan.cmd.cluster.processes.handover import (
     READY,
     Answer,
+    Handover,
     PartPlace,
-    Words,
     place_in,
     received,
 )
@@ -16,7 +16,7 @@ from sampan.cmd.cluster.processes.handover import (
 
 def test_words_arrive_as_they_were_sent():
     reading, writing = os.pipe()
-    words = Words("simulated", {"scheduler": "s3cret"})
+    words = Handover("simulated", {"scheduler": "s3cret"})
     words.send(writing)
     assert received(reading) == words
     os.close(writing)
@@ -28,7 +28,7 @@ def test_words_arrive_as_they_were_sent():
 def test_words_to_one_who_has_ended_are_no_failure():
     reading, writing = os.pipe()
     os.close(reading)
-    Words("none", {}).send(writing)
+    Handover("none", {}).send(writing)
     os.close(writing)
 
 

@@ -10,7 +10,13 @@ from sampan.api.errors import Forbidden, ServiceUnavailable, Unauthorized
 from sampan.api.resources import CONFIG_MAPS, LEASES, NODES, PODS, SECRETS
 from sampan.client.rest import Caller, RestClient
 from sampan.cmd.cluster.processes.identities import new_secrets
-from sampan.cmd.cluster.processes.local_api import SERVER, SOCKET, LocalApi, LocalEdge, _Word
+from sampan.cmd.cluster.processes.local_api import (
+    SERVER,
+    SOCKET,
+    LocalApi,
+    LocalEdge,
+    _PartCredentials,
+)
 from sampan.cmd.cluster.processes.local_sockets import address_of, listening_socket
 from sampan.core.clock import SystemClock
 from sampan.core.http.client import HttpClient
@@ -88,7 +94,7 @@ def test_a_header_makes_nobody_a_part_where_the_listener_does_not_ask(tmp_path):
         server = Server(plane.server.handle_http)
         await server.start_on(listening_socket(tmp_path, "other.sock"))
         http = HttpClient(unix_path=address_of(tmp_path, "other.sock"))
-        word = _Word(SECRETS_OF_PARTS["scheduler"], "system:kube-scheduler")
+        word = _PartCredentials(SECRETS_OF_PARTS["scheduler"], "system:kube-scheduler")
         client = RestClient(http, SERVER, Caller(word), clock=SystemClock(), rng=random.Random())
         with pytest.raises(Unauthorized):
             await client.list(PODS)

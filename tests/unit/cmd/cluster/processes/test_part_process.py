@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sampan.cmd.cluster.processes.handover import Words
+from sampan.cmd.cluster.processes.handover import Handover
 from sampan.cmd.cluster.processes.part_process import PartProcess, note, same_command
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
@@ -32,7 +32,7 @@ def part(says, noted):
     lock = os.open("/dev/null", os.O_RDONLY)
     command = [sys.executable, "-c", PROGRAM, says]
     made = PartProcess(
-        "scheduler", command, Words("none", {}), lock, lambda: noted.append(1), SystemClock()
+        "scheduler", command, Handover("none", {}), lock, lambda: noted.append(1), SystemClock()
     )
     made.may_start.set()
     return made
