@@ -92,7 +92,7 @@ def resources_of(container: Obj) -> dict[str, dict[str, str]]:
     return {kind: amounts for kind, amounts in picked.items() if amounts}
 
 
-def whole_resources(pod: Obj) -> dict[str, dict[str, str]]:
+def pod_level_resources(pod: Obj) -> dict[str, dict[str, str]]:
     """Likewise, of the pod as a whole."""
     if not features.enabled("InPlacePodLevelResourcesVerticalScaling"):
         return {}

@@ -26,7 +26,7 @@ from sampan.api.rules.pods import (
 from sampan.api.rules.qos import GUARANTEED, qos_class
 from sampan.kubelet.contracts.resize_state import WHOLE, InProgress, Pending
 from sampan.kubelet.contracts.runtime import RuntimeFailure
-from sampan.kubelet.contracts.spec import RESIZABLE, resizable, resources_of, whole_resources
+from sampan.kubelet.contracts.spec import RESIZABLE, pod_level_resources, resizable, resources_of
 from sampan.kubelet.pods import fit
 from sampan.kubelet.pods.allocation_checkpoint import AllocationCheckpoint
 
@@ -38,7 +38,7 @@ Allocation = Mapping[str, Resources]  # by container; by WHOLE, of the pod
 
 def allocation_of(pod: Obj) -> dict[str, dict[str, dict[str, str]]]:
     found = {item["name"]: resources_of(item) for item in resizable(pod)}
-    found[WHOLE] = whole_resources(pod)
+    found[WHOLE] = pod_level_resources(pod)
     return {name: resources for name, resources in found.items() if resources}
 
 
@@ -47,7 +47,7 @@ def with_allocation(pod: Obj, given: Allocation | None) -> Obj:
     if given is None or allocation_of(pod) == given:
         return pod
     spec = dict(spec_of(pod))
-    if whole_resources(pod) != given.get(WHOLE, {}):
+    if pod_level_resources(pod) != given.get(WHOLE, {}):
         spec = _with_allocation(spec, given.get(WHOLE, {}))
     names = {container["name"] for container in resizable(pod)}
     for kind in ("containers", "initContainers"):

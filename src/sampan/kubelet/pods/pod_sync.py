@@ -51,14 +51,14 @@ from sampan.kubelet.pods.perform import Performer
 from sampan.kubelet.pods.plan import plan
 from sampan.kubelet.pods.planning.actions import Action, HoldBack
 from sampan.kubelet.pods.planning.crash_backoff import with_longest
+from sampan.kubelet.pods.planning.restart_all_containers import resets
 from sampan.kubelet.pods.planning.starts import Restarts
-from sampan.kubelet.pods.planning.whole_restart import resets
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import Job, Outcome
 from sampan.kubelet.pods.resize_progress import ResizeProgress
 from sampan.kubelet.pods.run_spans import RunSpans
 from sampan.kubelet.runtime.pleg import RuntimeHealth
-from sampan.kubelet.status import whole_restart
+from sampan.kubelet.status import restart_all_containers
 from sampan.kubelet.status.pod_status import (
     OWNED,
     Facts,
@@ -252,7 +252,7 @@ class PodSync:
     def _planned(
         self, pod: Obj, observed: ObservedPod | None, status: Obj, now: float
     ) -> Sequence[Action]:
-        if whole_restart.is_under_way(status):
+        if restart_all_containers.is_under_way(status):
             return resets(pod, observed)
         uid = uid_of(pod)
         self._resizes.begins(pod, new=observed is None or not observed.containers)

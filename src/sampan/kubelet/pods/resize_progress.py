@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from sampan.api.objects import Obj, meta_of, uid_of
 from sampan.core.fast_dataclass import replace
 from sampan.kubelet.contracts.resize_state import WHOLE, Applied, Resources
-from sampan.kubelet.contracts.spec import whole_resources
+from sampan.kubelet.contracts.spec import pod_level_resources
 from sampan.kubelet.pods.allocation import Allocations, resize_text
 from sampan.kubelet.pods.planning.actions import Action, Resize
 from sampan.kubelet.pods.resizing import Resized
@@ -29,7 +29,7 @@ class ResizeProgress:
     def begins(self, pod: Obj, *, new: bool) -> None:
         """What the pod as a whole has: where nothing of it is there yet, what it was given; what an
         agent before this one came to nobody knows."""
-        uid, whole = uid_of(pod), whole_resources(pod)
+        uid, whole = uid_of(pod), pod_level_resources(pod)
         if whole and WHOLE not in self.applied(uid):
             self._applied.setdefault(uid, {})[WHOLE] = whole if new else {}
 

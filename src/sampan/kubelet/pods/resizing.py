@@ -17,7 +17,12 @@ from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec.linux_resources import NodeResources, linux_resources
 from sampan.kubelet.contracts.resize_state import WHOLE, Applied, Resources, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerStatus, ObservedPod, Runtime, RuntimeFailure
-from sampan.kubelet.contracts.spec import RESIZABLE, find_container, resources_of, whole_resources
+from sampan.kubelet.contracts.spec import (
+    RESIZABLE,
+    find_container,
+    pod_level_resources,
+    resources_of,
+)
 from sampan.kubelet.pods.planning.actions import Update
 
 
@@ -71,7 +76,7 @@ class Resizer:
                 await self._cgroups.ensure(pod)
         except (RuntimeFailure, CgroupFailure, _NotFeasible) as error:
             return Resized(changed, str(error))
-        if whole := whole_resources(pod):
+        if whole := pod_level_resources(pod):
             changed[WHOLE] = whole
         return Resized(changed)
 

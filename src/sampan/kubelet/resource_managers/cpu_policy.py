@@ -24,7 +24,7 @@ from sampan.kubelet.resource_managers.cpu_options import CpuOptions
 from sampan.kubelet.resource_managers.cpu_sets import NO_CPUS, CpuSet, cpus_text
 from sampan.kubelet.resource_managers.cpu_topology import CpuTopology
 from sampan.kubelet.resource_managers.numa import Hint, Mask, bits_of, count, mask_of, masks_of
-from sampan.kubelet.resource_managers.whole_pods import asks_as_a_whole, most_at_once
+from sampan.kubelet.resource_managers.pod_level_requests import has_pod_level_requests, most_at_once
 
 Assignments = Mapping[str, Mapping[str, CpuSet]]  # by uid and container
 
@@ -246,7 +246,7 @@ def static_policy(
 
 def exclusive_cpus(pod: Obj, container: Obj) -> int:
     """How many processors of its own a container asks for."""
-    if qos_class(pod) != "Guaranteed" or asks_as_a_whole(pod):
+    if qos_class(pod) != "Guaranteed" or has_pod_level_requests(pod):
         return 0
     asked = value_of(_asked(container).get("cpu", "0"))
     return asked.value() if asked.milli() == asked.value() * 1000 else 0

@@ -32,7 +32,7 @@ from sampan.kubelet.resource_managers.numa import (
     mask_of,
     masks_of,
 )
-from sampan.kubelet.resource_managers.whole_pods import asks_as_a_whole, most_at_once
+from sampan.kubelet.resource_managers.pod_level_requests import has_pod_level_requests, most_at_once
 
 MEMORY, HUGEPAGES = "memory", "hugepages-"
 
@@ -53,7 +53,7 @@ class MemoryGiven:
 
 
 def takes_part(pod: Obj) -> bool:
-    return qos_class(pod) == "Guaranteed" and not asks_as_a_whole(pod)
+    return qos_class(pod) == "Guaranteed" and not has_pod_level_requests(pod)
 
 
 def asked(container: Obj) -> dict[str, int]:

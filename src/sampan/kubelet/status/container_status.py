@@ -28,7 +28,7 @@ from sampan.kubelet.contracts.spec import (
     status_named,
 )
 from sampan.kubelet.contracts.verdict import Waiting
-from sampan.kubelet.status import whole_restart
+from sampan.kubelet.status import restart_all_containers
 
 
 class ContainerFacts(Protocol):
@@ -87,7 +87,7 @@ def _one(
     state, last_state = _states(pod, container, role, observed, facts)
     restarts = int(old.get("restartCount") or 0)
     if _was_removed(old, last, role, facts):
-        (state, last_state), restarts = whole_restart.removed(), restarts + 1
+        (state, last_state), restarts = restart_all_containers.removed(), restarts + 1
     last_state = _remembered(last_state, old, last, facts)
     if facts.ending and "terminated" not in state:
         state, last_state = _lost_state(state, last_state, old)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sampan.api.objects import Obj
 from sampan.api.rules.pods import containers, init_containers, is_sidecar
 from sampan.kubelet.contracts.spec import restarts_after_exit
-from sampan.kubelet.status.whole_restart import was_removed
+from sampan.kubelet.status.restart_all_containers import was_removed
 
 
 def phase_of(

@@ -32,7 +32,7 @@ from sampan.kubelet.contracts.runtime import (
 )
 from sampan.kubelet.contracts.spec import restarts_after_exit
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
-from sampan.kubelet.status import whole_resources, whole_restart
+from sampan.kubelet.status import pod_level_resources, restart_all_containers
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses, with_ends
 from sampan.kubelet.status.normalized import normalized
 from sampan.kubelet.status.phase import phase_of
@@ -41,7 +41,7 @@ from sampan.kubelet.status.phase import phase_of
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
 OWNED = (
     "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", *RESIZE,
-    whole_restart.CONDITION,
+    restart_all_containers.CONDITION,
 )  # fmt: skip
 
 # The reason of a DisruptionTarget that is the node's own doing.
@@ -68,7 +68,7 @@ class Facts:
 
 def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     old: Obj = pod.get("status") or {}
-    if whole_restart.is_restarting(pod, observed):
+    if restart_all_containers.is_restarting(pod, observed):
         facts = replace(facts, restarting=True)
     inits, normals = container_statuses(pod, observed, facts)
     if _is_over(old):
@@ -91,7 +91,7 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
             status[name] = old[name]
     status["startTime"] = old.get("startTime") or time_text(facts.now)
     status["qosClass"] = old.get("qosClass") or qos_class(pod)
-    status |= whole_resources.told(pod, facts.applied)
+    status |= pod_level_resources.pod_level_status(pod, facts.applied)
     status |= _addresses(pod, old, observed, facts)
     if inits:
         status["initContainerStatuses"] = inits
@@ -206,7 +206,7 @@ def _conditions(
         {"type": "Ready", **_ready(pod, containers_ready, old)},
         {"type": "ContainersReady", **containers_ready},
         {"type": "PodScheduled", "status": "True"},
-        *whole_restart.condition(pod, observed, phase),
+        *restart_all_containers.condition(pod, observed, phase),
     ]
     _date(made, old, meta_of(pod).get("generation"), time_text(facts.now))
     return [item for name, item in old.items() if name not in RESIZE] + made
@@ -215,7 +215,7 @@ def _conditions(
 def _date(made: list[Obj], old: dict[str, Obj], generation: int | None, moment: str) -> None:
     """Each says since when it is as it is. What they replace is taken out of `old`."""
     for condition in made:
-        is_general = condition["type"] != whole_restart.CONDITION  # as upstream
+        is_general = condition["type"] != restart_all_containers.CONDITION  # as upstream
         if generation and is_general and "observedGeneration" not in condition:
             condition["observedGeneration"] = generation
         before, since = old.pop(condition["type"], None), moment

@@ -8,13 +8,13 @@ from sampan.api.quantity import ZERO
 from sampan.api.rules.pod_resources import quantities
 from sampan.kubelet.contracts.resize_state import WHOLE, Applied, Resources, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerStatus
-from sampan.kubelet.contracts.spec import RESIZABLE, resources_of, whole_resources
+from sampan.kubelet.contracts.spec import RESIZABLE, pod_level_resources, resources_of
 from sampan.kubelet.pods.planning.actions import Update
 
 
 def is_whole_resized(pod: Obj, applied: Applied) -> bool:
     """The pod as a whole has other resources than it was given."""
-    return WHOLE in applied and applied[WHOLE] != whole_resources(pod)
+    return WHOLE in applied and applied[WHOLE] != pod_level_resources(pod)
 
 
 def update_of(
@@ -24,7 +24,7 @@ def update_of(
     has: Resources = actual_resources(running, applied)
     wants: Resources = resources_of(container)
     if is_whole_resized(pod, applied):
-        has, wants = _bounded(has, applied[WHOLE]), _bounded(wants, whole_resources(pod))
+        has, wants = _bounded(has, applied[WHOLE]), _bounded(wants, pod_level_resources(pod))
     if wants == has:
         return None
     memory, cpu = _direction(has, wants, "memory"), _direction(has, wants, "cpu")

@@ -1,4 +1,4 @@
-"""What a whole pod needs of something that its containers are given of their own. Pure.
+"""Pod-level requests, as the static CPU and memory policies count them. Pure.
 
 Job: init containers one after the other, sidecars and the others at the same time.
 """
@@ -9,7 +9,7 @@ from sampan.api.objects import Obj, spec_of
 from sampan.api.rules.pods import containers, init_containers, is_sidecar
 
 
-def asks_as_a_whole(pod: Obj) -> bool:
+def has_pod_level_requests(pod: Obj) -> bool:
     """Its resources are the pod's: as upstream, no container of it gets anything of its own."""
     whole = spec_of(pod).get("resources") or {}
     return any(whole.get(kind) for kind in ("requests", "limits"))

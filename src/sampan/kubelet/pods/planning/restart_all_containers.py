@@ -1,4 +1,4 @@
-"""A pod all of whose containers are restarted in place: what goes first. Pure.
+"""RestartAllContainers: the plan of a pod all of whose containers restart in place. Pure.
 
 Job: a pod one of whose containers ended at an exit code whose rule says RestartAllContainers, what
     the runtime has of it → every container stopped and removed; its sandbox and volumes stay. The

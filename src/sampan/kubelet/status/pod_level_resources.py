@@ -1,4 +1,4 @@
-"""What a pod has as a whole, and what it was given, as its status tells it. Pure.
+"""Pod-level resources in the status: `resources` and `allocatedResources` of a pod. Pure.
 
 Job: a pod with what it was given, what was set since → `resources` and `allocatedResources`.
 """
@@ -18,7 +18,7 @@ _LEAST_MILLI = {
 }  # of cpu; as upstream: below it the kernel is not asked
 
 
-def told(pod: Obj, applied: Applied) -> Obj:
+def pod_level_status(pod: Obj, applied: Applied) -> Obj:
     """Of every pod, where the gate is on."""
     if not features.enabled("InPlacePodLevelResourcesVerticalScaling"):
         return {}

@@ -7,8 +7,8 @@ from sampan.api.features import Release
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.pods.plan import plan
 from sampan.kubelet.pods.planning.actions import KillContainer, RemoveContainer, StartContainer
+from sampan.kubelet.pods.planning.restart_all_containers import resets
 from sampan.kubelet.pods.planning.starts import Restarts
-from sampan.kubelet.pods.planning.whole_restart import resets
 from tests.support.worlds.observed_pods import NOW, container, exited_container, observed_pod
 from tests.support.worlds.simulated_node import pod_named
 

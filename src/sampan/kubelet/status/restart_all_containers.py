@@ -1,4 +1,4 @@
-"""A pod all of whose containers are restarted in place: how its status tells it. Pure.
+"""AllContainersRestarting: how the status tells that a rule restarts all containers. Pure.
 
 Job: whether that is under way, the condition that says so, and what is told of containers that were
     removed for it.
