@@ -3,6 +3,8 @@
 Job: make sure that items can be shown in the version that a call speaks; bring what is written
     into the version that is stored.
 Invariant: an item is converted once for each version; what a webhook said of it is kept with it.
+Why steps are done again with each form (`with_forms`): merging, patching and matching are pure, and
+    learn in their middle that they need one; nothing is written before a step is through.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
