@@ -64,8 +64,8 @@ def run_alone(
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(run_until_signal(parts, progress, started))
-    except CannotStart as error:
-        print(f"sampan: {error}", file=sys.stderr, flush=True)
+    except STARTING_ERRORS as error:
+        print(f"sampan: {why_not_started(error)}", file=sys.stderr, flush=True)
         return 1
     return 0
 

@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
+from sampan.api.errors import Timeout
 from sampan.cmd.cluster import process
-from sampan.cmd.cluster.process import run_until_signal
+from sampan.cmd.cluster.process import run_alone, run_until_signal
 from sampan.cmd.cluster.progress import Progress
 from sampan.core.clock import SystemClock
 
@@ -132,3 +133,19 @@ def test_a_rest_that_fails_ends_the_process(monkeypatch):
     with pytest.raises(OSError, match="no room"):
         run(parts, monkeypatch)
     assert parts.seen == ["start", "ready", "stop"]
+
+
+def test_an_api_server_whose_store_falls_silent_as_it_starts_ends_with_one_sentence(capsys):
+    """Its first objects are written after the store was opened."""
+    parts = Seen("nothing")
+
+    async def fail():
+        raise Timeout("the server's store does not answer: etcd took too long")
+
+    parts.start = fail
+    progress = Progress(io.StringIO(), SystemClock())
+    assert run_alone(parts, progress, "", lambda: "ready") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("sampan: the cluster's own objects cannot be stored: ")
+    assert line.endswith("the server's store does not answer: etcd took too long")
+    assert parts.seen == ["stop"]
