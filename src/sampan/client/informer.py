@@ -88,12 +88,19 @@ class Informer:
 
     def remove(self, listener: Listener) -> None:
         """It hears of nothing more."""
-        del self._listeners[listener]
+        self._listeners.pop(listener, None)
         self._weigh_interests()
 
     async def run(self) -> None:
-        """Until cancelled."""
-        await self._reflector.run(self._apply, self._answered.set, self._tell_list)
+        """Until cancelled: nobody is told of anything afterwards."""
+        try:
+            await self._reflector.run(self._apply, self._answered.set, self._tell_list)
+        except asyncio.CancelledError:
+            # Who is told mostly knows the informer, too: of such circles the garbage collector
+            # frees only those that it finds young.
+            self._listeners, self._once, self._relisted = {}, [], []
+            self._weigh_interests()
+            raise
 
     async def synced(self) -> None:
         """Returns when the first whole list is in the cache and the listeners have seen it."""
@@ -227,10 +234,11 @@ class Informers:
     def release(self, resource: Resource) -> None:
         """One user less of the informer for all objects of a resource; the last one stops it."""
         selection = Selection(resource)
+        assert self._users[selection] > 0, f"{resource.group_resource} was released too often"
         self._users[selection] -= 1
-        assert self._users[selection] >= 0, f"{resource.group_resource} was released too often"
         if self._users[selection]:
             return
+        del self._users[selection]
         self._informers.pop(selection, None)
         task = self._running.pop(selection, None)
         if task is not None:

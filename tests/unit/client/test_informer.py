@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 
 from sampan.api.errors import Expired
 from sampan.api.resources import NODES, PODS
@@ -160,6 +162,37 @@ def test_a_shared_informer_goes_on_until_its_last_user_has_released_it():
         assert heard == [("staying", None, "a")], "nobody is left to be told"
 
     told(story)
+
+
+def test_who_listened_goes_with_a_stopped_informer_and_leaves_no_cycle():
+    class User:
+        def __init__(self, informers):
+            self.informer = informers.of(PODS)
+            self.informer.on_change(self.changed)
+            self.informer.on_relist(self.relisted)
+            self.informer.at_next_change(self.relisted)
+
+        def changed(self, old, new):
+            """It knows whom it hears."""
+
+        def relisted(self):
+            """Likewise."""
+
+    async def story(_api, informers, _faults):
+        informers.start()
+        user = User(informers)
+        await informers.synced()
+        gone = [weakref.ref(user), weakref.ref(user.informer)]
+        informers.release(PODS)
+        await asyncio.sleep(1)
+        del user
+        assert [one() for one in gone] == [None, None]
+
+    gc.disable()
+    try:
+        told(story)
+    finally:
+        gc.enable()
 
 
 def test_a_long_first_list_leaves_the_loop_to_others_and_each_hears_of_it_once():
