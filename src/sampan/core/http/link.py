@@ -102,6 +102,7 @@ class Link(asyncio.Protocol):
         self._forget(self)
         raw = RawConnection(self._transport, self._leftover)
         self._transport.set_protocol(raw)
+        del self._parser  # as in connection_lost, of which this one will not hear
         self._transport.resume_reading()
         return raw
 

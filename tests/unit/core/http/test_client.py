@@ -1,9 +1,11 @@
 """The client against our own server, and against servers that misbehave."""
 
 import asyncio
+import gc
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -394,6 +396,25 @@ def test_an_upgrade_uses_a_connection_that_is_at_hand():
             assert len(heads) == 3
 
     asyncio.run(story())
+
+
+def test_what_became_a_raw_connection_leaves_no_cycle():
+    """Each exec would keep a TLS connection to its node until the garbage collector finds it."""
+
+    async def story():
+        async with scripted(OK, SWITCH) as (client, url, _):
+            await client.request("GET", url)
+            [link] = map(weakref.ref, client._links)
+            taken = await client.upgrade("POST", url)
+            await asyncio.sleep(0)
+            assert link() is None
+            taken.connection.close()
+
+    gc.disable()
+    try:
+        asyncio.run(story())
+    finally:
+        gc.enable()
 
 
 def test_a_connection_can_be_made_before_it_is_needed():
