@@ -186,7 +186,7 @@ class Reflector:
 
     def _note_refusal(self, error: ApiError) -> None:
         """Told once, however often it is tried: until it is another trouble, or over."""
-        self.refusal = error
+        self.refusal = error.with_traceback(None)  # whose frames have us
         if self._told != error.message:
             self._told = error.message
             absent = isinstance(error, NotFound | UnknownPath)

@@ -139,6 +139,7 @@ def test_a_kind_that_is_not_served_is_refused_until_it_is():
             world.api.put(PODS, pod("a"))
             await settled()
             assert (world.changes, world.refusals) == ([], [lacking])
+            assert lacking.__traceback__ is None, "its frames have who keeps it"
             await settled(30)
             assert set(world.names()) == {"a"}
             assert world.reflector.refusal is None
