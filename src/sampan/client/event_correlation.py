@@ -2,7 +2,8 @@
 
 Job: fold one event that happened into Write(event to create or count up) or nothing. No I/O, no
     clock; as client-go's EventCorrelator, with its numbers.
-Invariant: memory is bounded: the least recently used keys are forgotten.
+Invariant: memory is bounded: the least recently used keys are forgotten, and what is so old that
+    it makes no difference.
 Invariant: one object of one source gets at most BURST events at once, then one per REFILL_SECONDS.
 Owner: one EventRecorder.
 """
@@ -60,6 +61,7 @@ class EventCorrelator:
 
     def correlate(self, event: Obj, now: float) -> Write | None:
         """None where the event is spam. `event` is not changed."""
+        self._forget_old(now)
         key, message = self._aggregate(event, now)
         counted = self._count({**event, "message": message}, key)
         return Write(counted, key) if self._is_allowed(_source_key(event), now) else None
@@ -69,6 +71,16 @@ class EventCorrelator:
         meta = event["metadata"]
         written = _Written(event.get("count") or 1, event["firstTimestamp"], meta["name"])
         self._written[key] = written
+
+    def _forget_old(self, now: float) -> None:
+        """Other messages than lately are new ones, and a bucket that is full again is as good as
+        none."""
+        while (
+            self._similar and now - next(iter(self._similar.values())).last_seen > SIMILAR_SECONDS
+        ):
+            self._similar.popitem(last=False)
+        while self._buckets and _level(next(iter(self._buckets.values())), now) >= BURST:
+            self._buckets.popitem(last=False)
 
     def _aggregate(self, event: Obj, now: float) -> tuple[Key, str]:
         message: str = event["message"]
@@ -99,11 +111,14 @@ class EventCorrelator:
         return event
 
     def _is_allowed(self, source: Key, now: float) -> bool:
-        bucket = self._buckets.get(source) or _Bucket(float(BURST), now)
-        tokens = min(float(BURST), bucket.tokens + (now - bucket.filled_at) / REFILL_SECONDS)
+        tokens = _level(self._buckets.get(source) or _Bucket(float(BURST), now), now)
         allowed = tokens >= 1.0
         self._buckets[source] = _Bucket(tokens - 1.0 if allowed else tokens, now)
         return allowed
+
+
+def _level(bucket: _Bucket, now: float) -> float:
+    return min(float(BURST), bucket.tokens + (now - bucket.filled_at) / REFILL_SECONDS)
 
 
 def _source_key(event: Obj) -> Key:

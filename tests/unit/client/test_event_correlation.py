@@ -5,6 +5,7 @@ from sampan.client.event_correlation import (
     COMBINED,
     REFILL_SECONDS,
     REMEMBERED,
+    SIMILAR_SECONDS,
     EventCorrelator,
 )
 
@@ -65,6 +66,18 @@ def test_one_object_gets_a_burst_and_then_one_event_in_five_minutes():
 def test_memory_is_bounded():
     correlator = EventCorrelator()
     for n in range(REMEMBERED + 10):
-        correlator.correlate(event(name=f"pod{n}"), n)
+        correlator.correlate(event(name=f"pod{n}"), n / 1000)
     for memory in (correlator._similar, correlator._written, correlator._buckets):
         assert len(memory) == REMEMBERED
+
+
+def test_what_is_so_old_that_it_makes_no_difference_is_forgotten():
+    correlator = EventCorrelator()
+    for n in range(100):
+        correlator.correlate(event(name=f"pod{n}"), n)
+    correlator.correlate(event(name="late"), SIMILAR_SECONDS + 50.5)
+    assert len(correlator._similar) == 50, "49 were heard of within ten minutes, and the last one"
+    assert len(correlator._buckets) == 1, "after five minutes all were full again"
+    for _ in range(BURST):
+        correlator.correlate(event(name="spam"), 2000)
+    assert correlator.correlate(event(name="spam"), 2000 + REFILL_SECONDS - 1) is None
