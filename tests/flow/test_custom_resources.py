@@ -1,15 +1,19 @@
 """Custom resources when somebody misbehaves: webhooks that hang or lie, definitions that go."""
 
 import asyncio
+import gc
 from base64 import b64encode
 from contextlib import asynccontextmanager
 
 import orjson
 import pytest
 
+from sampan.api.custom.soundness import _Writer
+from sampan.api.custom.value_validation import _Compiled
 from sampan.api.schema.published import Schema
 from sampan.apiserver.extension.conversion import AT_ONCE_BYTES
 from sampan.apiserver.extension.conversion_webhook import BadAnswer, converted_of, review_of
+from sampan.apiserver.watch.watch_cache import WINDOW_SECONDS
 from sampan.core.clock import SystemClock
 from sampan.core.http.messages import Request, Response, Stream
 from sampan.core.http.server import Server
@@ -608,6 +612,51 @@ def test_a_definition_that_cannot_go_holds_up_no_other():
             assert told["message"].startswith("could not issue all deletes: conversion webhook for")
 
     virtual_time.run(story())
+
+
+def compiled():
+    """Of all custom kinds: what is there, whether somebody still has it or not."""
+    return sum(isinstance(one, _Writer | _Compiled) for one in gc.get_objects())
+
+
+def test_of_a_kind_that_is_gone_nothing_is_remembered():
+    """Whoever makes and deletes kinds all day does not fill the server's memory with them."""
+
+    async def story():
+        async with api_server(Schema.load()) as api:
+            caches, before = api.server._registry.cache.kinds(), compiled()
+            where, place = f"{DEFINITIONS}/boats.example.com", "/registry/boats.example.com/"
+
+            async def come_and_go():
+                await served(api, "v1")
+                assert (await api.post(path("v1"), boat("a", x=1))).status == 201
+                assert compiled() > before
+                await api.delete(where)
+                while (await api.get(where)).status != 404:
+                    await asyncio.sleep(0.01)
+
+            await come_and_go()
+            await asyncio.sleep(WINDOW_SECONDS / 2)
+            assert compiled() == before
+            assert place in caches
+            await come_and_go()
+            await served(api, "v1")
+            await asyncio.sleep(WINDOW_SECONDS * 2)
+            assert place in caches, "it is defined again"
+            await api.delete(where)
+            await asyncio.sleep(WINDOW_SECONDS * 2)
+            assert place not in caches
+            await served(api, "v1")
+            assert (await api.post(path("v1"), boat("a"))).status == 201
+            assert [one["metadata"]["name"] for one in (await api.get(path())).obj["items"]] == [
+                "a"
+            ]
+
+    gc.disable()
+    try:
+        virtual_time.run(story())
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow

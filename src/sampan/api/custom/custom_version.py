@@ -63,8 +63,7 @@ class CustomKind:
 
     def __init__(self, definition: Obj, published: Schema) -> None:
         spec = definition["spec"]
-        self.definition = definition
-        self.is_terminating = is_deleted(definition)
+        self.follow(definition)
         conversion = spec.get("conversion") or {}
         self.webhook: Obj | None = (
             conversion.get("webhook") if conversion.get("strategy") == "Webhook" else None
@@ -76,6 +75,11 @@ class CustomKind:
         self.storage = next(version for version in self.versions.values() if version.is_storage)
         # What the webhook said lately.
         self._forms: Bounded[tuple[str, bytes], Obj] = Bounded(_MOST_FORMS)
+
+    def follow(self, definition: Obj) -> None:
+        """The newest state of what it is made of; nothing that it is made of is another."""
+        self.definition = definition
+        self.is_terminating = is_deleted(definition)
 
     def shows_as(self, other: "CustomKind") -> bool:
         """Whether objects that are stored in any version are shown alike in both."""
@@ -139,6 +143,13 @@ class CustomVersion:
         for key in _COMPILED:
             if key in other.__dict__:
                 self.__dict__[key] = other.__dict__[key]
+
+    def forget_compiled(self) -> None:
+        """Nobody is served by it any more; who is still at it has it compiled again. Versions and
+        their family have each other, and would keep it until the garbage collector finds them."""
+        for key in (*_COMPILED, "status_checks"):
+            if key != "schema_identity":
+                self.__dict__.pop(key, None)
 
     @property
     def is_compiled(self) -> bool:

@@ -10,6 +10,7 @@ Invariant: nothing of a schema becomes code but numbers, and texts as Python wri
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 from sampan.api.custom import formats, list_types, value_validation
 from sampan.api.custom.structural import META_FIELDS, MISSING, Structural
@@ -45,12 +46,16 @@ def compile_soundness(root: Structural) -> Test:
 
 
 class _Writer:
-    """The functions of one schema share a scope, in which they find each other by name."""
+    """The functions of one schema share a scope, in which they find each other by name; it is empty
+    when their writer goes, or they would keep each other for ever."""
 
     def __init__(self) -> None:
         self._scope: dict[str, Any] = {"MISSING": MISSING, "plain": _is_plain}
         self._count = 0
         self._left = 0  # of what may be written for one value
+
+    def __del__(self) -> None:
+        self._scope.clear()
 
     def test_of(self, node: Structural, is_object: bool = False) -> Test:
         name = self._function(node, is_object)
@@ -70,17 +75,23 @@ class _Writer:
     def _function(self, node: Structural, is_object: bool = False) -> str:
         """Its name. What stands there first writes the function and makes way for it."""
 
+        writer = ref(self)
+
         def write(value: Any) -> bool:
-            self._left -= 1 + len(node.properties)
-            if self._left < 0:
-                return False  # another time: writing takes a hundred times as long as looking
-            lines = self._object(node, is_object) if node.type == "object" else self._list(node)
-            source = f"def {name}(v):\n " + "\n ".join([*lines, "return True"])
-            exec(source, self._scope)
-            return bool(self._scope[name](value))
+            me = writer()
+            return me is not None and me._write(name, node, is_object, value)
 
         name = self._name(write)
         return name
+
+    def _write(self, name: str, node: Structural, is_object: bool, value: Any) -> bool:
+        self._left -= 1 + len(node.properties)
+        if self._left < 0:
+            return False  # another time: writing takes a hundred times as long as looking
+        lines = self._object(node, is_object) if node.type == "object" else self._list(node)
+        source = f"def {name}(v):\n " + "\n ".join([*lines, "return True"])
+        exec(source, self._scope)
+        return bool(self._scope[name](value))
 
     # Expressions: is the value of this variable sound, and not null?
 

@@ -24,6 +24,7 @@ from sampan.apiserver.extension.crd_finalizer import (
     write_status,
 )
 from sampan.apiserver.extension.definition_rows import rows_of
+from sampan.apiserver.extension.retired_kinds import RetiredKinds
 from sampan.apiserver.registry.generic import Stale
 from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.write.request_scope import RequestScope
@@ -43,6 +44,7 @@ class Definitions:
         self._queue: WorkQueue[str] = WorkQueue(RETRY)
         self._tasks = Tasks("custom-resource-definitions")
         self._finalizer = CrdFinalizer(scope, self._tasks)
+        self._retired = RetiredKinds(registry, self._clock)
         self._listeners: list[Callable[[], None]] = []
         follow(registry.kind(DEFINITIONS), self._changed, self._reloaded)
 
@@ -53,6 +55,7 @@ class Definitions:
     async def start(self) -> None:
         self._reloaded()
         self._tasks.supervise("sync", self._run)
+        self._tasks.supervise("retired kinds", self._retired.run)
         self._finalizer.start()
 
     async def stop(self) -> None:
@@ -79,6 +82,10 @@ class Definitions:
     def _serve(self, name: str, rows: tuple[Resource, ...]) -> None:
         before = self._kinds.of_definition(name)
         changed = self._kinds.replace(name, rows)
+        if rows:
+            self._retired.defined(rows[0])
+        elif before:
+            self._retired.gone(before)
         tokens = _tokens(rows)
         if any(tokens.get(version) is not token for version, token in _tokens(before).items()):
             # Whoever watches must list again: what it has seen is not how it is shown now.

@@ -96,7 +96,7 @@ class Registry:
         self.store, self._measured = store, measured
         self.cache = cache
         self.kinds = kinds or Kinds()  # what there is to be stored
-        # Asked several times per request; a kind's cache is the same one for ever.
+        # Asked several times per request; a kind's cache is the same one until it is let go.
         self._kinds: dict[tuple[str, str], KindCache] = {}
         self._pending = PendingWrites(store)
 
@@ -106,6 +106,13 @@ class Registry:
         if found is None:
             found = self._kinds[key] = self.cache.kind(resource.storage_prefix)
         return found
+
+    def let_go(self, resource: Resource) -> bool:
+        """As the watch cache says, of a kind whose last use is long over."""
+        gone = self.cache.let_go(resource.storage_prefix)
+        if gone:
+            self._kinds.pop((resource.plural, resource.group), None)
+        return gone
 
     def find(self, resource: Resource, namespace: str, name: str) -> Obj | None:
         """As the cache has it now; stored form."""

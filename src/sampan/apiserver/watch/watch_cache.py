@@ -266,6 +266,14 @@ class WatchCache:
             cache = self._kinds[prefix] = KindCache(self.revision)
         return cache
 
+    def let_go(self, prefix: str) -> bool:
+        """Of a kind that nobody defines any more. False: it is still watched, or has objects."""
+        kind = self._kinds.get(prefix)
+        if kind is not None and (kind.items or kind.unreadable or kind.watcher_count()):
+            return False
+        self._kinds.pop(prefix, None)
+        return True
+
     def kinds(self) -> Mapping[str, KindCache]:
         """By their place in the store."""
         return self._kinds
