@@ -5,7 +5,7 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 """
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ from sampan.apiserver.watch.listener import follow
 from sampan.apiserver.watch.watch_cache import LoadProgress, WatchCache
 from sampan.apiserver.watch.weights import weigh_server
 from sampan.apiserver.write.create import create
-from sampan.apiserver.write.ensure import ensure, overwrite
+from sampan.apiserver.write.ensure import ensure, insist, overwrite
 from sampan.apiserver.write.identity_lease import identity_lease
 from sampan.apiserver.write.legacy_tokens import LegacyTokens
 from sampan.apiserver.write.node_batch import (
@@ -260,7 +260,14 @@ class ApiServer:
             lives = {item.storage_prefix: strategies.of(item).ttl_seconds for item in RESOURCES}
             await self._encrypted.reencrypt(lives)
         await self._cache.start(progress)
-        steps, scope = [], self._chain.scope
+        await insist(lambda: all_of(self._missing_objects()), self._clock)
+        await self._start_parts()
+        self._health.started = True
+
+    def _missing_objects(self) -> list[Coroutine[None, None, object]]:
+        """What writes those of a cluster's first objects that are not there as they should be."""
+        steps: list[Coroutine[None, None, object]] = []
+        scope = self._chain.scope
         for resource, obj in bootstrap_objects(self._settings, self._allocator.first_address):
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
@@ -280,9 +287,7 @@ class ApiServer:
         for service in built_in():
             if self._registry.find(API_SERVICES, "", name_of(service)) is None:
                 steps.append(ensure(scope, API_SERVICES, service))
-        await all_of(steps)
-        await self._start_parts()
-        self._health.started = True
+        return steps
 
     async def _start_parts(self) -> None:
         if self._signer is not None:
