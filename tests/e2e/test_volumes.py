@@ -312,10 +312,10 @@ def test_no_path_leads_out_of_its_volume(kubectl, host):
         manifest("climb", work, mount("work", subPathExpr="$(UP)/$(UP)"), container=climb),
         manifest("unset", work, mount("work", subPathExpr="$(NOBODY)")),
     )
-    refused = 'failed to prepare subPath for volumeMount "{}" of container "main"'
+    refused = 'failed to {} for volumeMount "{}" of container "main"'
     for pod, why in (
-        ("link", refused.format("work")),
-        ("root", refused.format("node")),
+        ("link", refused.format("create subPath directory", "work")),  # there is none outside
+        ("root", refused.format("prepare subPath", "node")),
         ("climb", "unable to provision SubPath `../..`: must not contain '..'"),
         ("unset", "missing value for NOBODY"),
     ):

@@ -97,7 +97,7 @@ def _rules(data_dir: Path, network: PodNetwork | None) -> list[str]:
 
 def _lines(*command: str) -> list[str]:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except FileNotFoundError:
         return []
     return done.stdout.splitlines()
