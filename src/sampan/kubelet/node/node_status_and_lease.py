@@ -65,6 +65,7 @@ class NodeStatusManager:
         self._settings, self._client = context.settings, context.client
         self._runtime, self._clock, self._rng = context.runtime, context.clock, context.rng
         self._machine, self._health, self._recorder = machine, health, recorder
+        self._told_of_reboot = False
         self._poked = Flag()
         self._images: list[Image] = []
         keeper = context.keeper
@@ -257,6 +258,7 @@ class NodeStatusManager:
     async def _report(self) -> None:
         """Write the status as it is now; a node that somebody deleted registers again."""
         status = node_status(self._knowledge(), self._node.get("status") or {})
+        self._tell_of_reboot(status["nodeInfo"]["bootID"])
         try:
             answer = await self._client.patch(
                 NODES,
@@ -274,6 +276,14 @@ class NodeStatusManager:
             word = "NodeReady" if is_ready(status) else "NodeNotReady"
             name = self._settings.node_name
             self._event("Normal", word, f"Node {name} status is now: {word}")
+
+    def _tell_of_reboot(self, boot_id: str) -> None:
+        """Once: the machine has begun anew since somebody wrote down which boot it was."""
+        info = (self._node.get("status") or {}).get("nodeInfo") or {}
+        if info.get("bootID") and info["bootID"] != boot_id and not self._told_of_reboot:
+            self._told_of_reboot = True
+            name = self._settings.node_name
+            self.warn("Rebooted", f"Node {name} has been rebooted, boot id: {boot_id}")
 
     def _take(self, node: Obj, *, stale: bool = False) -> None:
         if _is_newer(node, self._node):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sampan.api.resources import LEASES, NODES
+from sampan.api.resources import EVENTS, LEASES, NODES
 from sampan.client.events import EventRecorder
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -33,17 +33,18 @@ class Stage:
         self.settings = replace(KubeletSettings("n"), **settings)
         self.tasks = Tasks("test")
         self.runtime = SimulatedRuntime(clock=self.clock)
-        self.leases = None
+        self.leases, self.machine = None, SIMULATED
 
     def start(self):
+        self.recorder = EventRecorder(self.api, "kubelet", clock=self.clock)
         context = NodeContext(
             self.settings, self.api, self.runtime, self.clock, Metrics(), random.Random(1)
         )
         self.heartbeat = NodeStatusManager(
             context,
-            machine=SIMULATED,
+            machine=self.machine,
             health=self.health,
-            recorder=EventRecorder(self.api, "kubelet", clock=self.clock),
+            recorder=self.recorder,
             leases=self.leases,
         )
         self.tasks.start("node", self.heartbeat.run())
@@ -87,6 +88,27 @@ def test_an_existing_node_keeps_what_others_wrote_and_gets_what_it_lacks():
         assert labels["theirs"] == "1"
         assert labels["kubernetes.io/arch"] == "amd64"
         assert stage.node()["spec"] == {"unschedulable": True}
+
+    told(story)
+
+
+@pytest.mark.parametrize(("before", "told_of"), [("b-0", 1), ("b-1", 0), ("", 0)])
+def test_a_machine_that_has_begun_anew_is_told_of_once(before, told_of):
+    async def story(stage):
+        stage.machine = replace(SIMULATED, boot_id="b-1")
+        node = {"metadata": {"name": "n"}, "status": {"nodeInfo": {"bootID": before}}}
+        await stage.api.create(NODES, node)
+        stage.start()
+        stage.tasks.start("events", stage.recorder.run())
+        await asyncio.sleep(1)
+        stage.health.ready = False
+        stage.heartbeat.poke()
+        await asyncio.sleep(1)
+        assert stage.node()["status"]["nodeInfo"]["bootID"] == "b-1"
+        events = [one for one in stage.api.objects(EVENTS) if one["reason"] == "Rebooted"]
+        assert [(one["type"], one["message"]) for one in events] == [
+            ("Warning", "Node n has been rebooted, boot id: b-1")
+        ] * told_of
 
     told(story)
 
