@@ -427,6 +427,13 @@ def test_rolling_updates_of_servers_that_end_at_once(kubectl, machine):
     assert good > 10 * ROLLOUTS
 
 
+@pytest.mark.parametrize("path", ["healthz", "livez"])
+def test_load_balancers_ask_a_node_whether_its_proxy_works(lone_cluster, machine, path):
+    answer = json.loads(fetched(machine, f"http://{machine.address}:10256/{path}"))
+    assert answer["nodeEligible"] is True
+    assert answer["lastUpdated"] <= answer["currentTime"]
+
+
 def test_the_proxy_works_alone_against_an_api_server_elsewhere(
     kubectl, pair, lone_cluster, machine, tmp_path
 ):

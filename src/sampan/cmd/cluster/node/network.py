@@ -13,6 +13,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import NodeChoices, StubDomain
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -22,11 +23,13 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 
 if TYPE_CHECKING:
+    from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
     from sampan.network.dns.server import ClusterDns
     from sampan.network.nftables.queries import WrittenRules
     from sampan.network.overlay.overlay import OverlaySettings
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.policies.enforcer import PolicyEnforcer
+    from sampan.network.services.proxy import ServiceProxy
     from sampan.network.services.ruleset import ProxyPlace
 
 POD_CIDR_SECONDS = 10.0
@@ -45,6 +48,7 @@ class NodeNetworkSettings:
     policies: bool = True  # False: the pods' network is not ours, and policies are its affair
     stub_domains: tuple[StubDomain, ...] = ()  # names in them have name servers of their own
     written: "WrittenRules | None" = None  # all of them, a moment ago
+    health: tuple[str, int] | None = None  # where the proxy says whether it works
 
 
 class NodeNetwork:
@@ -59,6 +63,7 @@ class NodeNetwork:
         self._informers: Informers | None = None
         self._dns: ClusterDns | None = None
         self._enforcer: PolicyEnforcer | None = None
+        self._doors: ProxyHealthz | None = None
 
     async def start(self, client: Client, publisher: Client | None, metrics: Metrics) -> None:
         """Returns when every Service that there is can be reached, by address and by name.
@@ -87,6 +92,8 @@ class NodeNetwork:
         if self._interfaces is not None:
             proxy.call_when_restored(self._interfaces.restore_soon)
         self._tasks.supervise("service proxy", proxy.run)
+        if settings.health is not None:
+            await self._serve_health(proxy, metrics, settings.health)
         if settings.overlay is not None:
             from sampan.network.overlay.overlay import Overlay
 
@@ -98,6 +105,18 @@ class NodeNetwork:
             # After the proxy: the chains of policies ask a set of its table.
             self._tasks.supervise("network policies", self._enforcer.run)
             await self._enforcer.ready.wait()
+
+    async def _serve_health(
+        self, proxy: "ServiceProxy", metrics: Metrics, place: tuple[str, int]
+    ) -> None:
+        """Load balancers ask there. Of several clusters on one machine the first has the port."""
+        from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
+
+        self._doors = ProxyHealthz(proxy, metrics, self._clock)
+        try:
+            await self._doors.open(place, None)
+        except CannotStart as error:
+            log.info("the proxy's health port is taken", port=place[1], error=error)
 
     def _policies(self, informers: Informers, metrics: Metrics) -> "PolicyEnforcer":
         from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
@@ -120,6 +139,8 @@ class NodeNetwork:
     async def stop(self) -> None:
         """The rules stay: connections go on while sampan is restarted; `sampan reset` ends them."""
         await self._tasks.stop()
+        if self._doors is not None:
+            await self._doors.close()
         if self._dns is not None:
             await self._dns.stop()
         if self._informers is not None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.services.ruleset import ProxyPlace
 
+HEALTHZ_PORT = 10256
 PluginPlaces = tuple[Path, Path]  # of the CNI configurations, and of the plugins' programs
 
 
@@ -189,6 +190,8 @@ class NodePodNetwork:
             dns_addresses(self.ranges),
             machine.host_dns(servers=self._settings.name_servers).servers,
             stub_domains=self._settings.stub_domains,
+            # In a user namespace of our own nobody outside could ask.
+            health=None if self._settings.rootless else (self._identity.address, HEALTHZ_PORT),
         )
 
     def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
