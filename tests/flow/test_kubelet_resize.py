@@ -140,6 +140,23 @@ def test_a_resize_that_can_never_fit_is_infeasible_and_can_be_taken_back():
     virtual_time.run(story())
 
 
+def test_who_is_removed_with_a_resize_that_waits_holds_what_it_was_given_until_it_has_ended():
+    """The next pod is not refused for what was never given away."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(containers=asking("1"), script={"stop-seconds": "5"})
+            await node.until_phase("Running")
+            await resize(node, "100")
+            await node.until(lambda: condition(node, "PodResizePending") is not None)
+            await node.delete(grace_seconds=0)
+            await node.make("next", containers=asking("2"))
+            await node.until_phase("Running", "next")
+            assert len(await node.runtime.pods()) == 2
+
+    virtual_time.run(story())
+
+
 def test_a_runtime_that_refuses_is_asked_again_and_the_status_says_why():
     """[N6]"""
 

@@ -138,6 +138,8 @@ class SyncLoop:
                 self._workers.want(pod, now, End(Cause.DELETED, grace_seconds_of(pod)))
             case PodOperation.REMOVE:
                 self._status_manager.forget(uid_of(pod))
+                # Until it has ended it holds what it was given, not what it asked for last.
+                self._workers.update(self._allocations.applied(pod))
                 self._allocations.forget(uid_of(pod))
                 self._requests.pop(uid_of(pod), None)
                 self._workers.remove(uid_of(pod), grace_seconds_of(pod))

@@ -146,7 +146,7 @@ def test_updates_deletions_and_removals_reach_worker_and_reporter():
     ending = pod()
     ending["metadata"] |= {"deletionTimestamp": "2030-01-01T00:00:00Z"}
     assert told([pod()], [ending]) == ["seen web", f"want web ending: {Cause.DELETED} 30"]
-    assert told([pod()], []) == ["forget 1", "remove 1 30"]
+    assert told([pod()], []) == ["forget 1", "update web", "remove 1 30"]
 
 
 @pytest.mark.parametrize(("gates", "woken"), [([], []), ([{"conditionType": "x"}], ["wake 1"])])
