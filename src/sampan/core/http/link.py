@@ -31,6 +31,7 @@ class Link(asyncio.Protocol):
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._error: HttpError | None = None
         self._used = False
+        self._early = b""
         self._begin("")
 
     def _begin(self, method: str) -> None:
@@ -65,7 +66,11 @@ class Link(asyncio.Protocol):
         """Until the head of the answer is here."""
         kept, self._used = self._used, True
         self._begin(method)
-        self._transport.write(message)
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
+        if not self._transport.is_closing():
+            self._transport.write(message)
         while self.status < 200 and not self.upgraded:
             if self._error is not None:
                 nothing_came = kept and self._head_bytes == 0
@@ -119,6 +124,10 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.upgraded:
             self._leftover += data
+            return
+        if not self._used and len(self._early) < HEAD_BYTES:
+            # Who answers without having heard the question (a refusal, say) answers the first one.
+            self._early += data
             return
         if self.status < 200:
             self._head_bytes += len(data)

@@ -14,6 +14,7 @@ import uvloop
 
 from sampan.core.http.client import HttpClient
 from sampan.core.http.errors import AddressNotAllowed, HttpError, HttpTimeout
+from sampan.core.http.link import Link
 from sampan.core.http.messages import Connection, Handler, Request, Response, Stream, Upgrade
 from sampan.core.http.origin import Origin, Target
 from sampan.core.http.server import Server
@@ -284,6 +285,29 @@ def test_what_is_no_answer_is_an_error(nonsense):
                 await client.request("GET", url)
 
     asyncio.run(story())
+
+
+@LOOPS
+def test_who_answers_before_it_was_asked_answers_the_first_request(run):
+    """A server that is full refuses whoever connects, and does not wait for what he wants."""
+
+    async def story():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            origin = Origin("http", "127.0.0.1", server.getsockname()[1])
+            loop = asyncio.get_running_loop()
+            _, link = await loop.create_connection(
+                lambda: Link(lambda link: None, origin), "127.0.0.1", origin.port
+            )
+            accepted, _ = server.accept()
+            with accepted:
+                accepted.sendall(b"HTTP/1.1 503 Full\r\nContent-Length: 4\r\n\r\nfull")
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                await link.ask("GET", b"GET / HTTP/1.1\r\n\r\n")
+                assert (link.status, await link.next_chunk()) == (503, b"full")
+            link.abort()
+
+    run(story())
 
 
 def test_a_second_answer_to_one_request_is_not_taken_for_the_next():
