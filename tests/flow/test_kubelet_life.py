@@ -5,7 +5,7 @@ import asyncio
 from sampan.api.resources import PODS
 from sampan.kubelet.contracts.runtime import ContainerState
 from tests.support import virtual_time
-from tests.support.worlds.simulated_node import SimulatedNode
+from tests.support.worlds.simulated_node import SimulatedNode, pod_named
 
 REJECTED = (
     "Pod was rejected: Node didn't have enough resource: cpu, "
@@ -195,9 +195,12 @@ def test_a_pod_that_does_not_fit_fails_and_starts_nothing():
     async def story():
         async with SimulatedNode() as node:
             greedy = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "5"}}}
-            await node.make(containers=[greedy])
+            scheduled = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+            pod = pod_named("web", node_name=node.settings.node_name, containers=[greedy])
+            await node.api.create(PODS, {**pod, "status": scheduled}, "default")
             await node.until_phase("Failed")
             assert (node.status()["reason"], node.status()["message"]) == ("OutOfcpu", REJECTED)
+            assert node.status()["conditions"] == [], "nor is it said to be scheduled"
             assert "run_sandbox" not in node.runtime.calls
             await node.settle()
             assert node.events() == [("OutOfcpu", REJECTED.removeprefix("Pod was rejected: "))]

@@ -205,14 +205,14 @@ def _pressure_verdict(pod: Obj, node: NodeRoom) -> Verdict | None:
 
 
 def _os(pod: Obj, node: NodeRoom) -> Verdict | None:
-    spec = spec_of(pod)
-    selected = (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
+    # As upstream it is the pod's label that is asked; a selector is the scheduler's affair.
+    selected = labels_of(pod).get("kubernetes.io/os")
     if selected is not None and selected != node.labels.get("kubernetes.io/os", NODE_OS):
         return Verdict(
             "PodOSSelectorNodeLabelDoesNotMatch",
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         )
-    named = (spec.get("os") or {}).get("name")
+    named = (spec_of(pod).get("os") or {}).get("name")
     if named and named != NODE_OS:
         return Verdict(
             "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"

@@ -39,10 +39,10 @@ from sampan.kubelet.status.phase import phase_of
 
 # Written by the node; everything else in `conditions` belongs to others.
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
-OWNED = (
+GOES = (
     "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", *RESIZE,
-    restart_all_containers.CONDITION,
 )  # fmt: skip
+OWNED = (*GOES, restart_all_containers.CONDITION)
 
 # The reason of a DisruptionTarget that is the node's own doing.
 BY_KUBELET = "TerminationByKubelet"
@@ -117,13 +117,15 @@ def _has_begun(pod: Obj, observed: ObservedPod | None) -> bool:
 
 
 def rejected_status(pod: Obj, verdict: Verdict, now: float) -> Obj:
-    """Of a pod of which nothing was ever begun: as upstream, nothing is said of its containers."""
+    """Of a pod of which nothing was ever begun: as upstream, nothing is said of its containers, and
+    of the conditions those of others stay."""
     old: Obj = pod.get("status") or {}
     status: Obj = {"phase": "Failed", "reason": verdict.reason, "message": verdict.message}
     generation = meta_of(pod).get("generation")
     if generation:
         status["observedGeneration"] = generation
-    status["conditions"] = list(old.get("conditions") or ())
+    theirs = [item for item in old.get("conditions") or () if item["type"] not in OWNED]
+    status["conditions"] = theirs
     status["startTime"] = old.get("startTime") or time_text(now)
     status["qosClass"] = old.get("qosClass") or qos_class(pod)
     return status

@@ -28,7 +28,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
-from sampan.kubelet.status.pod_status import BY_KUBELET, OWNED, RESIZE
+from sampan.kubelet.status.pod_status import BY_KUBELET, GOES, OWNED
 
 log = get_logger(__name__)
 
@@ -309,6 +309,10 @@ def status_patch(known: Obj, wanted: Obj) -> Obj | None:
             changed = _changed_conditions(before or [], value)
             if changed:
                 patch[name] = changed
+                if any(item["type"] not in OWNED for item in value):
+                    # As upstream: those of others come first.
+                    order = [{"type": item["type"]} for item in value]
+                    patch["$setElementOrder/conditions"] = order
         elif before is None or not _same(before, value):
             merged = name in _KEYED and before
             patch[name] = [{"$patch": "replace"}, *value] if merged else value
@@ -328,7 +332,7 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
         if ours and (not old or _tells_more(old, item) or not _same(old, item)):
             changed.append(_condition_patch(old or _NONE, item))
     there = {item["type"] for item in wanted}
-    gone = [name for name in RESIZE if name in before and name not in there]
+    gone = [name for name in GOES if name in before and name not in there]
     return changed + [{"$patch": "delete", "type": name} for name in gone]
 
 

@@ -44,7 +44,14 @@ from sampan.kubelet.contracts.volumes_hook import (
 )
 from sampan.kubelet.csi.csi_volumes import CsiVolumes
 from sampan.kubelet.volumes.payload import CertificateSources, Sources, Token, payload_room
-from sampan.kubelet.volumes.plan import Node, Plugged, Step, bound_volume_name, plan_volumes
+from sampan.kubelet.volumes.plan import (
+    HostPath,
+    Node,
+    Plugged,
+    Step,
+    bound_volume_name,
+    plan_volumes,
+)
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.references import (
     CLAIM,
@@ -106,7 +113,9 @@ class NodeVolumes:
 
     async def check(self, pod: Obj, objects: Objects) -> None:
         if volumes_of(pod) and uid_of(pod) not in self._ready:
-            await self._planned(pod, objects, {}, lambda projection: "", None)
+            for step in await self._planned(pod, objects, {}, lambda projection: "", None):
+                if isinstance(step, HostPath) and step.type:
+                    await asyncio.to_thread(set_up, step, self._clock.now())
 
     async def _planned(
         self,

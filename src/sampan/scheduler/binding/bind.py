@@ -33,7 +33,8 @@ def not_scheduled(
     moved = nominated is not None and nominated != known
     condition: Obj = {"type": "PodScheduled", "status": "False", "reason": reason}
     condition["message"] = message
-    if generation := meta_of(pod).get("generation"):
+    generation = meta_of(pod).get("generation")
+    if generation and reason != GATED:  # of gates the API server has told, and named none
         condition["observedGeneration"] = generation
     before = condition_of(pod, "PodScheduled")
     same = before and all(before.get(field) == value for field, value in condition.items())

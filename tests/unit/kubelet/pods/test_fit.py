@@ -34,6 +34,10 @@ def expression(key, operator, *values):
     return {"key": key, "operator": operator, "values": list(values)}
 
 
+def labelled(pod, labels):
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
+
+
 PORT = {"ports": [{"containerPort": 80, "hostPort": 80}]}
 TAINT = Taint("gone", "yes", "NoExecute")
 NO_MATCH = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
@@ -90,11 +94,18 @@ REFUSED = {
         "Failed to admit pod as the OS field doesn't match node OS",
     ),
     "os label": (
-        pod_named("web", nodeSelector={"kubernetes.io/os": "windows"}),
+        labelled(pod_named("web"), {"kubernetes.io/os": "windows"}),
         [],
         room(),
         "PodOSSelectorNodeLabelDoesNotMatch",
         "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+    ),
+    "os selector": (
+        pod_named("web", nodeSelector={"kubernetes.io/os": "windows"}),
+        [],
+        room(),
+        "NodeAffinity",
+        "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
     ),
 }
 ADMITTED = {

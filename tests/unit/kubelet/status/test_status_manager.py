@@ -51,6 +51,21 @@ def test_conditions_of_others_are_never_written():
     assert status_patch({}, wanted) is None
 
 
+def test_conditions_of_others_come_before_ours():
+    theirs, known = condition("DisruptionTarget", "True"), condition("Ready", "True")
+    wanted = {"conditions": [theirs, condition("Ready", "False")]}
+    assert status_patch({"conditions": [known, theirs]}, wanted) == {
+        "conditions": [condition("Ready", "False")],
+        "$setElementOrder/conditions": [{"type": "DisruptionTarget"}, {"type": "Ready"}],
+    }
+
+
+def test_who_is_rejected_is_no_longer_said_to_be_scheduled():
+    known = {"conditions": [condition("PodScheduled", "True"), condition("Theirs", "True")]}
+    patch = status_patch(known, {"conditions": [condition("Theirs", "True")]})
+    assert patch["conditions"] == [{"$patch": "delete", "type": "PodScheduled"}]
+
+
 def test_changed_addresses_replace_the_old_ones():
     patch = status_patch({"podIPs": [{"ip": "1"}]}, {"podIPs": [{"ip": "2"}]})
     assert patch == {"podIPs": [{"$patch": "replace"}, {"ip": "2"}]}

@@ -104,6 +104,17 @@ LABELS = {"name": "d", "downwardAPI": {"items": [
     {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}  # fmt: skip
 
 
+def test_a_host_path_of_another_type_is_told_before_anything_is_pulled(tmp_path):
+    async def story(world):
+        (tmp_path / "pods").mkdir()
+        path = {"path": str(tmp_path), "type": "File"}
+        pod = make_pod({"name": "h", "hostPath": path})
+        with pytest.raises(VolumeFailure, match=r"hostPath type check failed: .* is not a file"):
+            await world.volumes.check(pod, await world.volumes.objects(pod))
+
+    told(tmp_path, story)
+
+
 def test_changes_are_written_when_a_pod_is_refreshed_and_only_then(tmp_path):
     """[N15] live updates; an unchanged pod costs nothing"""
 

@@ -1,4 +1,10 @@
-from sampan.scheduler.binding.bind import UNSCHEDULABLE, nominated, not_scheduled
+from sampan.scheduler.binding.bind import (
+    GATED,
+    GATED_MESSAGE,
+    UNSCHEDULABLE,
+    nominated,
+    not_scheduled,
+)
 
 POD = {"metadata": {"name": "p", "uid": "u", "generation": 2}, "status": {}}
 
@@ -46,3 +52,9 @@ def test_the_node_that_a_pod_is_about_to_go_to_is_said_once():
     assert nominated(there, "n1") is None
     assert nominated(there, "")["status"] == {"nominatedNodeName": None}
     assert nominated(POD, "") is None
+
+
+def test_what_the_api_server_says_of_gates_is_not_said_again():
+    told = {"type": "PodScheduled", "status": "False", "reason": GATED, "message": GATED_MESSAGE}
+    pod = {**POD, "metadata": {**POD["metadata"], "generation": 1}}
+    assert not_scheduled({**pod, "status": {"conditions": [told]}}, GATED, GATED_MESSAGE, 0) is None
