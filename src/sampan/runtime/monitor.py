@@ -23,6 +23,8 @@ from sampan.runtime.stuck_create import is_stuck
 START_SECONDS = 120.0
 _CALL_SECONDS = 120.0
 _LOOK_SECONDS = 1.0  # so long without an answer, and it is looked who is still there
+# On a busy machine conmon may still be about to tell of a runtime that has done its work.
+_STUCK_LOOKS = 3
 _MOST_MESSAGE = 1 << 16
 _REOPEN_LOG = b"2 0 0\n"  # what conmon takes at its control pipe
 LOST = 255  # the exit code where nobody saw it
@@ -127,13 +129,16 @@ async def create(programs: Programs, container: str, files: ConmonFiles, stdio: 
 
 async def _answer(told: int, programs: Programs, container: str) -> bytes:
     """Of conmon, which waits for a container that a killed runtime has left; we do not."""
+    stuck = 0
     while True:
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 await readable(told)
             return await line_from(told)
         except TimeoutError:
-            if await asyncio.to_thread(is_stuck, container, programs.conmon):
+            seems = await asyncio.to_thread(is_stuck, container, programs.conmon)
+            stuck = stuck + 1 if seems else 0
+            if stuck == _STUCK_LOOKS:
                 text = f"{programs.name} was killed before it said that the container is there"
                 raise ContainerFailure(text) from None
 
