@@ -306,13 +306,7 @@ def status_patch(known: Obj, wanted: Obj) -> Obj | None:
         if before == value:
             continue
         if name == "conditions":
-            changed = _changed_conditions(before or [], value)
-            if changed:
-                patch[name] = changed
-                if any(item["type"] not in OWNED for item in value):
-                    # As upstream: those of others come first.
-                    order = [{"type": item["type"]} for item in value]
-                    patch["$setElementOrder/conditions"] = order
+            patch |= _conditions_patch(before or [], value)
         elif before is None or not _same(before, value):
             merged = name in _KEYED and before
             patch[name] = [{"$patch": "replace"}, *value] if merged else value
@@ -320,6 +314,15 @@ def status_patch(known: Obj, wanted: Obj) -> Obj | None:
         if known.get(name) and name not in wanted:
             patch[name] = None
     return patch or None
+
+
+def _conditions_patch(known: list[Obj], wanted: list[Obj]) -> Obj:
+    changed = _changed_conditions(known, wanted)
+    if not changed or all(item["type"] in OWNED for item in wanted):
+        return {"conditions": changed} if changed else {}
+    # As upstream: those of others come first.
+    order = [{"type": item["type"]} for item in wanted]
+    return {"conditions": changed, "$setElementOrder/conditions": order}
 
 
 def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:

@@ -13,6 +13,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
+from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import NodeChoices, StubDomain
 from sampan.core.clock import Clock
@@ -23,7 +24,6 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 
 if TYPE_CHECKING:
-    from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
     from sampan.network.dns.server import ClusterDns
     from sampan.network.nftables.queries import WrittenRules
     from sampan.network.overlay.overlay import OverlaySettings
@@ -110,8 +110,6 @@ class NodeNetwork:
         self, proxy: "ServiceProxy", metrics: Metrics, place: tuple[str, int]
     ) -> None:
         """Load balancers ask there. Of several clusters on one machine the first has the port."""
-        from sampan.cmd.cluster.node.proxy_healthz import ProxyHealthz
-
         self._doors = ProxyHealthz(proxy, metrics, self._clock)
         try:
             await self._doors.open(place, None)

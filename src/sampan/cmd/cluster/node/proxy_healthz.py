@@ -4,6 +4,8 @@ Job: /healthz and /livez at one address, /metrics and /proxyMode at another, as 
 Invariant: nothing listens that was not asked for.
 """
 
+from typing import TYPE_CHECKING
+
 import orjson
 
 from sampan.api.objects import time_text
@@ -12,7 +14,9 @@ from sampan.core.clock import Clock
 from sampan.core.http.messages import Reply, Request, Response
 from sampan.core.http.server import Server
 from sampan.core.metrics import Metrics
-from sampan.network.services.proxy import ServiceProxy
+
+if TYPE_CHECKING:
+    from sampan.network.services.proxy import ServiceProxy
 
 GRACE_SECONDS = 0.5
 MODE = "nftables"
@@ -23,7 +27,7 @@ Address = tuple[str, int]
 
 
 class ProxyHealthz:
-    def __init__(self, proxy: ServiceProxy, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, proxy: "ServiceProxy", metrics: Metrics, clock: Clock) -> None:
         self._proxy, self._metrics, self._clock = proxy, metrics, clock
         self._servers: list[Server] = []
 
