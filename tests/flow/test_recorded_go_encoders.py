@@ -2,7 +2,8 @@
 
 Fields that nobody set as null, empty lists and maps, structs without anything in them,
 `creationTimestamp: null` and `status: {}`, zero times, numbers as texts and texts as numbers, bytes
-that are none: one change each to a good object, sent as a dry run. Made again by
+that are none: one change each to a good object, sent as a dry run. What that led to: EndpointSlices
+and their updates, names that are missing. Made again by
 `python -m tests.support.api_sampling.record --steps tests/flow/recorded/go_encoders.jsonl.gz …`.
 """
 
@@ -19,9 +20,14 @@ from tests.support.generators.api_requests import api_server
 UNITS = recordings(Path(__file__).parent / "recorded" / "go_encoders.jsonl.gz")
 EMPTY = "empty and missing are not told apart here"
 DROPPED = "the original leaves out what it no longer serves"
-NAMED = "the original says no more once a name is missing"
+NESTED = "the original names the struct that has them, too"
+ZERO = "the original leaves out a zero time of what is answered and never stored"
 SOURCE = "the original takes dataSource for dataSourceRef before it looks"
 KEPT: dict[str, dict[str, str]] = {
+    **{
+        f"go-authorization.k8s.io-{kind}-v1": {"0:metadata.deletionTimestamp=zero": ZERO}
+        for kind in ("LocalSubjectAccessReview", "SelfSubjectAccessReview", "SubjectAccessReview")
+    },
     "go-apiextensions.k8s.io-CustomResourceDefinition-v1": {
         f"{base}:spec.versions.{version}.schema.openAPIV3Schema.{field}={{}}": EMPTY
         for base, version, field in (
@@ -29,10 +35,19 @@ KEPT: dict[str, dict[str, str]] = {
             (1, 0, "externalDocs"), (1, 1, "externalDocs"),
         )
     },
-    "go-apiregistration.k8s.io-APIService-v1": {"0:metadata=null": NAMED},
+    "go-admissionregistration.k8s.io-ValidatingAdmissionPolicy-v1": {
+        "1:spec.variables.0.expression=empty": "the original compiles what uses it all the same"
+    },
+    "go-apps-DaemonSet-v1": {"0:spec.template.metadata.labels={}": EMPTY},
+    "go-apps-Deployment-v1": {
+        "0:spec.template.metadata.labels={}": EMPTY,
+        "1:spec.template.metadata.labels={}": EMPTY,
+    },
+    "go-apps-ReplicaSet-v1": {"0:spec.template.metadata.labels={}": EMPTY},
     "go-apps-StatefulSet-v1": {
-        "0:spec.volumeClaimTemplates=[null]": NAMED,
-        "0:spec.volumeClaimTemplates.0.metadata=null": NAMED,
+        "0:spec.template.metadata.labels={}": EMPTY,
+        "0:spec.volumeClaimTemplates.0.apiVersion=number": NESTED,
+        "0:spec.volumeClaimTemplates.0.kind=number": NESTED,
         "0:spec.volumeClaimTemplates.0.spec.dataSource={}": SOURCE,
         "0:spec.volumeClaimTemplates.0.spec.dataSourceRef={}": SOURCE,
     },
@@ -40,6 +55,7 @@ KEPT: dict[str, dict[str, str]] = {
     "go-batch-Job-v1": {
         "0:spec.template.metadata=null": "labels come when it is stored, and a dry run is not",
         "0:spec.template.metadata.labels=null": "labels come when it is stored",
+        "0:spec.template.metadata.labels={}": "labels come when it is stored",
     },
     "go-events.k8s.io-Event-v1": dict.fromkeys(
         ("0:deprecatedFirstTimestamp=zero", "0:deprecatedLastTimestamp=zero"),
@@ -48,8 +64,8 @@ KEPT: dict[str, dict[str, str]] = {
     "go-networking.k8s.io-Ingress-v1": {
         "0:spec.rules.0.http.paths=[null]": "the original says no more once a type is missing"
     },
-    "go-core-LimitRange-v1": {"0:metadata=null": "the original makes up a name"},
     "go-core-Node-v1": {"1:spec.configSource={}": DROPPED},
+    "go-core-PersistentVolume-v1": {"0:spec.capacity={}": EMPTY, "1:spec.capacity={}": EMPTY},
     "go-core-PersistentVolumeClaim-v1": {
         "0:spec.dataSourceRef={}": SOURCE,
         "1:spec.dataSourceRef={}": SOURCE,

@@ -172,6 +172,17 @@ def _allocated_devices(claim: Obj) -> set[tuple[str, ...]]:
     return {_device_of(each) for each in (allocation.get("devices") or {}).get("results") or ()}
 
 
+def _drop_topology(slice_: Obj) -> None:
+    """What v1beta1 had; v1 reads it and never takes it."""
+    for endpoint in slice_.get("endpoints") or ():
+        endpoint.pop("deprecatedTopology", None)
+
+
+def _drop_new_topology(new: Obj, old: Obj) -> None:
+    if new.get("endpoints") != old.get("endpoints"):
+        _drop_topology(new)
+
+
 def _device_of(entry: Obj) -> tuple[str, ...]:
     return tuple(str(entry.get(key)) for key in ("driver", "pool", "device"))
 
@@ -200,6 +211,11 @@ _OWN = {
     "replicationcontrollers": Strategy(
         fields={"status.replicas": path_getter("status", "replicas")},
         default_propagation="Orphan",
+    ),
+    "limitranges": Strategy(names_the_nameless=True),
+    "endpointslices.discovery.k8s.io": Strategy(
+        prepare_create=_drop_topology,
+        prepare_update=_drop_new_topology,
     ),
     "jobs.batch": jobs.STRATEGY,
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,

@@ -75,6 +75,7 @@ class Strategy:
     templates: TemplateCache | None = None
     keeps_status_on_create: bool = False
     has_generation: bool = False
+    names_the_nameless: bool = False  # who has no name and no prefix for one is called by a UUID
     # Of the metadata: what makes another generation when it changes.
     generation_metadata: str = ""
     unconditional_update: bool = True

@@ -19,7 +19,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import names
 from sampan.apiserver.registry.generic import Terms, answer_of
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
-from sampan.apiserver.registry.strategy import Contents
+from sampan.apiserver.registry.strategy import Contents, Strategy
 from sampan.apiserver.write.decoding import decode_body, decode_with_spec
 from sampan.apiserver.write.ensure import ensure
 from sampan.apiserver.write.object_rules import (
@@ -68,7 +68,7 @@ async def _create(scope: RequestScope, user: User, call: Call, warnings: list[st
     await scope.admission.mutate(attributes)
     call.marks.at("mutating admission")
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
-    _name(scope, obj["metadata"])
+    _name(scope, strategy, obj["metadata"])
     prepare_created(obj, new_uid(scope.rng), scope.clock.now(), strategy.has_generation)
     await scope.beside(weight_with(call, obj), partial(_check, scope, call, obj, warnings))
     warnings += strategy.warn(obj, None)
@@ -124,10 +124,12 @@ def _check_definition(call: Call, obj: Obj) -> None:
         raise forbidden(call.resource.plural, call.resource.group, name_of(obj), why)
 
 
-def _name(scope: RequestScope, meta: Obj) -> None:
+def _name(scope: RequestScope, strategy: Strategy, meta: Obj) -> None:
     """As upstream: whoever mutates an object sees no generated name, and may give it one."""
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = names.generate_name(meta["generateName"], scope.rng)
+    if not meta.get("name") and strategy.names_the_nameless:
+        meta["name"] = new_uid(scope.rng)
 
 
 async def _furnish(scope: RequestScope, contents: Contents, obj: Obj, outcome: Outcome) -> None:

@@ -23,9 +23,11 @@ def validate_api_service(service: Obj, errors: Errors) -> None:
     spec = spec_of(service)
     group, version = spec.get("group") or "", spec.get("version") or ""
     expected = f"{version}.{group}"
-    if name_of(service) != expected and name_of(service) != f"{version}.":
-        why = f'must be `spec.version+"."+spec.group`: "{expected}"'
-        errors.append(invalid_value("metadata.name", name_of(service), why))
+    for key in ("generateName", "name"):
+        name = service["metadata"].get(key) or ""
+        if name and name not in (expected, f"{version}."):
+            why = f'must be `spec.version+"."+spec.group`: "{expected}"'
+            errors.append(invalid_value(f"metadata.{key}", name, why))
     if group:
         validate_with(names.dns_subdomain, group, "spec.group", errors)
     elif version != "v1":

@@ -4,6 +4,8 @@ Job: what must hold of an EndpointSlice.
 Invariant: all addresses of a slice are of one type, which never changes.
 """
 
+from collections.abc import Sequence
+
 from sampan.api.errors import FieldError, duplicate, invalid_value, required_value, too_many
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -23,15 +25,23 @@ from sampan.api.validation.network.service import validate_ordinary_address
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
-_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 20000
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS = 1000, 100, 20000, 8
 
 
 def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
-    kind = slice_.get("addressType") or ""
-    validate_choice(kind, ("FQDN", "IPv4", "IPv6"), "addressType", errors)
-    endpoints, ports = slice_.get("endpoints") or [], slice_.get("ports") or []
+    _validate_but_endpoints(slice_, errors)
+    _validate_endpoints(slice_, errors)
+
+
+def _validate_but_endpoints(slice_: Obj, errors: Errors) -> None:
+    validate_choice(slice_.get("addressType"), ("FQDN", "IPv4", "IPv6"), "addressType", errors)
+    _validate_ports(slice_.get("ports") or [], errors)
+
+
+def _validate_ports(ports: Sequence[Obj], errors: Errors) -> None:
     if len(ports) > _MOST_PORTS:
         errors.append(too_many("ports", len(ports), _MOST_PORTS))
+        return
     seen: set[str] = set()
     for index, port in enumerate(ports):
         name = port.get("name") or ""
@@ -47,14 +57,22 @@ def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
             application = port["appProtocol"]
             path = f"ports[{index}].appProtocol"
             validate_with(names.qualified_name, application, path, errors)
+
+
+def _validate_endpoints(slice_: Obj, errors: Errors) -> None:
+    endpoints = slice_.get("endpoints") or []
     if len(endpoints) > _MOST_ENDPOINTS:
         errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
+        return
     for index, endpoint in enumerate(endpoints):
+        kind = slice_.get("addressType") or ""
         _validate_endpoint(endpoint, kind, f"endpoints[{index}]", errors)
 
 
 def validate_endpoint_slice_update(new: Obj, old: Obj, errors: Errors) -> None:
-    validate_endpoint_slice(new, errors)
+    _validate_but_endpoints(new, errors)
+    if new.get("endpoints") != old.get("endpoints"):  # what an older version took may stay
+        _validate_endpoints(new, errors)
     validate_immutable(new.get("addressType"), old.get("addressType"), "addressType", errors)
 
 
@@ -71,6 +89,22 @@ def _validate_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> N
         validate_with(names.dns_subdomain, endpoint["nodeName"], f"{path}.nodeName", errors)
     if endpoint.get("hostname") is not None:
         validate_with(names.dns_label, endpoint["hostname"], f"{path}.hostname", errors)
+    _validate_hints(endpoint.get("hints") or {}, f"{path}.hints", errors)
+
+
+def _validate_hints(hints: Obj, path: str, errors: Errors) -> None:
+    """Too many of one sort end the look, as upstream."""
+    rules = (("forZones", names.label_value), ("forNodes", names.dns_subdomain))
+    for key, rule in rules:
+        given = [hint.get("name") or "" for hint in hints.get(key) or ()]
+        if len(given) > _MOST_HINTS:
+            errors.append(too_many(f"{path}.{key}", len(given), _MOST_HINTS))
+            return
+        for index, name in enumerate(given):
+            here = f"{path}.{key}[{index}].name"
+            if name in given[:index]:
+                errors.append(duplicate(here, name))
+            validate_with(rule, name, here, errors)
 
 
 def _validate_full_name(name: str, path: str, errors: Errors) -> None:
@@ -97,10 +131,12 @@ def _validate_address(address: str, kind: str, path: str, errors: Errors) -> Non
     if kind == "FQDN":
         _validate_full_name(address, path, errors)
         return
+    if kind not in ("IPv4", "IPv6"):
+        return
     is_good = validate_canonical_address if kind == "IPv6" else validate_address
     if not is_good(address, path, errors):
         return
-    if kind in ("IPv4", "IPv6") and f"IPv{family_of(address)}" != kind:
+    if f"IPv{family_of(address)}" != kind:
         list_path = path.rpartition("[")[0]  # as upstream
         errors.append(invalid_value(list_path, address, f"must be an {kind} address"))
     else:

@@ -45,9 +45,6 @@ def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
 def _validate_claims(spec: Obj, errors: Errors) -> None:
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
-        name = (claim.get("metadata") or {}).get("name") or ""
-        for wrong in names.dns_label(name):
-            errors.append(invalid_value(f"{path}.metadata.name", name, wrong))
         validate_claim_spec(claim.get("spec") or {}, f"{path}.spec", errors)
 
 
