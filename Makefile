@@ -127,9 +127,10 @@ bench-testkit: setup-test ## clusters for tests: ready, memory, virtual time, fo
 bench-page: setup-test ## the page in a real browser: frames per second while 200 of 5000 pods come and go each second
 	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.page
 
-suites: setup-test ## the test suites of kopf and kr8s, from their source packages, against a cluster of the test kit; KUEUE=DIR: those of Kueue's sources there (GO= builds them, SUITES= chooses, ORIGINAL=DIR compares)
+suites: setup-test ## the test suites of kopf and kr8s, from their source packages, against a cluster of the test kit; KUEUE=DIR: those of Kueue's sources there (GO= builds them, SUITES= chooses, ORIGINAL=DIR compares); CHARTS=DIR: helm charts of others (HELM=, ORIGINAL_KUBECONFIG=FILE compares)
 	PYTHONPATH=src $(VENV)/bin/python tools/suites
 	PYTHONPATH=src $(VENV)/bin/python tools/envtest-suites --kueue "$(KUEUE)" --go "$(GO)" --only "$(SUITES)" --original "$(ORIGINAL)"
+	PYTHONPATH=src:. $(VENV)/bin/python tools/chart-suite --charts "$(CHARTS)" --helm "$(HELM)" --only "$(SUITES)" --original "$(ORIGINAL_KUBECONFIG)"
 
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos
