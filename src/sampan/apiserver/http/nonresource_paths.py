@@ -5,6 +5,7 @@ Job: one reply per path; None where there is nothing.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode
 
 import orjson
@@ -18,11 +19,13 @@ from sampan.apiserver.authn.tokens import Signer
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
 from sampan.apiserver.http.health import Health, version
-from sampan.apiserver.openapi.endpoints import OpenApi, Packed
 from sampan.apiserver.write.request_scope import RequestScope
 from sampan.core.http.messages import Request, Response
 from sampan.core.http.wire import http_date
 from sampan.core.metrics import Metrics
+
+if TYPE_CHECKING:
+    from sampan.apiserver.openapi.endpoints import OpenApi, Packed
 
 Document = Callable[[str], Awaitable[Obj | None]]  # of what follows its path; raises ApiError
 Action = Callable[[Obj], Awaitable[Obj]]  # raises ApiError
@@ -50,8 +53,8 @@ class Documents:
         # Host and port by which clients reach this server.
         self._address = f"{settings.advertise_address}:{settings.advertise_port}"
         self._schema, self._aggregation = schema, aggregation
-        self._openapi = OpenApi(schema, kinds.all())
-        self._openapi_generation = (kinds.generation, 0)
+        self._openapi: OpenApi | None = None
+        self._openapi_generation = (-1, -1)
         self._health = health
         self._metrics = metrics
         self._kinds, self._generation = kinds, (-1, -1)
@@ -128,9 +131,11 @@ class Documents:
 
     def _openapi_document(
         self, request: Request, foreign: Mapping[str, ForeignOpenApi]
-    ) -> Packed | None:
+    ) -> "Packed | None":
         now = (self._kinds.generation, self._aggregation.openapi_generation)
-        if self._openapi_generation != now:
+        if self._openapi is None or self._openapi_generation != now:
+            from sampan.apiserver.openapi.endpoints import OpenApi
+
             self._openapi_generation = now
             self._openapi = OpenApi(self._schema, self._kinds.all(), self._openapi, foreign)
         path, accept = request.path.rstrip("/"), request.headers.get("accept", "")
@@ -153,7 +158,7 @@ class Documents:
         return sorted(found)
 
 
-def _unpack(request: Request, packed: Packed, now: float) -> Response:
+def _unpack(request: Request, packed: "Packed", now: float) -> Response:
     headers = [
         ("content-type", packed.content_type),
         ("etag", packed.etag),

@@ -34,10 +34,14 @@ def test_what_is_generic_has_none():
     assert found("nodes.metrics.k8s.io", "", "list") is measured
 
 
-def test_an_api_server_is_made_without_pod_validation():
+def test_an_api_server_is_made_without_pod_validation_and_openapi():
     done = subprocess.run(
         [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
     assert "sampan.apiserver.subresources.late_handlers" in loaded
-    assert not loaded & {"sampan.apiserver.subresources.handlers", "sampan.api.validation.pod"}
+    late = ("subresources.handlers", "openapi.endpoints", "openapi.documents")
+    assert not loaded & {
+        "sampan.api.validation.pod",
+        *(f"sampan.apiserver.{name}" for name in late),
+    }
