@@ -619,7 +619,7 @@ IMPORTS_INSIDE = {
     "cmd": (331, "a verb loads its own parts; a start loads a node, a store, a driver that it has"),
     "cli": (126, "a verb of the client loads what it asks and prints, and nothing of the others"),
     "apiserver": (86, "plugins, printers, documents, handlers, certificates: when asked for"),
-    "kubelet": (18, "containerd, CSI, gRPC probes, figures, patterns, keys: where they are had"),
+    "kubelet": (19, "containerd, CSI, gRPC probes, static managers, figures, patterns, keys"),
     "testing": (15, "`import sampan.testing` loads 61 modules, a cluster of it 1 300"),
     "api": (24, "CEL, patterns, templates, times and zones, tables of versions, differences"),
     "client": (14, "TLS, YAML and plugins of credentials, where the kubeconfig has them"),

@@ -33,8 +33,9 @@ from sampan.kubelet.dra.dra_manager import DraManager
 from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.plugin_manager.plugin_manager import PluginManager
 from sampan.kubelet.plugin_manager.shared_root import share_root
+from sampan.kubelet.resource_managers.build_managers import build_managers
 from sampan.kubelet.resource_managers.cpusets import Cpusets, Running
-from sampan.kubelet.resource_managers.managers import Managers, build_managers
+from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.pod_resources import PodResources
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
 from sampan.kubelet.volumes.tokens import Tokens

@@ -23,10 +23,11 @@ from sampan.kubelet.resource_managers.cpu_policy import (
     reusable_after,
 )
 from sampan.kubelet.resource_managers.cpu_sets import NO_CPUS, CpuSet, cpus_text, parse_cpus
+from sampan.kubelet.resource_managers.manager_settings import CPU_STATE, CPU_STATIC
 from sampan.kubelet.resource_managers.numa import Hint, Hints
 from sampan.kubelet.resource_managers.state_file import BadState, StateFile, read_state
 
-MANAGER, STATIC, FILE = "CPU", "static", "cpu_manager_state"
+MANAGER, FILE = CPU_STATE
 
 
 class CpuManager:
@@ -35,7 +36,7 @@ class CpuManager:
     ) -> None:
         """Raises BadState."""
         self._policy, self._path = policy, f"{root_dir}/{FILE}"
-        self._file = StateFile(self._path, STATIC, self._said, tasks)
+        self._file = StateFile(self._path, CPU_STATIC, self._said, tasks)
         self._reusable: tuple[str, CpuSet] = ("", NO_CPUS)  # of the pod that is admitted
         self.pool_changed: Callable[[], None] = lambda: None
         self._state = self._restored()
@@ -59,7 +60,7 @@ class CpuManager:
         self._declare(metrics)
 
     def _restored(self) -> CpuState:
-        written = read_state(MANAGER, self._path, STATIC)
+        written = read_state(MANAGER, self._path, CPU_STATIC)
         if written is None:
             return self._policy.initial()
         try:

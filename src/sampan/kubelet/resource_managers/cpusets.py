@@ -7,13 +7,16 @@ Owner: ResourceAdmission tells it of starts; CpuManager of what changed.
 """
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.runtime import LinuxResources, Runtime, RuntimeFailure
-from sampan.kubelet.resource_managers.cpu_manager import CpuManager
 from sampan.kubelet.resource_managers.cpu_sets import cpus_text
+
+if TYPE_CHECKING:
+    from sampan.kubelet.resource_managers.cpu_manager import CpuManager
 
 log = get_logger(__name__)
 
@@ -24,7 +27,7 @@ Running = Callable[[], Iterable[tuple[Place, str]]]  # with the container's id
 class Cpusets:
     def __init__(
         self,
-        cpus: CpuManager,
+        cpus: "CpuManager",
         runtime: Runtime,
         *,
         tasks: Tasks,

@@ -13,6 +13,8 @@ from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 
 NO_POLICY, CPU_STATIC = "none", "static"
 NO_MEMORY_POLICY, MEMORY_STATIC = "None", "Static"
+# The manager's name in messages, its state file.
+CPU_STATE, MEMORY_STATE = ("CPU", "cpu_manager_state"), ("memory", "memory_manager_state")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from sampan.kubelet.contracts.resources_hook import Grants, unexpected
 from sampan.kubelet.resource_managers import memory_policy as policy
 from sampan.kubelet.resource_managers.cpu_sets import listed
 from sampan.kubelet.resource_managers.machine_topology import NumaMemory
+from sampan.kubelet.resource_managers.manager_settings import MEMORY_STATE, MEMORY_STATIC
 from sampan.kubelet.resource_managers.memory_policy import NotEnoughMemory, Reusable
 from sampan.kubelet.resource_managers.memory_state import (
     BadMemoryState,
@@ -30,7 +31,7 @@ from sampan.kubelet.resource_managers.memory_state import (
 from sampan.kubelet.resource_managers.numa import Hint, Hints
 from sampan.kubelet.resource_managers.state_file import BadState, StateFile, read_state
 
-MANAGER, STATIC, FILE = "memory", "Static", "memory_manager_state"
+MANAGER, FILE = MEMORY_STATE
 
 Reservations = Mapping[int, Mapping[str, int]]  # NUMA node → resource → bytes
 
@@ -57,7 +58,7 @@ class MemoryManager:
     def __init__(self, nodes: Nodes, root_dir: str, *, tasks: Tasks, metrics: Metrics) -> None:
         """`nodes`: as long as nobody has anything. Raises BadState."""
         self._initial, self._path = nodes, f"{root_dir}/{FILE}"
-        self._file = StateFile(self._path, STATIC, self._said, tasks)
+        self._file = StateFile(self._path, MEMORY_STATIC, self._said, tasks)
         self._reusable: tuple[str, Reusable] = ("", {})  # of the pod that is admitted
         self._state = self._restored()
         self._pinned, self._failed = (
@@ -70,7 +71,7 @@ class MemoryManager:
         )  # fmt: skip
 
     def _restored(self) -> MemoryState:
-        written = read_state(MANAGER, self._path, STATIC)
+        written = read_state(MANAGER, self._path, MEMORY_STATIC)
         if written is None:
             return MemoryState(self._initial)
         try:

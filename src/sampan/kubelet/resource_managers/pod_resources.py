@@ -19,7 +19,6 @@ from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.metrics import Metrics
 from sampan.kubelet.device_manager.device_manager import DeviceManager
 from sampan.kubelet.resource_managers.managers import Managers
-from sampan.kubelet.resource_managers.memory_state import Blocks
 from sampan.kubelet.resource_managers.numa import Mask, bits_of
 from sampan.plugins.pod_shares import (
     ClaimShare,
@@ -31,6 +30,7 @@ from sampan.plugins.pod_shares import (
 
 if TYPE_CHECKING:
     from sampan.core.grpc.socket_server import Methods
+    from sampan.kubelet.resource_managers.memory_state import Blocks
 
 SOCKET = "pod-resources/kubelet.sock"
 # As upstream: whoever asks more often than that has lost the thread.
@@ -160,5 +160,5 @@ def _devices(resource: str, device: str, numa: Mask) -> Iterator[DeviceShare]:
         yield DeviceShare(resource, device, node)
 
 
-def _memory(blocks: Blocks) -> list[MemoryShare]:
+def _memory(blocks: "Blocks") -> list[MemoryShare]:
     return [MemoryShare(block.resource, block.size, block.nodes) for block in blocks]

@@ -8,7 +8,8 @@ from sampan.core.fast_dataclass import replace
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.node.machine import Machine
-from sampan.kubelet.resource_managers import managers as module
+from sampan.kubelet.resource_managers import static_managers as module
+from sampan.kubelet.resource_managers.build_managers import build_managers
 from sampan.kubelet.resource_managers.cpu_options import CpuOptions
 from sampan.kubelet.resource_managers.cpu_topology import Cpu, CpuTopology
 from sampan.kubelet.resource_managers.machine_topology import MachineTopology, NumaMemory
@@ -16,7 +17,7 @@ from sampan.kubelet.resource_managers.manager_settings import (
     ManagerSettings,
     pinned_resources,
 )
-from sampan.kubelet.resource_managers.managers import CannotManage, build_managers
+from sampan.kubelet.resource_managers.managers import CannotManage
 from sampan.kubelet.resource_managers.numa import NumaNodes
 from sampan.kubelet.resource_managers.state_file import BadState
 from sampan.kubelet.resource_managers.topology_policies import RESTRICTED, TopologySettings
