@@ -40,12 +40,6 @@ class Checked:
     unknown: list[str]  # 'unknown field "spec.foo"', for warnings and strict decoding
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    text: str
-    fields: dict[str, str]
-
-
 class Schema:
     """All definitions, most of them as unread text."""
 
@@ -194,11 +188,6 @@ class Schema:
         except (Malformed, RecursionError) as problem:
             raise ValueError(str(problem)) from problem
         return out, [path_text(path) for path in found]
-
-    def explanation(self, name: str) -> Explanation:
-        """The published prose; unpacked for each question, because it is large and rarely asked."""
-        text, fields = self.explanations().get(name, ("", {}))
-        return Explanation(text, fields)
 
     def explanations(self) -> dict[str, Any]:
         """Every definition's [text, {field: text}]. The caller keeps it as long as it needs it."""

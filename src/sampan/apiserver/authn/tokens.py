@@ -239,10 +239,6 @@ class TokenSigner:
     def keys_last_seconds(self) -> int:
         return 3600
 
-    def public_jwk(self) -> Obj:
-        """The key that signs."""
-        return self._keys[self.key_id].jwk()
-
     def public_jwks(self) -> list[Obj]:
         return [key.jwk() for key in reversed(self._keys.values())]
 

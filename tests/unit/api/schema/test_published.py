@@ -49,9 +49,9 @@ def test_a_version_has_its_own_types_and_texts():
     assert [minor for minor in MINORS if of[minor].name_of(*workload)] == ["1.35"]
     spec = "io.k8s.api.core.v1.PodSpec"
     assert "schedulingGroup" not in of["1.35"].fields_of(spec)
-    assert "schedulingGroup" in of["1.36"].explanation(spec).fields
-    assert "workloadRef" in of["1.35"].explanation(spec).fields
-    assert "workloadRef" not in of["1.36"].explanation(spec).fields
+    assert "schedulingGroup" in of["1.36"].explanations()[spec][1]
+    assert "workloadRef" in of["1.35"].explanations()[spec][1]
+    assert "workloadRef" not in of["1.36"].explanations()[spec][1]
 
 
 def test_fields_say_how_lists_merge():
@@ -285,9 +285,9 @@ def test_a_strict_refusal_lists_every_problem():
 
 
 def test_prose_is_there_for_explain():
-    found = SCHEMA.explanation("io.k8s.api.core.v1.Container")
-    assert found.text.startswith("A single application container")
-    assert "image" in found.fields
+    text, fields = SCHEMA.explanations()["io.k8s.api.core.v1.Container"]
+    assert text.startswith("A single application container")
+    assert "image" in fields
 
 
 KEYS = st.sampled_from(

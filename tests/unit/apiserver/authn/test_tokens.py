@@ -41,7 +41,7 @@ def test_rsa_keys_sign_as_well():
     assert signer.algorithms == ["RS256"]
     read = signer.claims(signer.token(CLAIMS, NOW, "id"), NOW)
     assert read == replace(CLAIMS, token_id="id", not_before=500)
-    assert signer.public_jwk()["kty"] == "RSA"
+    assert signer.public_jwks()[0]["kty"] == "RSA"
 
 
 def forged(token, **header):
@@ -98,7 +98,7 @@ def test_the_account_and_what_the_token_is_bound_to_must_live():
 
 
 def test_the_public_key_is_shown_without_the_private_one(signer):
-    shown = signer.public_jwk()
+    [shown] = signer.public_jwks()
     assert shown["kty"] == "EC"
     assert set(shown) == {"use", "kid", "alg", "kty", "crv", "x", "y"}
 
