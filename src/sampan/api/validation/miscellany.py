@@ -19,7 +19,7 @@ from sampan.api.validation.network.addresses import (
     network_of,
     validate_canonical_network,
 )
-from sampan.api.validation.pod_spec import validate_pod_template
+from sampan.api.validation.pod_spec.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]

@@ -22,7 +22,7 @@ from sampan.api.validation.metadata import validate_metadata
 from sampan.api.validation.network.addresses import family_of, validate_address
 from sampan.api.validation.pod_placement import put, validate_narrowing
 from sampan.api.validation.pod_resize import validate_resize
-from sampan.api.validation.pod_spec import validate_pod_annotations, validate_pod_spec
+from sampan.api.validation.pod_spec.pod_spec import validate_pod_annotations, validate_pod_spec
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]

@@ -8,7 +8,7 @@ from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.internal_form import internal_form
-from sampan.api.validation.pod_spec import validate_pod_template
+from sampan.api.validation.pod_spec.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,

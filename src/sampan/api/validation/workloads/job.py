@@ -15,7 +15,7 @@ from sampan.api.validation.fields import (
     validate_prefixed_path,
 )
 from sampan.api.validation.internal_form import internal_form
-from sampan.api.validation.pod_spec import validate_pod_template
+from sampan.api.validation.pod_spec.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.workloads.job_policies import validate_policies

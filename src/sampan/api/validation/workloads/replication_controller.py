@@ -7,7 +7,7 @@ Invariant: the selector matches the template's labels.
 from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.pod_spec import validate_pod_template
+from sampan.api.validation.pod_spec.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.workloads.workloads import (
     MISMATCH,

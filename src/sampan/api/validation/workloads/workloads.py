@@ -20,7 +20,7 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.internal_form import internal_form
-from sampan.api.validation.pod_spec import validate_pod_template
+from sampan.api.validation.pod_spec.pod_spec import validate_pod_template
 from sampan.api.validation.selectors import (
     is_empty_selector,
     validate_label_selector,
