@@ -4,6 +4,7 @@ Job: name to steps, steps to a change. Pure.
 Invariant: a name may have dots: it ends where a field of its struct follows.
 """
 
+import base64
 from typing import Any
 
 from sampan.api import go_base64
@@ -119,8 +120,6 @@ def _typed(kind: Any, value: str, name: str, raw_bytes: bool) -> Any:
 
 def _bytes(value: str, is_raw: bool) -> str:
     """In base64, as the file has them."""
-    import base64
-
     if is_raw:
         return base64.b64encode(value.encode()).decode()
     try:

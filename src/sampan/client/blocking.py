@@ -7,6 +7,7 @@ Invariant: an answer with Retry-After is waited for, at most RETRIES times.
 
 import base64
 import os
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -231,8 +232,6 @@ def with_query(path: str, query: Query | None) -> str:
 
 
 def context_of(connection: Connection) -> Any:
-    import ssl
-
     try:
         return tls.client_context(
             ca_data=connection.ca,

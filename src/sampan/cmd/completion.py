@@ -7,8 +7,10 @@ import argparse
 import os
 from pathlib import Path
 
+from sampan.cli.completion import candidates
 from sampan.cli.completion.candidates import Answer
 from sampan.cli.completion.directives import DEFAULT, NO_FILES
+from sampan.cli.session import Io, Session
 from sampan.cli.verb_position import without_flag
 from sampan.cmd.flags.parser import parser_of_verbs
 
@@ -151,9 +153,6 @@ def _snapshots() -> list[str]:
 
 def _client(words: list[str], kubeconfig: str) -> Answer:
     """As a verb of the client would complete it."""
-    from sampan.cli.completion import candidates
-    from sampan.cli.session import Io, Session
-
     session = Session("sampan", "sampan", Io(), found_kubeconfig=kubeconfig)
     try:
         return candidates.complete(session, words)

@@ -21,7 +21,7 @@ from sampan.cmd.background import own_log, say_ready
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock
 from sampan.cmd.cluster.node.runtime_choice import may_be_rootless
-from sampan.cmd.cluster.nodes import Again
+from sampan.cmd.cluster.nodes import Again, own_identity
 from sampan.cmd.cluster.process import (
     STARTING_ERRORS,
     Parts,
@@ -157,7 +157,6 @@ def _with(
 ) -> Parts:
     """Raises CannotStart."""
     from sampan.cmd.cluster.driver_process import DriverProcess, is_driver, refuse_without_node
-    from sampan.cmd.cluster.nodes import own_identity
     from sampan.cmd.cluster.start_manifests import StartManifests
 
     files = tuple(word for word in settings.manifests_to_apply if not is_driver(word))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sampan.cmd.cluster import cluster_names
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import defaults
+from sampan.cmd.flags import defaults, release_flags
 from sampan.cmd.flags.parser import parser_of_verbs
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
@@ -202,8 +202,6 @@ def _control_plane(given: argparse.Namespace) -> int:
 
 def _version(given: argparse.Namespace) -> int:
     """Of a version of Kubernetes that is chosen here."""
-    from sampan.cmd.flags import release_flags
-
     release = release_flags.choices(given)
     if given.verb == "testserver":
         from sampan.cmd.flags.testserver_flags import beside_of

@@ -5,6 +5,7 @@ Job: keys and bytes from the command line as objects.
 
 import base64
 import json
+import ssl
 
 from sampan.api.objects import Obj
 from sampan.cli.command import Command
@@ -100,8 +101,6 @@ def _check_pair(certificate: bytes, key: bytes) -> None:
         raise CliError("tls: failed to find any PEM data in certificate input")
     if b"-----BEGIN" not in key:
         raise CliError("tls: failed to find any PEM data in key input")
-    import ssl
-
     try:
         tls.client_context(pair_data=(certificate, key), verify=False)
     except ssl.SSLError as error:

@@ -3,6 +3,7 @@
 Job: an entry → the object; how it comes to those that are there already.
 """
 
+import base64
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -110,8 +111,6 @@ def _object(kind: str, entry: Obj, data: dict[str, bytes]) -> Obj:
 
 def _data_fields(data: dict[str, bytes]) -> Obj:
     """What is no text is binary."""
-    import base64
-
     texts, binary = {}, {}
     for key, value in data.items():
         try:

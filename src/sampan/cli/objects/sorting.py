@@ -4,6 +4,7 @@ Job: order by what a JSONPath finds; numbers as numbers, quantities as quantitie
 Invariant: what kubectl cannot sort is refused as it refuses it, in its log's words.
 """
 
+import functools
 from typing import Any
 
 from sampan.api import quantity
@@ -87,7 +88,6 @@ def _order(session: Session, values: list[Any], path: str, holder: str) -> list[
                     order[at], order[at - 1] = order[at - 1], order[at]
                     at -= 1
             return order
-        import functools
 
         def compare(left: int, right: int) -> int:
             if _is_less(values[left], values[right]):

@@ -5,6 +5,7 @@ Invariant: a terminal that was made raw is itself again, however this ends.
 """
 
 import json
+import os
 import select
 from typing import Any
 
@@ -74,8 +75,6 @@ def _pump(session: Session, socket: ChannelSocket, wanted: Wanted, out: Any) -> 
 
 
 def _forward_stdin(socket: ChannelSocket, stdin: int) -> int | None:
-    import os
-
     data = os.read(stdin, CHUNK_BYTES)
     if data:
         socket.send(STDIN, data)
@@ -106,8 +105,6 @@ def _raw_terminal(session: Session) -> Any:
 def _send_size(session: Session, socket: ChannelSocket) -> None:
     if not session.io.is_terminal():
         return
-    import os
-
     size = os.get_terminal_size(session.io.stdout.fileno())
     text = json.dumps({"Width": size.columns, "Height": size.lines})
     socket.send(RESIZE, text.encode())

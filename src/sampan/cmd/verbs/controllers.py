@@ -7,6 +7,7 @@ import random
 import sys
 from pathlib import Path
 
+from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.client.account_identity import Account, AccountIdentity
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
@@ -124,6 +125,4 @@ def _token_signer(key_file: str) -> Sign | None:
     if not key_file:
         return None
     # Only whoever fills secrets with tokens needs the cryptography.
-    from sampan.apiserver.authn.tokens import TokenSigner
-
     return TokenSigner(Path(key_file).read_bytes(), "").legacy_token

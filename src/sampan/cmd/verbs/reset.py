@@ -4,6 +4,7 @@ import sys
 
 from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir
+from sampan.cmd.cluster.node.places import other_nodes
 from sampan.cmd.cluster.node.removal import clear, clear_node
 from sampan.cmd.cluster.nodes import NODES_DIRECTORY
 from sampan.cmd.errors import CannotStart
@@ -45,7 +46,6 @@ def remove(data: DataDir) -> None:
     """Other nodes of this machine first, then what is between them, then its own."""
     contexts.take_out(data)
     if (data.root / NODES_DIRECTORY).is_dir() and sys.platform == "linux":
-        from sampan.cmd.cluster.node.places import other_nodes
         from sampan.network import node_lan
 
         for directory in other_nodes(data.root):

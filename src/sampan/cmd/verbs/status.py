@@ -5,6 +5,7 @@ Job: collect facts from the data directory, the process and the API; print them 
 
 import json
 import os
+import ssl
 import sys
 import time
 from pathlib import Path
@@ -186,8 +187,6 @@ def _pods(api: BlockingClient) -> str:
 
 
 def _certificates(data: DataDir, warnings: list[str]) -> str:
-    import ssl
-
     ends: dict[str, float] = {}
     for path in sorted(data.pki.glob("*.crt")):
         try:

@@ -5,7 +5,7 @@ Invariant: what has a zone, or is IPv4 inside IPv6, is no address, as upstream.
 """
 
 import ipaddress
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from sampan.api.cel.language import cost
 from sampan.api.cel.language.errors import EvaluationError
@@ -226,8 +226,6 @@ def _port(value: Url) -> str:
 
 @URLS.member(_URL, "getEscapedPath", to="string")
 def _escaped_path(value: Url) -> str:
-    from urllib.parse import quote
-
     path = value.parts.path
     return quote(unquote(path), safe="/$&+,:;=@!'()*~") if "%" not in path else path
 

@@ -13,7 +13,7 @@ from sampan.cli.create.access import SUBJECTS
 from sampan.cli.create.policy import label_selector, resource_list
 from sampan.cli.errors import CliError, Several, raise_all
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import changing, pairs
+from sampan.cli.objects import changing, pairs, writing
 from sampan.cli.objects.builder import Builder
 from sampan.cli.objects.changing import ALL_AND_SELECTOR, NO_RESOURCES, NOT_ON_SERVER
 from sampan.cli.objects.infos import Info
@@ -191,8 +191,6 @@ def _select(info: Info, after: Obj, wanted: Obj) -> None:
 def _recorded(session: Session, values: Values, obj: Obj) -> Obj:
     if not values["record"]:
         return obj
-    from sampan.cli.objects import writing
-
     cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
     return writing.annotate(obj, cause)
 

@@ -24,6 +24,7 @@ from sampan.cli.objects import (
 from sampan.cli.objects.infos import Info, blamed, named
 from sampan.cli.objects.validation import validate
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
+from sampan.cli.printers.json_text import compact
 from sampan.cli.session import Session
 from sampan.cli.verbs.change import last_applied
 
@@ -194,8 +195,6 @@ class Application:
         except ApiError as error:
             if self._values["force"] and error.reason in ("Invalid", "Conflict"):
                 return self._replace(info, modified, live), True
-            from sampan.cli.printers.json_text import compact
-
             patch = compact(applying.patch_for(info, modified, live)[0], ordered=False)
             failure = named("patching", info.source, error)
             doing = f"applying patch:\n{patch}\nto:\n{info.where}\nfor:"

@@ -4,6 +4,8 @@ Job: find the objects, and send the difference as a patch; also for `create --ed
     `apply edit-last-applied`.
 """
 
+import json
+
 from sampan.api.objects import Obj
 from sampan.cli import common_flags
 from sampan.cli.command import Command
@@ -133,8 +135,6 @@ def edit_last_applied(session: Session, values: Values) -> None:
 
 
 def _decoded(session: Session, text: str) -> list[Info]:
-    import json
-
     found = []
     for one in map_object(session, Manifest(json.loads(text), "edited-file"), default_namespace=""):
         if isinstance(one, Exception):

@@ -15,6 +15,7 @@ from sampan.api import strict_yaml
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError, Quiet
+from sampan.cli.objects.documents import documents
 from sampan.cli.objects.infos import Info, map_object
 from sampan.cli.objects.manifests import Manifest
 from sampan.cli.objects.validation import problem_of
@@ -119,8 +120,6 @@ class Editing:
         self._session.complain(f'error: {info.resource.qualified} "{info.name}" is invalid')
 
     def _infos_of(self, edited: str) -> list[Info]:
-        from sampan.cli.objects.documents import documents
-
         found: list[Info] = []
         for obj in documents(edited.encode(), "edited-file"):
             for one in map_object(self._session, Manifest(obj, "edited-file")):

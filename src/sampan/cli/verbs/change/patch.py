@@ -18,6 +18,7 @@ from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.objects.infos import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
+from sampan.client import json_bytes
 
 TYPES = ("json", "merge", "strategic")
 
@@ -75,7 +76,6 @@ def _read(values: Values) -> bytes:
 def _as_json(values: Values, content: bytes) -> bytes:
     """What begins with a brace is JSON and is left to the server to read; the rest is YAML."""
     from sampan.api import strict_yaml
-    from sampan.client import json_bytes
 
     if content.lstrip().startswith(b"{"):
         return content

@@ -16,7 +16,7 @@ from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.elf import architecture
 from sampan.core.log import get_logger
-from sampan.kubelet.images.reference import HELLO_IMAGE
+from sampan.kubelet.images.reference import HELLO_IMAGE, parse
 
 if TYPE_CHECKING:
     from sampan.kubelet.native.native_runtime import NativeRuntime
@@ -110,7 +110,6 @@ def _import_hello(store: "ImageStore") -> None:
 
 def import_file(store: "ImageStore", file: Path, name: str = "") -> list[str]:
     """The full names of what is in it. Raises ImageError."""
-    from sampan.kubelet.images.reference import parse
     from sampan.runtime.images.archives import import_archive
 
     machine = architecture(platform.machine())

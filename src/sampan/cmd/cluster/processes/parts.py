@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
+from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.client.delegated_access import DelegatedAccess
 from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import pki, rotation
@@ -225,8 +226,6 @@ class ControllersPart:
         self._ingress: IngressPart | None = None
 
     async def start(self) -> None:
-        from sampan.apiserver.authn.tokens import TokenSigner
-
         given = self._given
         with given.progress.step("controllers") as step:
             keys = pki.Pki(given.data.pki)

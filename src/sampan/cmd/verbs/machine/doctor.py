@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sampan.api.objects import time_text
 from sampan.cmd.cluster.data_dir import DataDir, holder
 from sampan.cmd.cluster.machine import OLDEST_KERNEL, is_new_enough, missing_rights
 from sampan.cmd.verbs.machine import leftovers
@@ -246,8 +247,6 @@ def _disk(data_dir: str) -> Check:
 
 
 def clock(source: Clock) -> Check:
-    from sampan.api.objects import time_text
-
     now = source.now()
     remedy = "certificates are not valid yet: set the clock (timedatectl set-ntp true)"
     return Check("clock", now >= OLDEST_CLOCK, time_text(now), remedy)
