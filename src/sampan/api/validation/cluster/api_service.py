@@ -11,7 +11,7 @@ from sampan.api.errors import (
     not_supported,
     required_value,
 )
-from sampan.api.objects import Obj, name_of, spec_of, status_of
+from sampan.api.objects import Obj, meta_of, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules, same_rules
@@ -24,7 +24,7 @@ def validate_api_service(service: Obj, errors: Errors) -> None:
     group, version = spec.get("group") or "", spec.get("version") or ""
     expected = f"{version}.{group}"
     for key in ("generateName", "name"):
-        name = service["metadata"].get(key) or ""
+        name = meta_of(service).get(key) or ""
         if name and name not in (expected, f"{version}."):
             why = f'must be `spec.version+"."+spec.group`: "{expected}"'
             errors.append(invalid_value(f"metadata.{key}", name, why))
