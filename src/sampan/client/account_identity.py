@@ -1,4 +1,4 @@
-"""A service account as the identity of a client, by tokens that somebody else may ask for.
+"""A service account as the identity of a client, by tokens that another client requests.
 
 Job: a token of the account, when a request needs one.
 Invariant: a token is renewed when 80 % of its life is over, or when the server does not know it

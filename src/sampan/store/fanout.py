@@ -1,4 +1,4 @@
-"""Committed changes to everyone who watches, at the pace of each.
+"""Fan-out of committed changes to watchers, at the pace of each.
 
 Job: hand each change to the watchers of its prefix; let the slow ones read the log instead.
 Invariant: a watcher gets every change under its prefix after its revision once, in order.

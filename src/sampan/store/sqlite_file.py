@@ -1,4 +1,4 @@
-"""The SQLite file itself: whose it is, whether it is sound, and that nobody else has it open.
+"""The SQLite file: its format, its integrity, and the lock that one process holds.
 
 Job: open or make a store's file, or refuse it with one sentence that says what to do.
 Invariant: a file that is not ours, or is of a newer sampan, is not changed by a single byte.

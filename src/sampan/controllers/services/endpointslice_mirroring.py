@@ -1,4 +1,4 @@
-"""EndpointSlices for Endpoints that somebody wrote by hand.
+"""EndpointSlice mirroring: slices for Endpoints of Services without a selector.
 
 Job: for a Service without a selector, say in slices what its Endpoints say.
 Invariant: a slice that we manage says what the Endpoints say now, or it is deleted.

@@ -1,4 +1,4 @@
-"""Addresses of pods that Stages play: nobody else gives them any.
+"""Address allocation for pods that Stages play.
 
 Job: pod → one address of each range of its node, the same as long as it is there.
 Invariant: no two pods have the same address of a range, before and after a start.

@@ -1,4 +1,4 @@
-"""Who owns the claims of a StatefulSet, by its persistentVolumeClaimRetentionPolicy.
+"""persistentVolumeClaimRetentionPolicy: the owners of the claims of a StatefulSet.
 
 Job: the references that a claim should have: it goes with the set, with its pod when the set
     shrinks, or with nobody. Pure.

@@ -1,4 +1,4 @@
-"""Removing a directory and all that is in it, whoever filled it.
+"""Removing a directory tree, with files of other users in it.
 
 Job: `remove_tree`; blocking.
 Invariant: however deep the directories are, neither the stack nor the length of a path ends it:

@@ -1,4 +1,4 @@
-"""Provisioner: claims of a CSI driver's classes get volumes, and volumes that nobody wants go.
+"""external-provisioner: volumes for claims of a CSI driver's classes, deletion of released ones.
 
 Job: as external-provisioner: CreateVolume for a claim, its PersistentVolume; DeleteVolume for one
     that was released.

@@ -1,4 +1,4 @@
-"""The OOM score adjustment of a container: who is killed first when the node runs out of memory.
+"""oom_score_adj of a container, by QoS class and request.
 
 Job: (pod, container, memory of the node) → what is added to its processes' score. Pure.
 Invariant: BestEffort goes before Burstable, Burstable before Guaranteed.

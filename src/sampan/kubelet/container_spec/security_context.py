@@ -1,4 +1,4 @@
-"""Who a container runs as and what it may do: security contexts of pod and container. Pure.
+"""Security contexts of pod and container: user, capabilities, privileges. Pure.
 
 Job: the effective security context, and the refusal of what cannot be kept.
 Invariant: what a runtime would ignore in silence is refused with a ConfigError.

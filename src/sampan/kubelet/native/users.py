@@ -1,4 +1,4 @@
-"""Who runs in a container: names of the image's own users and groups as numbers.
+"""Users of a container: names of the image's own users and groups as numbers.
 
 Job: what pod and image say, and the image's passwd and group files → an Identity. Pure, but for
     reading the two files.

@@ -1,4 +1,4 @@
-"""The leases of nodes whose time is virtual: renewed when somebody looks.
+"""Node leases on virtual time: renewed when they are read.
 
 Job: renew all that are kept here before they are read; every `every_seconds` only while somebody
     follows them.

@@ -1,4 +1,4 @@
-"""CPU manager: Guaranteed containers with processors of their own, everybody else on the rest.
+"""CPU manager: processors of their own for Guaranteed containers, the shared pool for others.
 
 Job: give processors by the static policy, keep that on disk, say which container runs where.
 Invariant: what is given is on disk before its container starts.

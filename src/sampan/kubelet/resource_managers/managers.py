@@ -1,4 +1,4 @@
-"""CPU and memory manager of a node, as those who admit pods have them.
+"""CPU and memory manager of a node, as admission of pods has them.
 
 Job: one value; and how it is refused.
 """

@@ -1,4 +1,4 @@
-"""Memory of NUMA nodes: what there is, what is promised, to whom. Pure.
+"""Memory of NUMA nodes: totals, reservations, assignments. Pure.
 
 Job: the memory manager's books, and one entry more or less in them.
 """

@@ -1,4 +1,4 @@
-"""Claims of a simulated node: prepared, unless somebody says that they are not.
+"""ResourceClaims of a simulated node: prepared, unless a script says that they fail.
 
 Job: fail to prepare as a pod's script says, or where its driver is away.
 Owner: SimulatedPlugins.

@@ -1,4 +1,4 @@
-"""Ports of simulated pods: who forwards to one is answered by script.
+"""Ports of simulated pods: port-forward is answered by script.
 
 Job: a script and a port → a connected socket whose other end plays what the script says.
 Invariant: a port that the script does not name refuses, as one that nobody listens on.

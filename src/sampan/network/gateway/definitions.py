@@ -1,4 +1,4 @@
-"""The kinds of the Gateway API, where somebody has defined them.
+"""The kinds of the Gateway API, where a CustomResourceDefinition defines them.
 
 Job: follow the definitions; keep an informer of each kind while it is served.
 Invariant: without definitions nothing is listed or watched but the definitions.

@@ -1,4 +1,4 @@
-"""The IngressClass of this controller, and whose an Ingress is.
+"""The IngressClass of this controller, and the Ingresses of that class.
 
 Job: the class as an object; an Ingress and the classes → whether it is ours. Pure.
 """

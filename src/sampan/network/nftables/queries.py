@@ -1,4 +1,4 @@
-"""Queries to nf_tables about the whole machine: its generation, and everybody's base chains.
+"""Queries to nf_tables about the whole machine: its generation, and all base chains.
 
 Job: ask by netlink (a program takes ten times as long). Blocking; the kernel answers at once.
 Invariant: every question is answered or raises OSError; none waits for longer than ten seconds.

@@ -1,4 +1,4 @@
-"""Who needs what of a directory of blobs and layers that several clusters of a user share.
+"""Claims on blobs and layers in a directory that several clusters of a user share.
 
 Job: which clusters there are, and what a pull or a start that is under way counts on.
 Invariant: claims are made, and garbage is removed, under one lock: never at the same time.

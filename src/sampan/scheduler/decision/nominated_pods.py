@@ -1,4 +1,4 @@
-"""Nominated pods: those that preemption made room for on a node; nobody less important may take it.
+"""Nominated pods: those that preemption made room for on a node, kept from less important ones.
 
 Job: keep who is nominated where; narrow masks to nodes where a pod would leave them their room.
 Invariant: a pod is nominated for at most one node; the columns are as before after each question.

@@ -1,4 +1,4 @@
-"""Who must go so that a more important pod can come. Pure, but for questions put to the columns.
+"""Victims of a preemption: which pods of a node. Pure, but for questions put to the columns.
 
 Job: a refused pod → the node to clear and the pods to remove from it, or why that would not help.
 Invariant: the victims are less important than the pod; without them it fits, and none of them

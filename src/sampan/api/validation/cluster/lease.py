@@ -1,4 +1,4 @@
-"""Leases: who holds what, and for how long.
+"""Leases: duration and transitions.
 
 Job: what must hold of a Lease.
 Invariant: a duration is positive, a count of transitions is not negative.

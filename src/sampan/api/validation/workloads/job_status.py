@@ -1,4 +1,4 @@
-"""A Job's status: whoever writes it, a Job that is over stays over, and its numbers agree.
+"""Status of a Job: a Job that is over stays over, and its numbers agree.
 
 Job: what must hold of a status, and of its change.
 Invariant: as upstream, a rule about a field is asked only where that field, or what it is compared
