@@ -20,7 +20,7 @@ from sampan.drivers.dra.dra_driver import DraDriver
 from sampan.drivers.dra.settings import NAME, DraSettings
 from sampan.kubelet.contracts.resources_hook import ClaimFailure, GrantFailure
 from sampan.kubelet.dra import dra_drivers
-from sampan.plugins.pod_resources import PodResourcesClient
+from tests.support.parts.pod_resources_client import PodResourcesClient
 from tests.support.worlds.node_agent import NODE, Heard, node_agent
 from tests.support.worlds.small_api import SmallApi
 

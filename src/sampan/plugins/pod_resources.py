@@ -1,14 +1,13 @@
 """PodResources API, v1: who on a node has which devices, processors, memory and claims.
 
-Job: values of our own ↔ the protocol's messages; the serving and the asking side.
+Job: values of our own ↔ the protocol's messages; the serving side.
 
-Importing this module brings the protocol's messages: only who is asked, or asks, does.
+Importing this module brings the protocol's messages: only who is asked does.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from sampan.core.grpc.socket_client import SocketClient
 from sampan.core.grpc.socket_server import Methods, Unary
 from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.plugins.gen import sampan_pod_resources_pb2 as messages
@@ -22,7 +21,6 @@ from sampan.plugins.pod_shares import (
 
 Message = Any
 V1, V1ALPHA1 = "/v1.PodResourcesLister", "/v1alpha1.PodResourcesLister"
-CALL_SECONDS = 10.0
 
 
 class Lister(Protocol):
@@ -137,34 +135,3 @@ def _claim(share: ClaimShare) -> Message:
             for device in share.devices
         ],
     )
-
-
-class PodResourcesClient:
-    """The asking side: a monitor of devices, or a scheduler's agent on the node."""
-
-    def __init__(self, path: str) -> None:
-        self._socket = SocketClient(path)
-
-    async def pods(self) -> list[Message]:
-        """Raises GrpcFailure, as the others do."""
-        request = messages.ListPodResourcesRequest()
-        answer = await self._call("List", request, messages.ListPodResourcesResponse)
-        return list(answer.pod_resources)
-
-    async def pod(self, namespace: str, name: str) -> Message:
-        request = messages.GetPodResourcesRequest(pod_name=name, pod_namespace=namespace)
-        answer = await self._call("Get", request, messages.GetPodResourcesResponse)
-        return answer.pod_resources
-
-    async def allocatable(self) -> Message:
-        request = messages.AllocatableResourcesRequest()
-        kind = messages.AllocatableResourcesResponse
-        return await self._call("GetAllocatableResources", request, kind)
-
-    async def close(self) -> None:
-        await self._socket.close()
-
-    async def _call(self, method: str, request: Message, answer: Message) -> Message:
-        return await self._socket.call(
-            f"{V1}/{method}", request, answer, seconds=CALL_SECONDS, waits=True
-        )
