@@ -55,6 +55,7 @@ from sampan.apiserver.extension.api_services import ApiServices, built_in
 from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.extension.definitions import Definitions
 from sampan.apiserver.flow.control import FlowControl
+from sampan.apiserver.flow.dumps import texts
 from sampan.apiserver.flow.in_flight import InFlight, RequestLimit
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconcile as flow_reconciled
@@ -482,6 +483,7 @@ class ApiServer:
             settings.request_seats, lambda: registry.find_all(SCHEMAS),
             lambda: registry.find_all(LEVELS), count, clock, metrics,
         )  # fmt: skip
+        self._documents.texts |= texts(flow.state)
         upkeep = self._flow_upkeep = FlowUpkeep(
             lambda: registry.find_all(SCHEMAS), lambda: registry.find_all(LEVELS), clock
         )

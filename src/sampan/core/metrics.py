@@ -27,6 +27,9 @@ class _Metric:
     def lines(self) -> list[str]:
         raise NotImplementedError
 
+    def reset(self) -> None:
+        """What has been counted is forgotten; what is so is so still."""
+
 
 class Counter(_Metric):
     kind = "counter"
@@ -41,6 +44,10 @@ class Counter(_Metric):
     def forget(self, *labels: str) -> None:
         """What it was about is gone; nobody needs to read it any more."""
         self._values.pop(labels, None)
+
+    def reset(self) -> None:
+        if self.labels:  # as upstream: one without stays
+            self._values.clear()
 
     def value(self, *labels: str) -> float:
         return self._values.get(labels, 0.0)
@@ -99,6 +106,10 @@ class Histogram(_Metric):
 
     def forget(self, *labels: str) -> None:
         self._series.pop(labels, None)
+
+    def reset(self) -> None:
+        if self.labels:
+            self._series.clear()
 
     def totals(self) -> dict[Labels, tuple[int, float]]:
         """Of each series how many values there were, and their sum."""
@@ -161,6 +172,11 @@ class Metrics:
 
     def names(self) -> list[str]:
         return sorted(self._metrics)
+
+    def reset(self) -> None:
+        """Counters and histograms begin anew."""
+        for metric in self._metrics.values():
+            metric.reset()
 
     def render(self) -> str:
         lines: list[str] = []

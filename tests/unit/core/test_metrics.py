@@ -47,3 +47,14 @@ def test_label_values_are_escaped():
     metrics = Metrics()
     metrics.counter("odd_total", "Odd.", ["x"]).add('a"b\n')
     assert r'odd_total{x="a\"b\n"} 1' in metrics.render()
+
+
+def test_counters_and_histograms_with_labels_begin_anew_and_gauges_stay():
+    metrics = Metrics()
+    metrics.counter("c", "C.", ("a",)).add("x")
+    metrics.counter("whole", "W.").add()
+    metrics.histogram("h", "H.", ("a",)).observe(1.0, "x")
+    metrics.gauge("g", "G.", ("a",)).set(3.0, "x")
+    metrics.reset()
+    values = [line for line in metrics.render().splitlines() if not line.startswith("#")]
+    assert values == ['g{a="x"} 3', "whole 1"]

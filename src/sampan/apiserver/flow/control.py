@@ -15,8 +15,18 @@ from functools import partial
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, spec_of, uid_of
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.flow.dumps import State
 from sampan.apiserver.flow.in_flight import Headers
-from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Running, Seat, Turns
+from sampan.apiserver.flow.levels import (
+    Asked,
+    Hand,
+    Level,
+    LevelSettings,
+    Queue,
+    Running,
+    Seat,
+    Turns,
+)
 from sampan.apiserver.flow.objects import level_of
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.http.request import RequestInfo
@@ -46,11 +56,11 @@ class _Known:
     dispatched: int = 0
     waited: int = 0  # of those
 
-    def serve(self, seat: Seat) -> Seat:
+    def serve(self, seat: Seat, asked: Asked) -> Seat:
         self.dispatched += 1
-        seat.headers = self.headers
+        seat.headers, seat.asked = self.headers, asked
         running = seat.running = self.running
-        running.requests += 1
+        running.served.add(seat)
         running.seats += seat.seats or 1
         return seat
 
@@ -83,6 +93,8 @@ class FlowControl:
             (*labels, "reason"),
         )
         self._running: dict[Labels, Running] = {}  # by flow schema and priority level
+        self._waiting: dict[object, tuple[Flow, Asked]] = {}
+        self._configured: frozenset[str] = frozenset()  # the others only end what they have
         self._show_running(metrics)
         metrics.gauge(
             "apiserver_flowcontrol_nominal_limit_seats",
@@ -102,7 +114,7 @@ class FlowControl:
              "Priority and Fairness subsystem", lambda now: now.waiting),
             ("executing_requests", "Number of requests in initial (for a WATCH) or any (for a "
              "non-WATCH) execution stage in the API Priority and Fairness subsystem",
-             lambda now: now.requests),
+             lambda now: len(now.served)),
             ("executing_seats", "Concurrency (number of seats) occupied by the currently "
              "executing (initial stage for a WATCH, any stage otherwise) requests in the API "
              "Priority and Fairness subsystem", lambda now: now.seats),
@@ -133,21 +145,24 @@ class FlowControl:
         if verb == "list" and info is not None and not level.settings.exempt:
             seats = self._seats(level, info)
         seat = level.take(flow.hand, seats, now)
-        return None if seat is None else flow.serve(seat)
+        if seat is None:
+            return None
+        return flow.serve(seat, Asked(flow.flow.distinguisher, user.name, verb, path, info, now))
 
     async def wait(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
         flow = self._classify(user, info, path, verb)
         seats = self._seats(flow.level, info) if verb == "list" and info is not None else 1
         since, labels = self._clock.monotonic(), (flow.flow.schema, flow.flow.level)
+        asked = Asked(flow.flow.distinguisher, user.name, verb, path, info, since)
         try:
-            seat = await self._wait_for_turn(flow, seats)
+            seat = await self._wait_for_turn(flow, seats, asked)
         except TooManyRequests:
             self._waits.observe(self._clock.monotonic() - since, "false", *labels)
             raise
         self._waits.observe(self._clock.monotonic() - since, "true", *labels)
         flow.waited += 1
-        return flow.serve(seat)
+        return flow.serve(seat, asked)
 
     async def seat(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
@@ -158,23 +173,30 @@ class FlowControl:
         wanted = min(MOST_SEATS, 1 + self._count(info) // OBJECTS_PER_SEAT)
         return min(wanted, max(1, level.settings.seats))
 
-    async def _wait_for_turn(self, flow: "_Known", seats: int) -> Seat:
+    async def _wait_for_turn(self, flow: "_Known", seats: int, asked: Asked) -> Seat:
         level = flow.level
         place = level.line_up(flow.hand, seats)
         if place is None:
             reason = "queue-full" if level.settings.queues else "concurrency-limit"
-            raise self._refusal(flow.flow, reason)
+            raise self._refusal(flow, reason)
         future, queue = place
         handle = self._loop_timer(future)
         called = False
         flow.running.waiting += 1
+        self._waiting[future] = (flow.flow, asked)
         try:
             await future
             called = True
         except TimeoutError as error:
-            raise self._refusal(flow.flow, "time-out") from error
+            level.cancelled += 1
+            raise self._refusal(flow, "time-out") from error
+        except asyncio.CancelledError:  # whoever asked is gone: as upstream, that is late, too
+            level.cancelled += 1
+            self._refusal(flow, "time-out")
+            raise
         finally:
             flow.running.waiting -= 1
+            del self._waiting[future]
             handle.cancel()
             if not called:
                 self._give_up(level, future, queue, seats)
@@ -196,8 +218,9 @@ class FlowControl:
 
         return future.get_loop().call_later(WAIT_SECONDS, late)
 
-    def _refusal(self, flow: Flow, reason: str) -> TooManyRequests:
-        self._rejected.add(flow.schema, flow.level, reason)
+    def _refusal(self, known: "_Known", reason: str) -> TooManyRequests:
+        known.level.rejected += 1
+        self._rejected.add(known.flow.schema, known.flow.level, reason)
         return TooManyRequests("Too many requests, please try again later.", retry_after_seconds=1)
 
     def _classify(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
@@ -250,6 +273,7 @@ class FlowControl:
         if known.dispatched:
             flow = known.flow
             self._dispatched.add(flow.schema, flow.level, by=float(known.dispatched))
+            known.level.dispatched_requests += known.dispatched
             if not known.level.settings.exempt:
                 at_once = known.dispatched - known.waited
                 self._waits.observe(0.0, "true", flow.schema, flow.level, times=at_once)
@@ -260,6 +284,7 @@ class FlowControl:
         wanted = {
             setting.name: setting for setting in level_settings(self._read_levels(), self._total)
         }
+        self._configured = frozenset(wanted)
         for name, settings in wanted.items():
             known = self._levels.get(name)
             if known is None or known.settings != settings:
@@ -272,6 +297,14 @@ class FlowControl:
         for name in [level for level in self._levels if level not in wanted]:
             if not self._levels[name].in_use and not self._levels[name].queued:
                 del self._levels[name]
+
+    def state(self) -> State:
+        """For who looks at it."""
+        self._tell()
+        now, wall = self._clock.monotonic(), self._clock.now()
+        return State(
+            self._levels, self._configured, self._running, self._waiting, wall - now
+        )  # fmt: skip
 
     def _next_turn(self) -> None:
         """Whoever waits goes on; the level that uses the least of its seats first."""

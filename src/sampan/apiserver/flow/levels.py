@@ -16,9 +16,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from sampan.apiserver.http.request import RequestInfo
 from sampan.core.fast_dataclass import dataclass
 
-_ESTIMATE_SECONDS = 0.003  # what a request is charged until it is known what it took
+ESTIMATE_SECONDS = 0.003  # what a request is charged until it is known what it took
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,26 @@ Hand = tuple[Queue, ...]  # the queues that a flow may wait in
 class Running:
     """Of one flow schema at its level, now: who is served, on how many seats, and who waits."""
 
-    __slots__ = ("requests", "seats", "waiting")
+    __slots__ = ("seats", "served", "waiting")
 
     def __init__(self) -> None:
-        self.requests = self.seats = self.waiting = 0
+        self.seats = self.waiting = 0
+        self.served: set[Seat] = set()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whose request it is, of which flow, and since when: for who looks at what is going on."""
+
+    distinguisher: str
+    user: str
+    verb: str
+    path: str
+    info: RequestInfo | None
+    arrived: float  # monotonic
+
+
+@dataclass(slots=True, eq=False)
 class Seat:
     """Held while a request is served."""
 
@@ -65,12 +79,13 @@ class Seat:
     began: float
     headers: tuple[tuple[str, str], ...] = ()  # of the reply: by whom it was classified
     running: Running | None = None  # where it is counted, until it is left
+    asked: Asked | None = None
 
     def leave(self, now: float) -> None:
         """Once; the second time nothing happens."""
         running = self.running
         if running is not None:
-            running.requests -= 1
+            running.served.discard(self)
             running.seats -= self.seats or 1  # who is exempt is on one, too
             self.running = None
         if self.seats:
@@ -103,8 +118,9 @@ class Level:
         self._turns = turns
         self.in_use = 0
         self.queued = 0
+        self.dispatched_requests = self.rejected = self.cancelled = 0
         self._calls = 0
-        self._queues = [Queue() for _ in range(settings.queues)]
+        self.queues = [Queue() for _ in range(settings.queues)]
         self._active: dict[Queue, None] = {}  # in the order in which they became so
         self._to_borrow = to_borrow
 
@@ -126,7 +142,7 @@ class Level:
         self.in_use = taken
         queue = hand[0] if hand else None
         if queue is not None:
-            queue.served += seats * _ESTIMATE_SECONDS
+            queue.served += seats * ESTIMATE_SECONDS
         return Seat(self, queue, seats, now)
 
     def line_up(self, hand: Hand, seats: int) -> "tuple[asyncio.Future[None], Queue] | None":
@@ -162,7 +178,7 @@ class Level:
     def left(self, seat: Seat, now: float) -> None:
         self.in_use -= seat.seats
         if seat.queue is not None:
-            seat.queue.served += seat.seats * (now - seat.began - _ESTIMATE_SECONDS)
+            seat.queue.served += seat.seats * (now - seat.began - ESTIMATE_SECONDS)
         if self._active:
             self.dispatch()
 
@@ -184,7 +200,7 @@ class Level:
             if seats > 1:
                 self._turns.take()
             self.in_use += seats
-            queue.served += seats * _ESTIMATE_SECONDS
+            queue.served += seats * ESTIMATE_SECONDS
             future.set_result(None)
 
     def _fits(self, seats: int) -> bool:
@@ -194,7 +210,7 @@ class Level:
 
     def hand(self, flow_hash: int) -> Hand:
         """Shuffle sharding: a few queues out of all, by the flow's hash, without repetition."""
-        left = list(self._queues)
+        left = list(self.queues)
         hand = []
         for _ in range(min(self.settings.hand_size, len(left))):
             flow_hash, at = divmod(flow_hash, len(left))

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, urlencode
 
 import orjson
 
+from sampan.api.errors import NotAcceptable
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
 from sampan.api.zpages.zpages import ZPages, zpage_paths
@@ -33,6 +34,7 @@ NOT_KEPT = ("cache-control", "no-cache, private")
 _VERSIONS = "/openapi/v3/"  # and a group version
 _YEAR_SECONDS = 365 * 86400.0
 _JSON, _KEYS = "application/json", "application/jwk-set+json"
+_TEXT = ("content-type", "text/plain; charset=utf-8")
 _METRICS = (
     ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
     NOT_KEPT,
@@ -62,6 +64,7 @@ class Documents:
         self._signer = signer
         self._zpages = ZPages("apiserver", scope.clock.now(), settings.flags, self._paths)
         self._more: dict[str, Document] = {}
+        self.texts: dict[str, Callable[[str], str]] = {}  # from the query, by path; not listed
         self.actions: dict[str, Action] = {}  # what other parts do when they are asked to, by path
 
     def add(self, prefix: str, found: Document) -> None:
@@ -73,23 +76,20 @@ class Documents:
         if path in ("/api", "/apis") or path.startswith(("/api/", "/apis/")):
             return self._discovery_document(request)
         if path.startswith("/openapi/"):
-            # Making a document takes a while the first time; others need not wait for it.
-            foreign = self._aggregation.openapi()
-            packed = await asyncio.to_thread(self._openapi_document, request, foreign)
-            if packed is None:
-                return Response(404, (NOT_KEPT,))
-            return _unpack(request, packed, self._clock.now())
+            return await self._openapi_reply(request)
         if self._health.is_path(path):
             return self._health.reply(request)
         for prefix, found in self._more.items():
             if path.startswith(prefix):
                 answer = await found(path[len(prefix) :])
                 return None if answer is None else replies.object_reply(answer)
+        if (shown := self.texts.get(path)) is not None:
+            return Response(200, (_TEXT, NOT_KEPT), shown(request.query).encode())
         match path:
             case "/version" | "/version/":
                 return replies.shown_reply(version())
             case "/metrics":
-                return Response(200, _METRICS, self._metrics.render().encode())
+                return self._counted(request)
             case "/metrics/slis":
                 return Response(200, _METRICS, self._health.slis().encode())
             case "/statusz" | "/flagz":
@@ -102,6 +102,23 @@ class Documents:
                 keys = {"keys": self._signer.public_jwks()}
                 return _issuer_document(_KEYS, keys, self._signer)
         return None
+
+    async def _openapi_reply(self, request: Request) -> Response:
+        # Making a document takes a while the first time; others need not wait for it.
+        foreign = self._aggregation.openapi()
+        try:
+            packed = await asyncio.to_thread(self._openapi_document, request, foreign)
+        except NotAcceptable:  # as upstream: without a word
+            return Response(406, (("vary", "Accept"), NOT_KEPT))
+        if packed is None:
+            return Response(404, (NOT_KEPT,))
+        return _unpack(request, packed, self._clock.now())
+
+    def _counted(self, request: Request) -> Response:
+        if request.method != "DELETE":
+            return Response(200, _METRICS, self._metrics.render().encode())
+        self._metrics.reset()
+        return Response(200, (_TEXT, NOT_KEPT), b"metrics reset\n")
 
     def _discovery_document(self, request: Request) -> Response | None:
         now = (self._kinds.generation, self._aggregation.generation)
@@ -145,7 +162,7 @@ class Documents:
             return self._openapi.index()
         if not path.startswith(_VERSIONS):
             return None
-        return self._openapi.v3(path[len(_VERSIONS) :])
+        return self._openapi.v3(path[len(_VERSIONS) :], accept)
 
     def _paths(self) -> list[str]:
         found = {"/api", "/apis", "/apis/", "/metrics", "/metrics/slis", "/version"}

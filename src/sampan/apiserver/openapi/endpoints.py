@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import orjson
 
 from sampan.api.custom.custom_version import custom_of
+from sampan.api.errors import NotAcceptable
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
@@ -25,6 +26,7 @@ from sampan.apiserver.openapi.merging import with_foreign_v2
 from sampan.apiserver.openapi.paths import Operation
 from sampan.apiserver.openapi.protobuf import encode
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http.accept import parse_accept
 
 JSON = "application/json"
 # What clients ask for; the @ is not allowed in a media type, so the answer says it with a dot.
@@ -69,8 +71,10 @@ class OpenApi:
         """/openapi/v3: where the document of each group version is, and its hash."""
         return self._keep("index", self._index)
 
-    def v3(self, name: str) -> Packed | None:
-        """/openapi/v3/`name`, as in `apis/apps/v1`; None where there is no such document."""
+    def v3(self, name: str, accept: str = "") -> Packed | None:
+        """/openapi/v3/`name`, as in `apis/apps/v1`; None where there is no such document. Raises
+        NotAcceptable: there is only JSON."""
+        _form_of(accept, (JSON,))
         name = name.strip("/")
         rows = self._versions.get(name)
         if rows is None:
@@ -79,8 +83,9 @@ class OpenApi:
         return self._keep(name, lambda: self._document_v3(rows))
 
     def v2(self, accept: str = "") -> Packed:
-        """/openapi/v2, in JSON, or in protobuf for those that ask for it first."""
-        if not _prefers_protobuf(accept):
+        """/openapi/v2, in JSON, or in protobuf for those that want it more. Raises
+        NotAcceptable."""
+        if _form_of(accept, (JSON, _ASKED_V2, PROTOBUF_V2)) == JSON:
             return self._keep("v2", self._document_v2)
         if "v2.proto" not in self._made:
             packed = _gzip(encode(self._document_v2()))
@@ -141,14 +146,15 @@ class OpenApi:
         return f'"{self.hash_of(name)}"'
 
 
-def _prefers_protobuf(accept: str) -> bool:
-    for clause in accept.split(","):
-        media = clause.partition(";")[0].strip()
-        if media in (JSON, "application/*", "*/*"):
-            return False
-        if media in (_ASKED_V2, PROTOBUF_V2):
-            return True
-    return False
+def _form_of(accept: str, offered: tuple[str, ...]) -> str:
+    """What is wanted most of what there is. Raises NotAcceptable."""
+    if not accept:
+        return JSON
+    for clause in parse_accept(accept):
+        for media in offered:
+            if clause.matches(*media.split("/", 1)):
+                return media
+    raise NotAcceptable("")
 
 
 def _gzip(body: bytes) -> bytes:

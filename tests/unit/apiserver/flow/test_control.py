@@ -218,7 +218,7 @@ def test_a_seat_is_left_once():
         for _ in range(2):
             seat.leave(1.0)
             assert seat.level.in_use == 0
-            assert (flow._now(lambda now: now.requests + now.seats)).popitem()[1] == 0
+            assert (flow._now(lambda now: len(now.served) + now.seats)).popitem()[1] == 0
 
     virtual_time.run(test())
 

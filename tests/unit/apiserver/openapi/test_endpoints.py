@@ -5,11 +5,13 @@ import zlib
 import orjson
 import pytest
 
+from sampan.api.errors import NotAcceptable
 from sampan.api.resources import CONFIG_MAPS, LEASES, PODS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.openapi.endpoints import PROTOBUF_V2, OpenApi
 
 SCHEMA = Schema.load()
+ASKED_V3 = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 ASKED_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 
@@ -53,3 +55,18 @@ def test_the_form_of_version_2_is_negotiated(accept, content_type):
     packed = OpenApi(SCHEMA, [CONFIG_MAPS]).v2(accept)
     assert packed.content_type == content_type
     assert b"ConfigMap" in packed.body()
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/yaml", "application/cbor"])
+def test_what_there_is_not_is_refused(accept):
+    made = OpenApi(SCHEMA, [CONFIG_MAPS])
+    for ask in (made.v2, lambda wanted: made.v3("api/v1", wanted)):
+        with pytest.raises(NotAcceptable):
+            ask(accept)
+
+
+def test_there_is_only_json_of_version_3():
+    with pytest.raises(NotAcceptable):
+        OpenApi(SCHEMA, [CONFIG_MAPS]).v3("api/v1", ASKED_V3)
+    packed = OpenApi(SCHEMA, [CONFIG_MAPS]).v3("api/v1", f"{ASKED_V3}, application/json;q=0.5")
+    assert packed.content_type == "application/json"
