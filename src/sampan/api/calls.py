@@ -30,6 +30,7 @@ class Options:
     timeout_seconds: int = 0
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None  # None: nothing was said
+    watch_path: bool = False  # by the old path with /watch/, which says what a list says
     # writes
     dry_run: bool = False
     field_manager: str = ""

@@ -104,7 +104,7 @@ class Chain:
             call = call if marks is NO_MARKS else replace(call, marks=marks)
         await self.authorize(user, call)
         call.marks.at("authorization")
-        old = _deprecation(call.resource)
+        old = deprecation(call.resource)
         try:
             call = call if read is None else await read(call)
             answer = await self._perform(user, call)
@@ -162,9 +162,18 @@ class Chain:
         if self.aggregation.server_of(call.resource) is not None:
             raise MethodNotAllowed("a kind of another server is not watched from inside")
         await self.authorize(user, call)
-        selection = await self._selection(call)
-        showing = self._showing(call.resource, selection)
-        return await open_watch(scope.registry, call, selection, scope.settings, scope.rng, showing)
+        old = deprecation(call.resource)
+        try:
+            selection = await self._selection(call)
+            showing = self._showing(call.resource, selection)
+            stream = await open_watch(
+                scope.registry, call, selection, scope.settings, scope.rng, showing
+            )
+        except ApiError as error:
+            error.warnings = [*error.warnings, old] if old else error.warnings
+            raise
+        stream.warnings = (old,) if old else ()
+        return stream
 
     def _showing(self, resource: Resource, selection: Selection) -> Showing:
         scope = self.scope
@@ -210,7 +219,7 @@ class Chain:
             left.append(name)
 
 
-def _deprecation(resource: Resource) -> str:
+def deprecation(resource: Resource) -> str:
     """What everybody who uses the kind in this version is warned with."""
     custom = custom_of(resource)
     if custom is not None:

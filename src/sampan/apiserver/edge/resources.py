@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from sampan.api.calls import DEFAULT_OPTIONS, Answer, Call, ListAnswer
-from sampan.api.errors import ApiError, BadRequest, Timeout
+from sampan.api.calls import DEFAULT_OPTIONS, Answer, Call, ListAnswer, Options
+from sampan.api.errors import ApiError, BadRequest, NotAcceptable, Timeout
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.writer import ProtobufWriter
 from sampan.api.resources import CREATE, Resource
 from sampan.apiserver.audit.audit_log import Entry
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.chain import Chain
+from sampan.apiserver.chain import Chain, deprecation
 from sampan.apiserver.edge.request_bodies import RequestBodies
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.negotiate import (
@@ -34,6 +34,8 @@ from sampan.apiserver.http.options import options_of
 from sampan.apiserver.http.protobuf_replies import ProtobufReplies
 from sampan.apiserver.http.request import RequestInfo, deadline_seconds
 from sampan.apiserver.http.watch_messages import watch_messages
+from sampan.apiserver.registry.list_options import check_listing
+from sampan.apiserver.registry.selection import check_selectors
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import replace
 from sampan.core.http.messages import Reply, Request, Response
@@ -71,10 +73,16 @@ class ResourceEdge:
             if info.resource is not None and info.resource.custom is None:
                 is_listed = call.verb in ("list", "watch")
                 check_represented(accept, LISTED if is_listed else REPRESENTED)
-            form = full_form(accept, request.query, call.agent, _offer(call.resource))
-            options = options_of(request.query, info.verb, _patch_type(request, info))
-        except ApiError:
+            if call.verb in ("list", "watch"):
+                options = _listing(request, info, call)
+                form = _form_of_list(request, replace(call, options=options))
+            else:
+                form = full_form(accept, request.query, call.agent, _offer(call.resource))
+                options = _options(request, info)
+        except ApiError as error:
             await self._chain.authorize(user, call)  # who may not ask is not told what is wrong
+            if (old := deprecation(call.resource)) != "":
+                error.warnings = [*error.warnings, old]
             raise
         if options is not call.options:
             call = replace(call, options=options)
@@ -154,6 +162,39 @@ def _patch_type(request: Request, info: RequestInfo) -> str:
     assert info.resource is not None
     media = request.headers.get("content-type", "")
     return patch_type(media, info.resource.custom is not None)
+
+
+def _listing(request: Request, info: RequestInfo, call: Call) -> Options:
+    """Raises BadRequest."""
+    options = options_of(request.query, info.verb)
+    if call.verb == "watch" and info.path.startswith(f"{call.resource.path}/watch/"):
+        return replace(options, watch_path=True)
+    return options
+
+
+def _form_of_list(request: Request, call: Call) -> Form:
+    """As upstream, which looks at the options first. Raises ApiError."""
+    try:
+        accept = request.headers.get("accept", "")
+        return full_form(accept, request.query, call.agent, _offer(call.resource))
+    except NotAcceptable:
+        check_selectors(call.options)
+        check_listing(call)
+        raise
+
+
+def _options(request: Request, info: RequestInfo) -> Options:
+    """Of a deletion with a body the query says nothing but what is listed. Raises ApiError."""
+    verb = info.verb
+    if verb in ("delete", "deletecollection") and _has_body(request):
+        return options_of(request.query, "list") if info.verb != "delete" else DEFAULT_OPTIONS
+    return options_of(request.query, verb, _patch_type(request, info))
+
+
+def _has_body(request: Request) -> bool:
+    headers = request.headers
+    is_long = headers.get("content-length", "0").strip("0") != ""
+    return bool(request.body) or is_long or "transfer-encoding" in headers
 
 
 def _bare_call(request: Request, info: RequestInfo, marks: Marks) -> Call:

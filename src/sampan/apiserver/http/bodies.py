@@ -252,7 +252,8 @@ def delete_options(request: Request, options: Options, protobuf: ProtobufReader)
     if body is not None and not isinstance(body, dict):
         raise BadRequest(_NOT_OBJECT.format(word=json_word(body)))
     body = body or {}
-    kind, api_version = body.get("kind") or _DELETE_OPTIONS, body.get("apiVersion") or "v1"
+    kind = body.get("kind") or _DELETE_OPTIONS
+    api_version = body.get("apiVersion") or "meta.k8s.io/v1"
     if kind != _DELETE_OPTIONS:
         raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}"')
     try:

@@ -97,6 +97,7 @@ def _delete_options(given: Values, of_list: Options) -> Options:
         dry_run=bool(dry_run),
         grace_seconds=grace,
         precondition_uid=_text(given, "uid"),
+        precondition_resource_version=_text(given, "resourceVersion"),
         propagation=propagation_of(policy, orphan),
     )
 

@@ -52,7 +52,7 @@ class ProtobufReplies:
         if form.shape == "PartialObjectMetadataList" or (is_whole and resource.custom is not None):
             watching.close()
             raise _not_offered()
-        headers = headers_of(f"{PROTOBUF};stream=watch", ())
+        headers = headers_of(f"{PROTOBUF};stream=watch", watching.warnings)
         version = "" if is_whole else form.version
         frames = _Frames(self._writer, resource, version)
         return Stream(200, headers, WatchChunks(watching, frames))

@@ -175,7 +175,8 @@ def watch_reply(watching: WatchStream, resource: Resource, form: Form, clock: Cl
             f"only the following media types are accepted: {JSON};stream=watch, "
             f"{PROTOBUF};stream=watch"
         )
-    return Stream(200, _PLAIN, WatchChunks(watching, _JsonLines(resource, form, clock)))
+    headers = headers_of(JSON, watching.warnings) if watching.warnings else _PLAIN
+    return Stream(200, headers, WatchChunks(watching, _JsonLines(resource, form, clock)))
 
 
 class _JsonLines:

@@ -42,21 +42,21 @@ Plan = Remove | Mark | Pending
 def check_preconditions(resource: Resource, obj: Obj, options: Options) -> None:
     """Raises Conflict."""
     meta = meta_of(obj)
-    name = str(meta.get("name"))
+    name, group = str(meta.get("name")), "" if resource.kind == "Event" else resource.group
     wanted_uid, wanted = options.precondition_uid, options.precondition_resource_version
     if wanted_uid and wanted_uid != uid_of(obj):
         why = (
             f"the UID in the precondition ({wanted_uid}) does not match the UID in record "
             f"({uid_of(obj)}). The object might have been deleted and then recreated"
         )
-        raise conflict(resource.kind, resource.group, name, why)
+        raise conflict(resource.kind, group, name, why)
     if wanted and wanted != meta.get("resourceVersion"):
         why = (
             f"the ResourceVersion in the precondition ({wanted}) does not match the "
             f"ResourceVersion in record ({meta.get('resourceVersion')}). "
             "The object might have been modified"
         )
-        raise conflict(resource.kind, resource.group, name, why)
+        raise conflict(resource.kind, group, name, why)
 
 
 def plan(strategy: Strategy, obj: Obj, options: Options, now: float) -> Plan:

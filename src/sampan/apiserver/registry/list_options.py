@@ -3,7 +3,7 @@
 Job: the rules between resourceVersion, resourceVersionMatch, continue and sendInitialEvents.
 """
 
-from sampan.api.calls import Options
+from sampan.api.calls import Call, Options
 from sampan.api.errors import (
     ApiError,
     Failure,
@@ -57,6 +57,14 @@ def check_list_options(options: Options, watch: bool) -> None:
         )
     if wrong:
         raise _bad_options(wrong)
+
+
+def check_listing(call: Call) -> None:
+    """Of a list or a watch; by the old path a watch says what a list says. Raises Invalid."""
+    if call.verb == "watch" and not call.options.watch_path:
+        check_list_options(with_watch_defaults(call.options), watch=True)
+    else:
+        check_list_options(call.options, watch=False)
 
 
 def _wrong_with_watch(options: Options) -> list[FieldError]:

@@ -39,11 +39,27 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def selection_of(resource: Resource, strategy: Strategy, name: str, options: Options) -> Selection:
-    """Raises BadRequest. `name` is that of a watch on one object."""
+def check_selectors(options: Options) -> None:
+    """Whether they can be read; raises BadRequest."""
+    if options.label_selector:
+        _label_test(options.label_selector)
+    _field_requirements(options.field_selector)
+
+
+def selection_of(
+    resource: Resource,
+    strategy: Strategy,
+    name: str,
+    options: Options,
+    check: Callable[[], None] = lambda: None,
+) -> Selection:
+    """Raises BadRequest, Invalid. `name` is that of a watch on one object; `check` looks at the
+    other options, as upstream between reading the selectors and asking which fields there are."""
     if not (options.label_selector or options.field_selector or name):
         return EVERYTHING
+    labels = _label_test(options.label_selector) if options.label_selector else None
     requirements = _field_requirements(options.field_selector)
+    check()
     if name:
         requirements.append(("metadata.name", True, name))
     trigger, getter = _trigger(resource, strategy, requirements)
@@ -57,8 +73,8 @@ def selection_of(resource: Resource, strategy: Strategy, name: str, options: Opt
         is_own = resource.custom is not None and field in strategy.fields
         test = _field_test(_getter(resource, strategy, field), asked)
         (of_shown if is_own else tests).append(test)
-    if options.label_selector:
-        tests.append(_label_test(options.label_selector))
+    if labels is not None:
+        tests.append(labels)
     shown = None if not of_shown else lambda obj: all(test(obj) for test in of_shown)
     return Selection(_all(tests) if tests else None, shown, trigger, getter)
 

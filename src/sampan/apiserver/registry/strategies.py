@@ -6,6 +6,7 @@ Job: one lookup from a resource to its strategy; kinds that are not named have t
 import base64
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
@@ -24,6 +25,7 @@ from sampan.apiserver.registry import (
 )
 from sampan.apiserver.registry.custom_resources import strategy_of
 from sampan.apiserver.registry.deletion import NOT_COLLECTED
+from sampan.apiserver.registry.list_options import check_listing
 from sampan.apiserver.registry.metadata import bump_generation
 from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.services import service_strategy
@@ -124,6 +126,12 @@ def _string_data(secret: Obj) -> None:
         secret["data"] = {**(secret.get("data") or {}), **data}
 
 
+def _without_new_config(node: Obj, old: Obj) -> None:
+    """What a node says of a configuration that nobody can set any more."""
+    if (old.get("status") or {}).get("config") is None:
+        (node.get("status") or {}).pop("config", None)
+
+
 def _new_claim(claim: Obj) -> None:
     claim["status"] = {"phase": "Pending"}
     spec = claim["spec"]
@@ -193,6 +201,7 @@ _OWN = {
     # A node registers itself with its status.
     "nodes": Strategy(
         keeps_status_on_create=True,
+        prepare_status=_without_new_config,
         fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
     ),
     "daemonsets.apps": Strategy(
@@ -326,8 +335,9 @@ class Strategies:
         return found
 
     def selection(self, call: Call) -> Selection:
-        """What a list or watch is about. Raises BadRequest."""
-        return selection_of(call.resource, self.of(call.resource), call.name, call.options)
+        """What a list or watch is about. Raises BadRequest, Invalid."""
+        strategy, check = self.of(call.resource), partial(check_listing, call)
+        return selection_of(call.resource, strategy, call.name, call.options, check)
 
     def _strategy(self, resource: Resource) -> Strategy:
         name = resource.group_resource

@@ -10,7 +10,7 @@ from sampan.api.calls import Call
 from sampan.api.errors import Expired
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.list_options import (
-    check_list_options,
+    check_listing,
     revision_number,
     with_watch_defaults,
 )
@@ -36,8 +36,8 @@ async def open_watch(
     showing: Showing = AS_STORED,
 ) -> WatchStream:
     """Of a start that is older than what is kept the stream tells Expired."""
+    check_listing(call)
     options = with_watch_defaults(call.options)
-    check_list_options(options, watch=True)
     revision = options.resource_version
     from_now, from_state = revision in ("", "0"), options.send_initial_events
     if from_state or from_now:

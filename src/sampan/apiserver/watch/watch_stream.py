@@ -50,6 +50,7 @@ class WatchStream:
         times: WatchTimes,
         showing: Showing = AS_STORED,
     ) -> None:
+        self.warnings: tuple[str, ...] = ()  # told with the head of the answer
         self._shown, self._empty = showing.shown, showing.empty
         self._cache, self._kind = cache, kind
         self._call = call

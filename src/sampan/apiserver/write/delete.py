@@ -6,7 +6,7 @@ Job: preconditions, admission, and what the deletion plan says: remove, mark, or
 from functools import partial
 
 from sampan.api.calls import Answer, Call, Item, ListAnswer
-from sampan.api.errors import NotFound
+from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import DELETE, attributes_of
 from sampan.apiserver.authn.user import User
@@ -30,10 +30,19 @@ AT_ONCE = 32  # deletions of one deletecollection under way: the loop runs them 
 
 
 async def delete(scope: RequestScope, user: User, call: Call) -> Answer:
-    answer = await _delete(scope, user, call)
-    if call.resource.group_resource == "jobs.batch" and not call.options.propagation:
-        answer.warnings = [*answer.warnings, PODS_STAY]
+    try:
+        answer = await _delete(scope, user, call)
+    except ApiError as error:
+        error.warnings = [*error.warnings, *_warnings(call)]
+        raise
+    answer.warnings = [*answer.warnings, *_warnings(call)]
     return answer
+
+
+def _warnings(call: Call) -> list[str]:
+    """Also of a deletion that fails."""
+    stay = call.resource.group_resource == "jobs.batch" and not call.options.propagation
+    return [PODS_STAY] if stay else []
 
 
 async def _delete(scope: RequestScope, user: User, call: Call) -> Answer:
@@ -98,6 +107,16 @@ class _Removal:
 
 
 async def delete_collection(scope: RequestScope, user: User, call: Call) -> ListAnswer:
+    try:
+        found = await _delete_collection(scope, user, call)
+    except ApiError as error:
+        error.warnings = [*error.warnings, *_warnings(call)]
+        raise
+    found.warnings = [*found.warnings, *_warnings(call)]
+    return found
+
+
+async def _delete_collection(scope: RequestScope, user: User, call: Call) -> ListAnswer:
     """As upstream, which reads them page by page: at a revision that is named it is a list of
     exactly that one."""
     check_list_options(call.options, watch=False)
