@@ -17,6 +17,7 @@ _REFERENCE = lazy_pattern(
     r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 )
+_DIGEST = lazy_pattern(r"[a-f0-9]{64}")  # which names what an image is, and no image
 _LONGEST = 255  # of a name without its registry, and of what is worth remembering
 
 
@@ -31,4 +32,5 @@ def _is_valid(image: str) -> bool:
 
 def untagged_image_is_valid(image: str) -> bool:
     """Of a name with neither tag nor digest; one that is too long is none."""
-    return len(image) <= _LONGEST and _is_valid(image)
+    path = image if "/" in image else f"library/{image}"  # as the name is completed
+    return len(path) <= _LONGEST and _is_valid(image) and not _DIGEST.fullmatch(image)

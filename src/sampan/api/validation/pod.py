@@ -277,6 +277,8 @@ def _has_returned(policy: str | None, end: Obj, now: Obj) -> bool:
 def _validate_ips(status: Obj, was: Obj, errors: Errors) -> None:
     for kind in ("podIPs", "hostIPs"):
         listed = status.get(kind) or []
+        if kind == "podIPs" and not listed and status.get("podIP"):
+            listed = [{"ip": status["podIP"]}]  # as upstream's own form has it
         families = [family_of(item.get("ip") or "") for item in listed]
         kept = [item.get("ip") for item in was.get(kind) or ()]
         for index, item in enumerate(listed):

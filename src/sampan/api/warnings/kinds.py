@@ -64,7 +64,7 @@ def _stateful_set(new: Obj, old: Obj | None) -> Iterator[str]:
     yield from template_warnings(_spec(new).get("template") or {}, "spec.template")
     for index, claim in enumerate(_spec(new).get("volumeClaimTemplates") or ()):
         requests = (_spec(claim).get("resources") or {}).get("requests")
-        path = f"spec.volumeClaimTemplates[{index}].spec.resources.requests"
+        path = f"spec.volumeClaimTemplates[{index}].resources.requests"
         yield from fraction(requests, "storage", path)
     if (_spec(new).get("revisionHistoryLimit") or 0) < 0:
         yield _HISTORY

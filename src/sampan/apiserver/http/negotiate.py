@@ -14,6 +14,7 @@ import orjson
 from sampan.api.calls import Item
 from sampan.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType, invalid_value
 from sampan.api.objects import Obj
+from sampan.apiserver.printers.table import metadata_alone
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.accept import Clause, is_pretty, parse_accept
 from sampan.core.http.messages import STEP_BYTES
@@ -223,7 +224,7 @@ def partial(obj: Obj, version: str) -> Obj:
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": obj.get("metadata") or {},
+        "metadata": metadata_alone(obj),
     }
 
 

@@ -8,6 +8,7 @@ To give a kind columns of its own: write its cells in printers/, add it to kinds
 from collections.abc import Iterable
 from typing import Any
 
+from sampan.api import convert
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import BadRequest, value_text
 from sampan.api.objects import Obj, meta_of, name_of
@@ -25,6 +26,9 @@ class TableForm:
     include: str = ""  # includeObject of the query
     version: str = "v1"
     with_columns: bool = True
+
+
+_TEMPLATE_NUMBER = "deprecated.daemonset.template.generation"
 
 
 def columns(resource: Resource) -> list[Obj]:
@@ -69,7 +73,9 @@ def table_of(
 
 
 def _row(resource: Resource, printer: Printer, obj: Obj, now: float, form: TableForm) -> Obj:
-    row: Obj = {"cells": printer.cells(obj, now)}
+    # The columns of a HorizontalPodAutoscaler are those of its newest version, as upstream.
+    of = convert.in_version(obj, "autoscaling/v2") if resource.group == "autoscaling" else obj
+    row: Obj = {"cells": printer.cells(of, now)}
     if resource.plural == "pods" and not resource.group:
         from sampan.apiserver.printers import pods  # loaded by now: its printer was looked up
 
@@ -84,9 +90,21 @@ def _row(resource: Resource, printer: Printer, obj: Obj, now: float, form: Table
         row["object"] = {
             "kind": "PartialObjectMetadata",
             "apiVersion": f"meta.k8s.io/{form.version}",
-            "metadata": meta_of(obj),
+            "metadata": metadata_alone(obj),
         }
     return row
+
+
+def metadata_alone(obj: Obj) -> Obj:
+    """As upstream takes it from its own form of the object, in which a DaemonSet's template has a
+    number and no annotation."""
+    meta = meta_of(obj)
+    annotations = meta.get("annotations") or {}
+    if _TEMPLATE_NUMBER not in annotations or obj.get("kind") != "DaemonSet":
+        return meta
+    kept = {key: value for key, value in annotations.items() if key != _TEMPLATE_NUMBER}
+    found = {key: value for key, value in meta.items() if key != "annotations"}
+    return {**found, "annotations": kept} if kept else found
 
 
 def _created_at(obj: Obj, now: float) -> list[Any]:

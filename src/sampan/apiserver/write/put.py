@@ -21,20 +21,27 @@ from sampan.core.fast_dataclass import replace
 
 
 async def put(scope: RequestScope, user: User, call: Call) -> Answer:
-    if call.subresource or not scope.strategies.of(call.resource).creates_on_update:
+    if not _creates(scope, call):
         return await update(scope, user, call)
     for _ in range(ATTEMPTS):
         try:
             return await update(scope, user, call)
         except NotFound:
             body = await scope.beside(weight_of(call), partial(_new_body, call))
-            new_call = replace(call, verb="create", name="", body=body)
+            new_call = replace(call, verb="create", name="", subresource="", body=body)
         try:
             await authorize(scope.authorization, user, new_call)
             return await create(scope, user, new_call)
         except AlreadyExists:
             continue
     raise lost_race(call)
+
+
+def _creates(scope: RequestScope, call: Call) -> bool:
+    """Of a Service also its status, as upstream."""
+    if call.subresource:
+        return call.subresource == "status" and call.resource.group_resource == "services"
+    return scope.strategies.of(call.resource).creates_on_update
 
 
 def _new_body(call: Call) -> Obj:

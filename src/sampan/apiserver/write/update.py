@@ -179,7 +179,7 @@ def _check(scope: RequestScope, call: Call, what: Modification, new: Obj, old: O
     prepare_updated(new, old)
     checked, before = convert.as_rules_read(resource, new), convert.as_rules_read(resource, old)
     strategy = scope.strategies.of(resource)
-    if strategy.drop_gated is not None:
+    if strategy.drop_gated is not None and not _keeps_gated(call):
         strategy.drop_gated(checked, before)
     what.prepare(checked, before)
     if not call.subresource and strategy.has_generation:
@@ -190,6 +190,11 @@ def _check(scope: RequestScope, call: Call, what: Modification, new: Obj, old: O
     refuse(resource, new, what.validate(resource, checked, before, warnings), warnings)
     convert.write_back(resource, new, checked)
     return warnings + ([] if call.subresource else warnings_of(resource, new, old))
+
+
+def _keeps_gated(call: Call) -> bool:
+    """What a node says of itself is kept whatever is on: upstream drops it of the whole only."""
+    return call.subresource == "status" and call.resource.group_resource == "nodes"
 
 
 def _check_based_on(scope: RequestScope, call: Call, new: Obj, old: Obj) -> None:

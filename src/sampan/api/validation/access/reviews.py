@@ -41,11 +41,23 @@ def _validate_subject(spec: Obj, errors: Errors) -> None:
     _validate_selectors(spec, errors)
 
 
+_FIELDS = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels",
+    "annotations", "ownerReferences", "finalizers", "managedFields",
+)  # fmt: skip
+
+
+def _place(field: str) -> int:
+    """As upstream's own type has them."""
+    return _FIELDS.index(field) if field in _FIELDS else len(_FIELDS)
+
+
 def _validate_metadata(review: Obj, besides: tuple[str, ...], errors: Errors) -> None:
     meta = meta_of(review)
     if any(meta[key] for key in meta if key not in ("managedFields", *besides)):
         why = "must be empty except for namespace" if besides else "must be empty"
-        shown = {key: meta[key] for key in meta if meta[key]}
+        shown = {key: meta[key] for key in sorted(meta, key=_place) if meta[key]}
         errors.append(invalid_value("metadata", shown, why))
 
 

@@ -28,6 +28,8 @@ _IMMUTABLE = {
     "reportingController": "reportingController", "reportingInstance": "reportingInstance",
 }  # fmt: skip
 
+_TEXTS = frozenset({"reason", "type", "action", "reportingController", "reportingInstance"})
+
 
 def validate_core_event(event: Obj, errors: Errors) -> None:
     about, message = event.get("involvedObject") or {}, event.get("message") or ""
@@ -58,6 +60,8 @@ def validate_new_event_update(new: Obj, old: Obj, errors: Errors) -> None:
         shown, was = new.get(key) or None, old.get(key) or None
         if shown != was:
             shown = internal_form(_SHOWN[name], shown) if name in _SHOWN else shown
+            if shown is None and name in _TEXTS:
+                shown = ""
             errors.append(invalid_value(name, shown, IMMUTABLE))
 
 

@@ -4,7 +4,7 @@ Job: what must hold of an Ingress and of an IngressClass.
 Invariant: an ingress leads somewhere: it has rules or a default backend.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api.errors import (
     FieldError,
@@ -35,10 +35,25 @@ _BAD_ENDS = ("/..", "/.")
 
 def validate_ingress(ingress: Obj, errors: Errors) -> None:
     _validate_ingress(ingress, name_rule(()), errors)
+    _validate_secrets(ingress, errors)
 
 
 def validate_ingress_update(new: Obj, old: Obj, errors: Errors) -> None:
     _validate_ingress(new, name_rule(_service_names(old)), errors)
+    if not any(_wrong_secret(tls) for tls in spec_of(old).get("tls") or ()):
+        _validate_secrets(new, errors)
+
+
+def _validate_secrets(ingress: Obj, errors: Errors) -> None:
+    """Where none was wrong before: those that are there may stay."""
+    for index, tls in enumerate(spec_of(ingress).get("tls") or ()):
+        path = f"spec.tls[{index}].secretName"
+        errors += [invalid_value(path, tls["secretName"], why) for why in _wrong_secret(tls)]
+
+
+def _wrong_secret(tls: Obj) -> Sequence[str]:
+    name = tls.get("secretName")
+    return names.dns_subdomain(name) if name else ()
 
 
 def _service_names(ingress: Obj) -> Iterator[str]:
@@ -56,7 +71,7 @@ def _validate_ingress(ingress: Obj, name: names.NameRule, errors: Errors) -> Non
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
         why = "either `defaultBackend` or `rules` must be specified"
-        errors.append(invalid_value("spec", rules or None, why))
+        errors.append(invalid_value("spec", spec.get("rules"), why))
     if backend is not None:
         _validate_backend(backend, "spec.defaultBackend", name, errors)
     for index, rule in enumerate(rules):
@@ -129,15 +144,21 @@ def _validate_rule(rule: Obj, path: str, name: names.NameRule, errors: Errors) -
         errors.append(required_value(f"{path}.http.paths"))
     for index, item in enumerate(paths):
         here = f"{path}.http.paths[{index}]"
-        _validate_path(item, here, errors)
+        if not _validate_path(item, here, errors):
+            continue
         _validate_backend(item.get("backend") or {}, f"{here}.backend", name, errors)
 
 
-def _validate_path(one: Obj, path: str, errors: Errors) -> None:
-    kind, target = one.get("pathType"), one.get("path") or ""
-    if kind is None:
+def _validate_path(one: Obj, path: str, errors: Errors) -> bool:
+    """Whether the rest of it is looked at."""
+    if not one.get("pathType"):
         errors.append(required_value(f"{path}.pathType", "pathType must be specified"))
-        return
+        return False
+    _validate_typed_path(one["pathType"], one.get("path") or "", path, errors)
+    return True
+
+
+def _validate_typed_path(kind: str, target: str, path: str, errors: Errors) -> None:
     if kind not in _PATH_TYPES:
         errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
         return

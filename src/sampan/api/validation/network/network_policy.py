@@ -73,10 +73,12 @@ def _validate_port(port: Obj, path: str, errors: Errors) -> None:
     elif isinstance(number, str):
         why = "may not be specified when `port` is non-numeric"
         errors.append(invalid_value(f"{path}.endPort", end, why))
-    elif end < number:
-        why = "must be greater than or equal to `port`"
-        shown = end if features.changed("EndPortIsShown") else number
-        errors.append(invalid_value(f"{path}.endPort", shown, why))
+    else:
+        if end < number:
+            why = "must be greater than or equal to `port`"
+            shown = end if features.changed("EndPortIsShown") else number
+            errors.append(invalid_value(f"{path}.endPort", shown, why))
+        validate_port(end, f"{path}.endPort", errors)
 
 
 def _validate_peer(peer: Obj, path: str, errors: Errors, kept: Container[str]) -> None:

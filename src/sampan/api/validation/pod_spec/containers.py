@@ -51,6 +51,7 @@ _SIGNALS = {
     ))),
     "windows": ("SIGKILL", "SIGTERM"),
 }  # fmt: skip
+_NEEDS_POLICY = "must specify restartPolicy when restart rules are used"
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
@@ -109,7 +110,7 @@ def _validate_init(
             _validate_sidecar_rules(container, here, errors)
         else:
             forbid_probes(container, here, errors)
-            _validate_restart_rules(container, _RESTART_POLICIES, here, errors)
+            _validate_own_rules(container, here, errors)
 
 
 def _validate_ephemeral(
@@ -214,12 +215,19 @@ def _validate_restart_rules(
     if not rules:
         return
     if policy is None:
-        why = "must specify restartPolicy when restart rules are used"
-        errors.append(required_value(f"{path}.restartPolicy", why))
+        errors.append(required_value(f"{path}.restartPolicy", _NEEDS_POLICY))
     if len(rules) > 20:
         errors.append(too_many(f"{path}.restartPolicyRules", len(rules), 20))
     for index, rule in enumerate(rules):
         _validate_restart_rule(rule, f"{path}.restartPolicyRules[{index}]", errors)
+
+
+def _validate_own_rules(container: Obj, path: str, errors: Errors) -> None:
+    """Of an init container: without a policy nothing more is said of its rules."""
+    if container.get("restartPolicy") is not None:
+        _validate_restart_rules(container, _RESTART_POLICIES, path, errors)
+    elif container.get("restartPolicyRules"):
+        errors.append(required_value(f"{path}.restartPolicy", _NEEDS_POLICY))
 
 
 def _validate_sidecar_rules(container: Obj, path: str, errors: Errors) -> None:
@@ -244,7 +252,5 @@ def _validate_restart_rule(rule: Obj, path: str, errors: Errors) -> None:
     operator, choices = codes.get("operator") or "", ("In", "NotIn")
     validate_optional_choice(operator, choices, f"{path}.exitCodes.operator", errors)
     values = codes.get("values") or ()
-    if not values:
-        errors.append(required_value(f"{path}.exitCodes.values"))
     if len(values) > 255:
         errors.append(too_many(f"{path}.exitCodes.values", len(values), 255))

@@ -23,7 +23,9 @@ _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 def validate_mounts(container: Obj, volumes: dict[str, Obj], path: str, errors: Errors) -> None:
     mounts, devices = container.get("volumeMounts"), container.get("volumeDevices")
     if mounts:
-        taken = {device.get("name"): device.get("devicePath") for device in devices or ()}
+        taken = {
+            device.get("name") or "": device.get("devicePath") or "" for device in devices or ()
+        }
         seen: set[str] = set()
         for index, mount in enumerate(mounts):
             here = f"{path}.volumeMounts[{index}]"
@@ -37,7 +39,7 @@ def validate_mounts(container: Obj, volumes: dict[str, Obj], path: str, errors: 
             if mount.get("recursiveReadOnly") is not None:
                 _validate_recursive(mount, f"{path}.volumeMounts.recursiveReadOnly", errors)
     if devices:
-        taken = {item.get("name"): item.get("mountPath") for item in mounts or ()}
+        taken = {item.get("name") or "": item.get("mountPath") or "" for item in mounts or ()}
         _validate_devices(devices, taken, volumes, f"{path}.volumeDevices", errors)
 
 
@@ -67,16 +69,14 @@ def _validate_mount(
 
 
 def _validate_overlap(
-    mount: Obj, taken: dict[str | None, str | None], key: str, path: str, errors: Errors
+    mount: Obj, taken: dict[str, str], key: str, path: str, errors: Errors
 ) -> None:
     other = "volumeDevices" if key == "mountPath" else "volumeMounts"
-    name, where = mount.get("name"), mount.get(key)
-    if not taken:
-        return
+    name, where = mount.get("name") or "", mount.get(key) or ""
     if name in taken:
         why = f"must not already exist in {other}"
         errors.append(invalid_value(f"{path}.name", name, why))
-    if where and where in taken.values():
+    if where in taken.values():
         why = f"must not already exist as a path in {other}"
         errors.append(invalid_value(f"{path}.{key}", where, why))
 
@@ -106,7 +106,7 @@ def _validate_recursive(mount: Obj, path: str, errors: Errors) -> None:
 
 def _validate_devices(
     devices: list[Obj],
-    mounted: dict[str | None, str | None],
+    mounted: dict[str, str],
     volumes: dict[str, Obj],
     path: str,
     errors: Errors,

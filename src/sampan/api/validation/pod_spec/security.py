@@ -143,7 +143,7 @@ def _validate_profile(profile: Obj, what: str, path: str, errors: Errors) -> Non
         errors.append(not_supported(f"{path}.type", kind, _PROFILES))
     here = f"{path}.localhostProfile"
     if kind != "Localhost":
-        if local is not None:
+        if local is not None and (what == "seccomp" or kind in _PROFILES):
             shown: Any = internal_form("SeccompProfile", profile) if what == "seccomp" else local
             why = f"can only be set when {what} type is Localhost"
             errors.append(invalid_value(here, shown, why))

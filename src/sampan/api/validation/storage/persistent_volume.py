@@ -31,6 +31,7 @@ from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_node_selector
 
 Errors = list[FieldError]
+_OTHER_MODE = "may not specify volumeMode other than"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SOURCES = (
     "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd",
@@ -48,7 +49,7 @@ def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
     policies = ("Delete", "Recycle", "Retain")
     path = "spec.persistentVolumeReclaimPolicy"
     validate_optional_choice(spec.get("persistentVolumeReclaimPolicy"), policies, path, errors)
-    _validate_source(spec, errors)
+    _validate_source(spec, "spec", errors)
     place, affinity = spec.get("nodeAffinity"), (spec.get("nodeAffinity") or {}).get("required")
     if affinity is not None:
         validate_node_selector(affinity, "spec.nodeAffinity.required", errors)
@@ -67,6 +68,24 @@ def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
     validate_optional_choice(spec.get("volumeMode"), modes, "spec.volumeMode", errors)
     if spec.get("volumeAttributesClassName") is not None:
         _validate_attributes_class(spec, errors)
+
+
+def validate_inline_volume(spec: Obj, path: str, errors: Errors) -> None:
+    """Of an attachment: what belongs to a volume of its own must not be there."""
+    inline = "in the context of inline volumes"
+    for key in ("claimRef", "capacity", "nodeAffinity", "storageClassName"):
+        if spec.get(key) is not None and (spec[key] or key in ("claimRef", "nodeAffinity")):
+            errors.append(field_forbidden(f"{path}.{key}", f"may not be specified {inline}"))
+    if spec.get("csi") is None:
+        errors.append(required_value(f"{path}.csi", f"has to be specified {inline}"))
+    if not spec.get("accessModes"):
+        errors.append(required_value(f"{path}.accessModes"))
+    validate_access_modes(spec, path, errors)
+    for key, only in (("persistentVolumeReclaimPolicy", "Retain"), ("volumeMode", "Filesystem")):
+        if spec.get(key, only) != only:
+            said = f"may only be {only}" if only == "Retain" else f"{_OTHER_MODE} {only}"
+            errors.append(field_forbidden(f"{path}.{key}", f"{said} {inline}"))
+    _validate_source(spec, path, errors)
 
 
 def _validate_attributes_class(spec: Obj, errors: Errors) -> None:
@@ -118,22 +137,24 @@ def _validate_capacity(spec: Obj, errors: Errors) -> None:
     if not capacity:
         errors.append(required_value("spec.capacity"))
     if set(capacity) != {"storage"}:
-        errors.append(not_supported("spec.capacity", capacity or None, ("storage",)))
+        shown = spec.get("capacity") and dict(sorted(capacity.items()))
+        errors.append(not_supported("spec.capacity", shown, ("storage",)))
     for name, written in capacity.items():
         validate_size(written, f"spec.capacity[{name}]", errors)
 
 
-def _validate_source(spec: Obj, errors: Errors) -> None:
+def _validate_source(spec: Obj, path: str, errors: Errors) -> None:
     given = [key for key in SOURCES if spec.get(key) is not None]
     if not given:
-        errors.append(required_value("spec", "must specify a volume type"))
+        errors.append(required_value(path, "must specify a volume type"))
         return
-    _CHECKS[given[0]](spec[given[0]], f"spec.{given[0]}", errors)
+    first = "persistentDisk" if given[0] == "gcePersistentDisk" else given[0]
+    _CHECKS[given[0]](spec[given[0]], f"{path}.{first}", errors)
     for key in given[1:]:
         if key == "flexVolume":  # which upstream does not count
-            _CHECKS[key](spec[key], f"spec.{key}", errors)
+            _CHECKS[key](spec[key], f"{path}.{key}", errors)
         else:
-            errors.append(one_too_many("spec", key))
+            errors.append(one_too_many(path, key))
 
 
 def _local(source: Obj, path: str, errors: Errors) -> None:

@@ -72,12 +72,15 @@ def validate_claim_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def _validate_growth(new: Obj, old: Obj, errors: Errors) -> None:
-    wanted = amount_of(_storage(spec_of(new).get("resources")) or "")
-    had = amount_of(_storage(spec_of(old).get("resources")) or "")
-    actual = amount_of((status_of(old).get("capacity") or {}).get("storage") or "")
-    if wanted is None or had is None or not wanted < had:
+    sizes = (
+        _storage(spec_of(new).get("resources")),
+        _storage(spec_of(old).get("resources")),
+        (status_of(old).get("capacity") or {}).get("storage"),
+    )
+    wanted, had, actual = (amount_of(size) if size else quantity.ZERO for size in sizes)
+    if wanted is None or had is None or actual is None:
         return
-    if actual is not None and not wanted > actual:
+    if wanted < had and not wanted > actual:
         path = "spec.resources.requests.storage"
         errors.append(field_forbidden(path, "field can not be less than status.capacity"))
 

@@ -34,6 +34,7 @@ from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
+from sampan.api.validation.storage.persistent_volume import validate_inline_volume
 
 Errors = list[FieldError]
 _MOST_METADATA_BYTES, _MOST_MESSAGE_BYTES, _MOST_PARAMETERS = 256 * 1024, 1024, 512
@@ -204,6 +205,9 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
     elif named and not source["persistentVolumeName"]:
         why = "must specify non empty persistentVolumeName"
         errors.append(required_value("spec.source.persistentVolumeName", why))
+    elif inline:
+        path = "spec.source.inlineVolumeSpec"
+        validate_inline_volume(source["inlineVolumeSpec"], path, errors)
     validate_with(names.dns_subdomain, spec.get("nodeName") or "", "spec.nodeName", errors)
 
 
