@@ -78,7 +78,7 @@ def comparable(code: int, body: Any, warnings: list[str]) -> Any:
         }
     if isinstance(body, str) and re.search(r"^apiVersion:", body, re.MULTILINE):
         with suppress(yaml.YAMLError):  # a part of it is none
-            body = mask_times(yaml.safe_load(body), keep_entries=True)
+            body = mask_allocated(mask_times(yaml.safe_load(body), keep_entries=True), "")
     return [code, body, sorted(warnings)]
 
 

@@ -9,6 +9,7 @@ Invariant: the same number makes the same steps; each story's object has a name 
 import json
 import random
 from typing import Any
+from urllib.parse import quote
 
 from sampan.api.objects import Obj, copy_of
 from sampan.api.resources import Resource
@@ -31,6 +32,8 @@ _ONLY_TRIED = frozenset({
     "ServiceCIDR", "PriorityClass", "FlowSchema", "PriorityLevelConfiguration", "Namespace",
     "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "IPAddress",
 })  # fmt: skip
+# Subresources that take the object itself.
+_WRITTEN_BELOW = frozenset({"ephemeralcontainers", "resize", "approval", "status", "finalize"})
 _ASKED = frozenset({"Binding", "ComponentStatus"})  # neither is created here
 _QUERIES = ("", "", "", "dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore",
             "fieldManager=me", "dryRun=All&fieldValidation=Strict")  # fmt: skip
@@ -38,6 +41,32 @@ _LISTS = ("limit=1", "labelSelector=a%3Db", "fieldSelector=metadata.name%3D{name
           "fieldSelector=metadata.name!%3D{name}&limit=1", "resourceVersion=0&limit=1",
           "fieldSelector=status.phase%3DX", "labelSelector=!a&limit=1",
           "fieldSelector=metadata.name%3D{name}&resourceVersion=0")  # fmt: skip
+# Of one object by its name: what others of the namespace are doing does not show.
+_OPTIONS = ("", "limit=1", "limit=-1", "limit=x", "limit=", "resourceVersion=0",
+            "resourceVersion=x",
+            "resourceVersion=0&resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan",
+            "resourceVersion=0&resourceVersionMatch=NotOlderThan", "resourceVersionMatch=x",
+            "resourceVersion=0&resourceVersionMatch=NotOlderThan&limit=1", "continue=x",
+            "continue=x&resourceVersion=1", "labelSelector=", "labelSelector=a in (b,c)",
+            "labelSelector=a notin (b)", "labelSelector=!a,b", "labelSelector=a=b=c",
+            "labelSelector=,", "labelSelector=a>1", "labelSelector=a>x", "labelSelector=-a",
+            "labelSelector=a in ()", "labelSelector=a==b", "labelSelector=x/y/z",
+            "sendInitialEvents=true", "allowWatchBookmarks=true", "timeoutSeconds=x",
+            "timeoutSeconds=-1", "pretty=true", "bogus=1", "watch=false", "watch=0",
+            "resourceVersion=99999999", "includeObject=Object", "shardSelector=x")  # fmt: skip
+_SELECTORS = ("metadata.namespace={namespace}", "metadata.namespace!=x", "status.phase=Running",
+              "spec.nodeName=", "metadata.labels=a", "spec.unschedulable=true", "type=Opaque",
+              "metadata.name={name},metadata.name!=b", "metadata.name", "metadata.name=={name}",
+              "status.successful=1", "reason=x", "involvedObject.name=x", "spec.x!=",
+              "metadata.name={name},", "metadata.name=a=b", "metadata.uid=x",
+              "spec.signerName=x")  # fmt: skip
+_WATCHES = ("", "resourceVersion=0", "resourceVersion=$made.resourceVersion$", "resourceVersion=x",
+            "resourceVersion=$made.resourceVersion$&labelSelector=a=b", "allowWatchBookmarks=x",
+            "resourceVersion=0&labelSelector=!a", "resourceVersionMatch=NotOlderThan",
+            "resourceVersion=$made.resourceVersion$&limit=1", "continue=x", "sendInitialEvents=x",
+            "sendInitialEvents=false", "sendInitialEvents=true", "resourceVersionMatch=Exact",
+            "resourceVersion=0&resourceVersionMatch=Exact&sendInitialEvents=true",
+            "labelSelector=a in (b", "timeoutSeconds=x")  # fmt: skip
 _DELETES = ("", "", "dryRun=All", "propagationPolicy=Foreground", "propagationPolicy=Orphan",
             "gracePeriodSeconds=0", "gracePeriodSeconds=-1", "orphanDependents=true")  # fmt: skip
 
@@ -74,8 +103,9 @@ class _Story:
         if self._row.verbs == ("create",) or self._tried:
             return self._steps
         offered = [self._put, self._merge, self._strategic, self._json, self._apply, self._list,
-                   self._read, self._status, self._scale, self._delete]  # fmt: skip
-        weights = (4, 4, 4, 3, 4, 2, 1, 2, 1, 1)
+                   self._read, self._status, self._scale, self._delete, self._options, self._watch,
+                   self._delete_all, self._other_subresource]  # fmt: skip
+        weights = (4, 4, 4, 3, 4, 2, 1, 2, 1, 1, 3, 2, 1, 2)
         for act in self._rng.choices(offered, weights, k=self._rng.randint(1, 6)):
             act()
         self._step("DELETE", self._one)
@@ -135,7 +165,7 @@ class _Story:
         self._step("POST", self._many, made, query=query)
         if not self._tried and self._row.verbs != ("create",):
             # Whatever came of it: from here on there is a good one.
-            self._step("POST", self._many, self._good())
+            self._step("POST", self._many, self._good(), save="made")
 
     def _good(self) -> Obj:
         before, self._rng = self._rng, random.Random(self._number)
@@ -220,6 +250,68 @@ class _Story:
         query = self._rng.choice(_LISTS[2:3] * 4 + _LISTS[-1:]).format(name=self._name)
         accept = self._rng.choice(("application/json", TABLE, "application/yaml"))
         self._step("GET", self._many, query=query, accept=accept)
+
+    def _options(self) -> None:
+        """Of a list that has this object alone, or none."""
+        rng = self._rng
+        accept = rng.choice(("application/json", "application/json", TABLE, PARTIAL, "text/html",
+                             "application/yaml", "application/json;as=Table;g=meta.k8s.io;v=v2",
+                             "application/json;as=Nope;g=meta.k8s.io;v=v1"))  # fmt: skip
+        query = f"fieldSelector={quote(f'metadata.name={self._name}')}"
+        if rng.random() < 0.4:
+            selector = rng.choice(_SELECTORS).format(name=self._name, namespace=NAMESPACE)
+            query = f"fieldSelector={quote(f'metadata.name={self._name},{selector}')}"
+        more = quote(rng.choice(_OPTIONS), safe="=&$")
+        self._step("GET", self._many, query=f"{query}&{more}", accept=accept)
+
+    def _watch(self) -> None:
+        """For a second: of this object what was and what comes at once."""
+        rng, chosen = self._rng, quote(self._rng.choice(_WATCHES), safe="=&$")
+        name = quote(f"metadata.name={self._name}")
+        path = self._many
+        query = f"watch=1&timeoutSeconds=1&fieldSelector={name}&{chosen}"
+        if rng.random() < 0.2:
+            row, watched = self._row, f"{self._row.path}/watch/"
+            path = self._one.replace(f"{row.path}/", watched, 1)
+            query = f"timeoutSeconds=1&{chosen}"
+        accept = rng.choice(("application/json", "application/json", TABLE, PARTIAL, "text/html"))
+        self._step("GET", path, query=query, accept=accept)
+
+    def _delete_all(self) -> None:
+        """Of all the one that has its name."""
+        selector = f"fieldSelector={quote(f'metadata.name={self._name}')}"
+        more = self._rng.choice((*_DELETES, "dryRun=", "limit=1", "limit=x",
+                                 "resourceVersion=0", "labelSelector=a=", "continue=x",
+                                 "resourceVersion=x"))  # fmt: skip
+        body: Any = self._rng.choice((
+            None, None, {"apiVersion": "v1", "kind": "DeleteOptions"},
+            {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"},
+            {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "x"}},
+            {"kind": "DeleteOptions", "gracePeriodSeconds": "1"}, {"kind": "Pod"}, [], {},
+        ))  # fmt: skip
+        self._step("DELETE", self._many, body, query=f"{selector}&{more}")
+
+    def _other_subresource(self) -> None:
+        names = [item.name for item in self._row.subresources if item.name in _WRITTEN_BELOW]
+        if not names:
+            self._watch()
+            return
+        name = self._rng.choice(names)
+        made = self._good()
+        self._mutations.mutate(made, self._type)
+        how = self._rng.choice((MERGE, STRATEGIC, JSON_PATCH, APPLY, "put", "get"))
+        path, query = f"{self._one}/{name}", self._query()
+        if how == "get":
+            self._step("GET", path)
+        elif how == "put":
+            self._step("PUT", path, made, query=query)
+        elif how == JSON_PATCH:
+            where = self._rng.choice(("/spec", "/metadata/labels"))
+            operations: list[Obj] = [{"op": "replace", "path": where,
+                           "value": self._rng.choice((made.get("spec"), {}, None))}]  # fmt: skip
+            self._step("PATCH", path, operations, query=query, **{"content-type": how})
+        else:
+            self._step("PATCH", path, made, query=query, **{"content-type": how})
 
     def _read(self) -> None:
         accept = self._rng.choice(("application/json", TABLE, PARTIAL, "application/yaml"))
