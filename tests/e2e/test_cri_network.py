@@ -339,7 +339,7 @@ async def run_to_its_end(node, command):
     )
     container_id = await node.runtime.create_container(sandbox_id, spec, sandbox)
     await node.runtime.start_container(container_id)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             status = (await node.runtime.pod("uid-p")).containers[0]
             if status.state is ContainerState.EXITED:

@@ -154,7 +154,7 @@ def test_the_end_of_a_container_wakes_us_with_its_code_and_is_believed_at_once(t
         _, (container_id,) = await start_pod(node, pod)
         event = await first
         while event.exit_code is None:
-            event = await asyncio.wait_for(anext(events), 10)
+            event = await asyncio.wait_for(anext(events), 60)
         late = node.clock.now() - event.exited_at
         assert (event.uid, event.container_id, event.exit_code) == ("uid-p", container_id, 5)
         status = (await node.runtime.pod("uid-p")).containers[0]
@@ -315,7 +315,7 @@ def test_a_host_port_leads_into_the_pod_and_is_free_afterwards(tmp_path):
         async def read():
             reader, writer = await asyncio.open_connection(address, 37777)
             try:
-                return await asyncio.wait_for(reader.read(), 5)
+                return await asyncio.wait_for(reader.read(), 60)
             finally:
                 writer.close()
 

@@ -41,7 +41,7 @@ for host in ("kubernetes", "kubernetes.default", "kubernetes.default.svc",
              "kubernetes.default.svc.cluster.local", os.environ["KUBERNETES_SERVICE_HOST"]):
     request = urllib.request.Request(f"https://{host}/version",
         headers={"Authorization": "Bearer " + open(place + "token").read()})
-    print(urllib.request.urlopen(request, context=trust, timeout=5).status)
+    print(urllib.request.urlopen(request, context=trust, timeout=60).status)
 """
 
 

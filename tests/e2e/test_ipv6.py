@@ -201,7 +201,7 @@ token = open("/var/run/secrets/kubernetes.io/serviceaccount/token").read()
 for name in (f"[{host}]", "kubernetes.default.svc"):
     request = urllib.request.Request(f"https://{name}/version",
                                      headers={"Authorization": "Bearer " + token})
-    print(urllib.request.urlopen(request, context=context, timeout=20).status)
+    print(urllib.request.urlopen(request, context=context, timeout=60).status)
 """
 
 

@@ -120,7 +120,7 @@ def test_without_any_api_the_node_says_what_it_runs(tmp_path):
 
         def asked(path):
             url = f"https://127.0.0.1:{port}{path}"
-            with urllib.request.urlopen(url, context=context, timeout=5) as answer:
+            with urllib.request.urlopen(url, context=context, timeout=60) as answer:
                 return answer.read()
 
         assert asked("/healthz") == b"ok"

@@ -140,7 +140,7 @@ def test_who_may_scrape_the_node_itself_is_the_apis_word(kubectl):
     def code(path, **headers):
         request = urllib.request.Request(f"https://{address}:{port}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(request, context=anybody, timeout=10) as answer:
+            with urllib.request.urlopen(request, context=anybody, timeout=60) as answer:
                 return answer.status
         except urllib.error.HTTPError as refusal:
             with refusal:

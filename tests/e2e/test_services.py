@@ -68,7 +68,7 @@ def refused(kubectl, machine, address):
     def from_node():
         command = ["sh", "-c", f"busybox nc -w 5 {address} 80 </dev/null"]
         done = subprocess.run(
-            [*machine.where, *command], capture_output=True, text=True, timeout=10, check=False
+            [*machine.where, *command], capture_output=True, text=True, timeout=60, check=False
         )
         return "refused" in done.stderr
 
@@ -100,7 +100,7 @@ def ask(host, path):
     request = urllib.request.Request(f"https://{host}:{port}{path}",
                                      headers={"Authorization": "Bearer " + token})
     try:
-        return urllib.request.urlopen(request, context=trust, timeout=5).status
+        return urllib.request.urlopen(request, context=trust, timeout=60).status
     except urllib.error.HTTPError as error:
         return json.load(error)["message"]
 for host in [os.environ["KUBERNETES_SERVICE_HOST"]]:

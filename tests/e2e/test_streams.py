@@ -190,7 +190,7 @@ session = stream(
     stdin=True, stdout=True, stderr=True, tty=False, _preload_content=False,
 )
 session.write_stdin("abc\\n")
-session.run_forever(timeout=10)
+session.run_forever(timeout=60)
 assert (session.read_stdout(), session.returncode) == ("got abc\\n", 4)
 forward = portforward(
     api.connect_get_namespaced_pod_portforward, "streams", "default", ports="8080"

@@ -15,7 +15,7 @@ page = pytest.mark.page
 def fetched(port):
     done = subprocess.run(
         ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{port}/"],
-        capture_output=True, text=True, timeout=10,
+        capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return done.stdout
 

@@ -151,7 +151,7 @@ def served_teas(
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="served-teas")
     thread.start()
-    assert ready.wait(20), "the aggregated server did not start"
+    assert ready.wait(60), "the aggregated server did not start"
     try:
         yield teas, ports[0]
     finally:

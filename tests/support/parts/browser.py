@@ -100,7 +100,7 @@ class Browser:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(60)
         os.close(self._out)
         os.close(self._in)
         shutil.rmtree(self._profile, ignore_errors=True)

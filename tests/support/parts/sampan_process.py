@@ -79,7 +79,7 @@ class SampanProcess:
             self._logs = [link.readlink() for link in links if link.is_symlink()]
             self.run("reset", "--yes")
         if self.program is not None:
-            self.program.process.wait(10)
+            self.program.process.wait(60)
 
     def leftovers(self) -> dict[str, list[str]]:
         """Of its whole life, as far as we started it."""
@@ -91,7 +91,7 @@ class SampanProcess:
         command = [*self.where, *sampan_command(verb), *arguments]
         command += ["--data-dir", str(self.data_dir)]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, env=environment(),
+            command, capture_output=True, text=True, timeout=300, env=environment(),
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if done.returncode != 0:

@@ -60,7 +60,7 @@ def served_api(
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="served-api")
     thread.start()
-    assert ready.wait(20), "the API server did not start"
+    assert ready.wait(60), "the API server did not start"
     try:
         admin = _kubeconfig(directory, authority, ports[0], "admin", MASTERS)
         nobody = _kubeconfig(directory, authority, ports[0], "bob", "dev")
