@@ -23,7 +23,8 @@ pytestmark = [
 def test_every_kind_of_load_comes_and_goes(tmp_path, monkeypatch):
     monkeypatch.setattr(soak, "LOOK_SECONDS", 1.0)
     given = argparse.Namespace(seed=SEED, minutes=0.05, clients=2, runtime="native")
-    samples, counted = soak.soaked(tmp_path, given)
+    samples, counted, failed = soak.soaked(tmp_path, given)
+    assert failed == []
     assert samples
     assert counted.total() >= 2 * 3
     assert all(value > 0 for _, look in samples[-1:] for value in look.values())
