@@ -64,13 +64,17 @@ class World:
     cgroup: str
     layer: fault_layer.FaultLayer | None
     members: list[EtcdMember]
-    is_real: bool
+    runtime: str
     rng: random.Random
     clock: SystemClock = field(default_factory=SystemClock)
     selector: str = SELECTOR
     relay: Relay | None = None  # for those who fight, watch, list and scale
     uncut: Relay | None = None
     client: rest.RestClient | None = None  # through `uncut`
+
+    @property
+    def is_real(self):
+        return self.runtime != "simulated"
 
     def connection(self):
         return kubeconfig.load(str(self.process.kubeconfig), {}, "").connection()
@@ -131,8 +135,7 @@ def _world(root, plan, members):
         where=layer.where if layer else (),
     )  # fmt: skip
     rng = random.Random(f"{plan.seed} faults")
-    is_real = plan.runtime != "simulated"
-    return World(process, root_of(data_dir), layer, members, is_real, rng)
+    return World(process, root_of(data_dir), layer, members, plan.runtime, rng)
 
 
 async def _story(world, plan):

@@ -1,10 +1,12 @@
-/* Between a program and its libc: a disk that fails, is full or slow, and a clock that jumps.
+/* Between a program and its libc: a disk that fails, is full or slow, a clock that jumps, and a machine that was
+   booted again: what says which boot it is (SAMPAN_TEST_BOOT_ID).
    SAMPAN_TEST_FAULTS names a file with one struct faults, SAMPAN_TEST_FAULTS_BELOW the directory whose files
    it is about. Loaded with LD_PRELOAD by tests/robustness/fault_layer.py. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,3 +90,15 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     if (!failed) now->tv_sec += faults->clock_offset_seconds;
     return failed;
 }
+
+static const char *shown(const char *path) {
+    const char *other = getenv("SAMPAN_TEST_BOOT_ID");
+    return other && !strcmp(path, "/proc/sys/kernel/random/boot_id") ? other : path;
+}
+
+#define MODE(flags) \
+    mode_t mode = 0; \
+    if ((flags) & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
+
+int open(const char *path, int flags, ...) { MODE(flags); REAL(open); return real(shown(path), flags, mode); }
+int open64(const char *path, int flags, ...) { MODE(flags); REAL(open64); return real(shown(path), flags, mode); }

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sampan.api.errors import AlreadyExists, ApiError, NotFound
-from sampan.api.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
 from sampan.core.tasks import Tasks
+from tests.robustness.neighbours import aggregate, flood, hang_webhook
+from tests.robustness.power_loss import lose_power
 
 PARTS = ("apiserver", "scheduler", "controllers", "nodes")
 WORLD = "everything"
@@ -24,6 +24,9 @@ UP_SECONDS = 180.0
 # Ahead of the machine's clock: forward and back, longer than a lease lasts without being renewed;
 # never to before the cluster's certificates, which nobody would take then.
 JUMPS = (0, 20, 90, 3600)
+# What runs containers, by the names of the processes.
+PROGRAMS = {"native": ("conmon", "crun"), "cri": ("containerd", "containerd-shim", "runc")}
+BULK, BULKY = 60, "x" * 900_000  # more than any part may be behind by: 48 MiB
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ def kinds_of(world):
         "cut": (("clients",), 3),
         "drop": (("clients",), 4),
         "webhook": (("Fail", "Ignore"), 2),
+        "aggregated": (("silent", "false"), 2),
+        "behind": (("scheduler", "controllers", "nodes"), 1),
     }
     if world.layer is not None:
         found |= {"clock": ((WORLD,), 2)}
@@ -51,7 +56,8 @@ def kinds_of(world):
     if members:
         found |= {"kill member": (members, 3), "pause member": (members, 3)}
     if world.is_real:
-        found |= {"kill container": (("main",), 3)}
+        found |= {"kill container": (("main",), 3), "power": (("machine",), 1)}
+        found |= {"kill program": (PROGRAMS[world.runtime], 4)}
     return found
 
 
@@ -71,6 +77,7 @@ class Faults:
         self._held: set[tuple[str, str]] = set()  # what lasts
         self._paused: set[int] = set()  # by pid
         self._is_starting = False  # the whole cluster
+        self._all = asyncio.Lock()  # who ends and starts it
 
     async def inflict(self, rng, seconds):
         """Until the time is over and all is healed."""
@@ -105,7 +112,7 @@ class Faults:
         world, layer = self.world, self.world.layer
         match fault.kind:
             case "kill" if fault.target == WORLD:
-                return await self._kill_all()
+                return await self._kill_all(world.process.kill)
             case "kill":
                 return self._signal(self._pid(fault.target), signal.SIGKILL)
             case "pause":
@@ -114,8 +121,16 @@ class Faults:
                 return self._signal(self._container(), signal.SIGKILL)
             case "kill member" | "pause member":
                 return await self._member(fault)
+            case "kill program":
+                return self._signal(self._program(fault.target), signal.SIGKILL)
+            case "power":
+                return await self._kill_all(lambda: lose_power(world.process, layer))
+            case "behind":
+                return await self._leave_behind(fault)
             case "webhook":
-                return await self._hang_webhook(fault)
+                return await hang_webhook(world, fault)
+            case "aggregated":
+                return await aggregate(world, fault)
             case "clock":
                 layer.jump(fault.amount)
             case "cut":
@@ -171,6 +186,15 @@ class Faults:
         found = [int(one.name) for one in Path("/proc").glob("[0-9]*") if self._is_in_pod(one)]
         return self.world.rng.choice(found) if found else 0
 
+    def _program(self, name):
+        """Any process of that name; those of the runtime are told by their own command line."""
+        found = []
+        for one in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if (one / "comm").read_text().strip() == name[:15] and self._is_ours(int(one.name)):
+                    found.append(int(one.name))
+        return self.world.rng.choice(sorted(found)) if found else 0
+
     def _is_in_pod(self, process):
         try:
             return f"{self.world.cgroup}/" in (process / "cgroup").read_text()
@@ -189,17 +213,18 @@ class Faults:
         self._paused.discard(pid)
         self._signal(pid, signal.SIGCONT)
 
-    async def _kill_all(self):
+    async def _kill_all(self, kill):
         """A stopped process neither ends with its parent nor lets another one begin: nobody is
         stopped meanwhile."""
-        self._is_starting = True
-        try:
-            for pid in list(self._paused):
-                self._resume(pid)
-            self.world.process.kill()
-            await self.started()
-        finally:
-            self._is_starting = False
+        async with self._all:
+            self._is_starting = True
+            try:
+                for pid in list(self._paused):
+                    self._resume(pid)
+                await asyncio.to_thread(kill)
+                await self.started()
+            finally:
+                self._is_starting = False
         return True
 
     async def started(self):
@@ -226,45 +251,14 @@ class Faults:
         member.start()
         return True
 
-    # Webhooks.
-
-    async def _hang_webhook(self, fault):
-        """For the keys that are fought for: it takes connections and says nothing."""
-        silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-        port = silent.sockets[0].getsockname()[1]
-        name = f"hangs-{fault.target.lower()}.example.com"
-        key, _, value = self.world.selector.partition("=")
-        hook = {
-            "name": name,
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": fault.target,
-            "timeoutSeconds": 1,
-            "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
-            "objectSelector": {"matchLabels": {key: value}},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"],
-                       "resources": ["configmaps"]}],
-        }  # fmt: skip
-        obj = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": name},
-            "webhooks": [hook],
-        }
-        where, client = VALIDATING_WEBHOOK_CONFIGURATIONS, self.world.client
+    async def _leave_behind(self, fault):
+        """A part that stands still while more is written than anybody may be behind by."""
+        pid = self._pid(fault.target)
+        if self._is_starting or pid in self._paused or not self._signal(pid, signal.SIGSTOP):
+            return False
+        self._paused.add(pid)
         try:
-            await self._insist(lambda: client.create(where, obj))
-            await self.world.clock.sleep(fault.seconds)
-            await self._insist(lambda: client.delete(where, "", name))
+            await flood(self.world, BULK, BULKY)
         finally:
-            silent.close()
+            self._resume(pid)
         return True
-
-    async def _insist(self, call):
-        while True:
-            try:
-                return await call()
-            except (AlreadyExists, NotFound):
-                return None
-            except ApiError:
-                await self.world.clock.sleep(0.1)

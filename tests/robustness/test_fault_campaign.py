@@ -28,7 +28,7 @@ def test_overlapping_faults_leave_a_history_that_can_have_happened(tmp_path):
 
 
 class Everything:
-    layer, members, is_real = object(), [], True
+    layer, members, runtime, is_real = object(), [], "native", True
 
 
 def test_one_seed_is_one_story():
