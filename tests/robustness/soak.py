@@ -177,6 +177,8 @@ class Load:
         for number in range(100):
             made["data"] = {"number": str(number), "more": "x" * self.rng.randrange(2000)}
             made = self.api.json("PUT", f"{where}/c", body=made)
+            if not number:
+                next(seen)  # it begins with its first event, and the past is soon forgotten
         assert any(obj["data"].get("number") == "99" for _, obj in seen if "data" in obj)
         seen.close()
         other.close()
