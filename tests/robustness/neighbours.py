@@ -7,6 +7,7 @@ Invariant: what was registered is gone when the time is over.
 
 import asyncio
 import ssl
+from contextlib import asynccontextmanager
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
 from sampan.api.resources import (
@@ -24,8 +25,13 @@ LIE = b'{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[{"name":
 
 async def hang_webhook(world, fault):
     """For the keys that are fought for: it takes connections and says nothing."""
-    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    port = silent.sockets[0].getsockname()[1]
+    async with serving(Silent, "127.0.0.1") as port:
+        hooks = _hooks(world, fault, port)
+        await _for_a_while(world, fault, (VALIDATING_WEBHOOK_CONFIGURATIONS, hooks, ""))
+    return True
+
+
+def _hooks(world, fault, port):
     name = f"hangs-{fault.target.lower()}.example.com"
     key, _, value = world.selector.partition("=")
     hook = {
@@ -39,27 +45,25 @@ async def hang_webhook(world, fault):
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"],
                    "resources": ["configmaps"]}],
     }  # fmt: skip
-    obj = {
+    return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": name},
         "webhooks": [hook],
     }
-    try:
-        await _for_a_while(world, fault, (VALIDATING_WEBHOOK_CONFIGURATIONS, obj, ""))
-    finally:
-        silent.close()
-    return True
 
 
 async def aggregate(world, fault):
     """A group of an aggregated server that says nothing, or what cannot be: whoever follows all
     kinds (garbage, namespaces, quotas) goes on with the others."""
-    answers = Liar if fault.target == "false" else asyncio.Protocol
+    answers = Liar if fault.target == "false" else Silent
     [address, *_] = own_addresses(())  # the server's own would be refused: it is a loopback one
-    loop, tls = asyncio.get_running_loop(), _own_tls(world)
-    server = await loop.create_server(answers, address, 0, ssl=tls)
-    port = server.sockets[0].getsockname()[1]
+    async with serving(answers, address, _own_tls(world)) as port:
+        await _for_a_while(world, fault, *_aggregated(fault, address, port))
+    return True
+
+
+def _aggregated(fault, address, port):
     group, name = f"{fault.target}.example.com", f"{fault.target}-server"
     head = {"name": name, "namespace": NAMESPACE}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": head,
@@ -78,14 +82,10 @@ async def aggregate(world, fault):
             "insecureSkipTLSVerify": True, "service": behind,
         },
     }  # fmt: skip
-    try:
-        await _for_a_while(
-            world, fault, (SERVICES, service, NAMESPACE), (ENDPOINT_SLICES, addresses, NAMESPACE),
-            (API_SERVICES, registered, ""),
-        )  # fmt: skip
-    finally:
-        server.close()
-    return True
+    return (
+        (SERVICES, service, NAMESPACE), (ENDPOINT_SLICES, addresses, NAMESPACE),
+        (API_SERVICES, registered, ""),
+    )  # fmt: skip
 
 
 async def flood(world, times, text):
@@ -126,11 +126,37 @@ async def _insist(world, call):
             await world.clock.sleep(0.1)
 
 
-class Liar(asyncio.Protocol):
-    """Whatever it is asked."""
+@asynccontextmanager
+async def serving(protocol, address, tls=None):
+    """Its port; at the end nobody is left connected."""
+    connected = set()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: protocol(connected), address, 0, ssl=tls
+    )
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for transport in list(connected):
+            transport.abort()
+        while connected:
+            await asyncio.sleep(0)
+
+
+class Silent(asyncio.Protocol):
+    def __init__(self, connected):
+        self._connected = connected
 
     def connection_made(self, transport):
         self._transport = transport
+        self._connected.add(transport)
+
+    def connection_lost(self, error):
+        self._connected.discard(self._transport)
+
+
+class Liar(Silent):
+    """Whatever it is asked."""
 
     def data_received(self, data):
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(LIE)}"
