@@ -4,6 +4,7 @@ Job: start it, find its process namespace, end it. Pods that do not share have n
 Invariant: it belongs to its sandbox, and has nothing but its one program to read.
 """
 
+import contextlib
 import json
 import os
 import platform
@@ -63,13 +64,14 @@ def _spec(place: Path, cgroup: str) -> dict[str, object]:
 
 
 def process_namespace(place: Path) -> str:
-    """Empty where that process is gone."""
-    try:
-        pid = int((place / "first" / "pid").read_text())
-        os.close(monitor.open_process(pid, _PROGRAM))
-    except (OSError, ValueError):
-        return ""
-    return f"/proc/{pid}/ns/pid"
+    """Empty where that process is gone. `place` is named as the sandbox is: until the process has
+    become its program, it has the runtime's words."""
+    for word in (place.name, _PROGRAM):
+        with contextlib.suppress(OSError, ValueError):
+            pid = int((place / "first" / "pid").read_text())
+            os.close(monitor.open_process(pid, word))
+            return f"/proc/{pid}/ns/pid"
+    return ""
 
 
 async def end_first_process(programs: Programs, place: Path, sandbox_id: str) -> None:

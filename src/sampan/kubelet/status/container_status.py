@@ -265,8 +265,7 @@ def _end_of(ended: list[ContainerStatus], facts: ContainerFacts) -> Obj:
 def _starts_again(pod: Obj, container: Obj, role: Role, ended: ContainerStatus) -> bool:
     if role is Role.INIT and ended.exit_code == 0:
         return False
-    if role is Role.EPHEMERAL:
-        return False
+    # As upstream, of ephemeral containers too: those that could not be started wait, for nothing.
     return should_restart(pod, container, ended)
 
 

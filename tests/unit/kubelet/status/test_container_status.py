@@ -1,3 +1,5 @@
+import pytest
+
 from sampan.kubelet.contracts.verdict import Waiting
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses
 from sampan.kubelet.status.pod_status import Facts
@@ -49,7 +51,16 @@ def test_a_sidecar_is_ready_while_it_runs_and_an_init_container_when_it_is_done(
 
 def test_an_ephemeral_container_ends_and_stays_ended():
     pod = pod_named("web", ephemeralContainers=[{"name": "debug", "image": "x"}])
-    facts = Facts(now=NOW, waiting={"debug": Waiting("CrashLoopBackOff")})
-    one = ephemeral_statuses(pod, observed_pod(exited_container("debug", 1)), facts)[0]
+    one = ephemeral_statuses(pod, observed_pod(exited_container("debug", 1)), Facts(now=NOW))[0]
     assert one["state"]["terminated"]["exitCode"] == 1
     assert "started" not in one
+
+
+@pytest.mark.parametrize(("policy", "state"), [("Always", "waiting"), ("Never", "terminated")])
+def test_an_ephemeral_container_that_could_not_be_started_is_told_as_upstream(policy, state):
+    pod = pod_named("web", restartPolicy=policy)
+    pod["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "x"}]
+    facts = Facts(now=NOW, waiting={"debug": Waiting("RunContainerError", "no such file")})
+    one = ephemeral_statuses(pod, observed_pod(exited_container("debug", 128)), facts)[0]
+    assert list(one["state"]) == [state]
+    assert ("terminated" in one["lastState"]) == (state == "waiting")
