@@ -76,10 +76,10 @@ def pytest_unconfigure():
 # for one that was begun last.
 _LONGEST = (
     "architecture", "growth", "workload_lives", "controllers_cluster", "controllers_workloads",
-    "fault_dial",
+    "fault_dial", "pod_lives",
     "restart", "pages", "volumes", "controllers", "scheduler_churn", "production", "machines",
     "services", "recording", "kubelet_process", "configure_pods", "run_applications", "page",
-    "up_processes", "testkit", "cri_pods", "pod_lives", "examples", "many_objects", "loop_holds",
+    "up_processes", "testkit", "cri_pods", "examples", "many_objects", "loop_holds",
 )  # fmt: skip
 _PLACES = {f"test_{name}.py": place for place, name in enumerate(_LONGEST)}
 
