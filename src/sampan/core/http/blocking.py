@@ -7,6 +7,7 @@ Why beside core/http/client.py: a command must start in a tenth of a second, and
 """
 
 import base64
+import select
 import socket
 import ssl
 import time
@@ -17,6 +18,7 @@ import httptools
 
 from sampan.core.digits import is_digits
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http.errors import REPEATABLE
 
 Headers = Sequence[tuple[str, str]]
 MOST_WAIT_SECONDS = 1e8  # three years
@@ -29,6 +31,10 @@ class HttpFailure(ConnectionError):
     def __init__(self, why: str, *, refused: bool = False) -> None:
         super().__init__(why)
         self.refused = refused
+
+
+class Ended(HttpFailure):
+    """The server closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +128,19 @@ class BlockingHttp:
     def request(self, method: str, target: str, headers: Headers, body: bytes = b"") -> Answer:
         link, is_fresh = self._kept, False
         self._kept = None
+        if link is not None and link.is_over():
+            link.close()
+            link = None
         if link is None:
             link, is_fresh = self._connect(), True
         message = self._message(method, target, headers, body)
         try:
             link.ask(message, self._timeout_seconds)
-        except HttpFailure:
+        except HttpFailure as failure:
             link.close()
-            if is_fresh:
+            # The server may have seen it, and done it.
+            if is_fresh or method not in REPEATABLE or not isinstance(failure, Ended):
                 raise
-            # The server closed what we kept; it has not seen this request.
             link = self._connect()
             link.ask(message, self._timeout_seconds)
         content = b"".join(iter(link.next_chunk, b""))
@@ -288,8 +297,10 @@ class _Link:
         self.socket.settimeout(timeout_seconds)
         try:
             self.socket.sendall(message)
-        except OSError as error:
+        except TimeoutError as error:
             raise HttpFailure(_why(error)) from error
+        except OSError as error:
+            raise Ended(_why(error)) from error
         while not self._has_headers:
             self._read()
 
@@ -303,6 +314,12 @@ class _Link:
     def close(self) -> None:
         self.socket.close()
 
+    def is_over(self) -> bool:
+        """Nobody has asked anything: whatever is to be read is the server's end of it."""
+        looks = select.poll()
+        looks.register(self.socket, select.POLLIN)
+        return bool(looks.poll(0))
+
     def has_unread(self) -> bool:
         is_waiting_in_tls = isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
         return bool(self._chunks) or self._is_done or is_waiting_in_tls
@@ -313,12 +330,12 @@ class _Link:
         except TimeoutError as error:
             raise HttpFailure("the server did not answer in time") from error
         except OSError as error:
-            raise HttpFailure(_why(error)) from error
+            raise Ended(_why(error)) from error
         if not data:
             if self._has_headers and "content-length" not in self.headers:
                 self._is_done, self.keeps_alive = True, False
                 return
-            raise HttpFailure("EOF")
+            raise Ended("EOF")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:

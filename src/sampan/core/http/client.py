@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from sampan.core import tls
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http.errors import (
+    REPEATABLE,
     AddressNotAllowed,
     DialTimeout,
     HttpError,
@@ -31,8 +32,6 @@ from sampan.core.virtual_time.machine_time import abroad
 IDLE_PER_ORIGIN = 25  # as client-go's transport
 ANSWER_BYTES = 256 * 1024 * 1024  # a whole answer that is larger must be asked for as a stream
 TLS_SHUTDOWN_SECONDS = 2.0
-# Those that may be sent twice when a kept connection turns out to be dead (as net/http).
-REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,9 @@
 Job: one family for everything that goes wrong below a request.
 """
 
+# Those that may be sent twice when a kept connection turns out to be dead (as net/http).
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
+
 
 class HttpError(ConnectionError):
     """There is no answer: no connection, a broken one, or something that is not HTTP."""
