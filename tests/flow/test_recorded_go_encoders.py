@@ -3,7 +3,8 @@
 Fields that nobody set as null, empty lists and maps, structs without anything in them,
 `creationTimestamp: null` and `status: {}`, zero times, numbers as texts and texts as numbers, bytes
 that are none: one change each to a good object, sent as a dry run. What that led to: EndpointSlices
-and their updates, names that are missing. Made again by
+and their updates, names that are missing, fields that no example had (Windows options, sources of
+volumes, counters of devices). Made again by
 `python -m tests.support.api_sampling.record --steps tests/flow/recorded/go_encoders.jsonl.gz …`.
 """
 

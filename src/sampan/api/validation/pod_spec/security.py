@@ -24,6 +24,10 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.internal_form import internal_form
+from sampan.api.validation.pod_spec.windows import (
+    validate_host_process,
+    validate_windows_options,
+)
 from sampan.core.patterns import lazy_pattern
 
 Errors = list[FieldError]
@@ -60,6 +64,8 @@ def validate_pod_security(spec: Obj, path: str, errors: Errors) -> None:
         for key, choices in _POD_CHOICES.items():
             validate_optional_choice(context.get(key), choices, f"{here}.{key}", errors)
         _validate_profiles(context, here, errors)
+        validate_windows_options(context.get("windowsOptions"), f"{here}.windowsOptions", errors)
+    validate_host_process(spec, path, errors)
 
 
 def validate_container_security(
@@ -85,6 +91,7 @@ def validate_container_security(
             )
             errors.append(invalid_value(path, internal_form("SecurityContext", context), why))
     _validate_profiles(context, path, errors)
+    validate_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions", errors)
 
 
 _POD_CHOICES = {

@@ -36,6 +36,7 @@ from sampan.api.validation.fields import (
     validate_required,
     validate_with,
 )
+from sampan.api.validation.pod_spec import disks
 from sampan.api.validation.pod_spec.env import (
     VOLUME_FIELDS,
     validate_field_ref,
@@ -45,11 +46,6 @@ from sampan.api.validation.pod_spec.resources import amount_of
 from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
-_BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
-_MANAGED_DISK = (
-    "/subscriptions/{sub-id}/resourcegroups/{group-name}"
-    "/providers/microsoft.compute/disks/{disk-id}"
-)
 CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _OF_EVERY_POD = token_projection()  # what the server itself gives nearly every pod
@@ -275,37 +271,6 @@ def nfs(source: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.path", target, "must be an absolute path"))
 
 
-def iscsi(source: Obj, path: str, errors: Errors) -> None:
-    validate_required(source.get("targetPortal"), f"{path}.targetPortal", errors)
-    name = source.get("iqn")
-    if not name:
-        errors.append(required_value(f"{path}.iqn"))
-    elif not name.startswith(("iqn", "eui", "naa")):
-        why = "must be valid format starting with iqn, eui, or naa"
-        errors.append(invalid_value(f"{path}.iqn", name, why))
-    lun = source.get("lun") or 0
-    if not 0 <= lun <= 255:
-        errors.append(invalid_value(f"{path}.lun", lun, names.between(0, 255)))
-
-
-def _needs(*keys: str) -> Callable[[Obj, str, Errors], None]:
-    """A source whose only rule is that some of its fields are there."""
-
-    def check(source: Obj, path: str, errors: Errors) -> None:
-        for key in keys:
-            validate_required(source.get(key), f"{path}.{key}", errors)
-
-    return check
-
-
-def _azure_disk(source: Obj, path: str, errors: Errors) -> None:
-    _needs("diskName", "diskURI")(source, path, errors)
-    uri, managed = source.get("diskURI") or "", source.get("kind") == "Managed"
-    form = _MANAGED_DISK if managed else _BLOB_DISK
-    if not uri.startswith("/subscriptions/" if managed else "https://"):
-        errors.append(not_supported(f"{path}.diskURI", uri, (form,)))
-
-
 def _csi(source: Obj, path: str, errors: Errors) -> None:
     validate_csi_driver(source.get("driver") or "", f"{path}.driver", errors)
     reference = source.get("nodePublishSecretRef")
@@ -337,34 +302,6 @@ def _image(source: Obj, path: str, errors: Errors) -> None:
     validate_choice(source.get("pullPolicy"), PULL_POLICIES, f"{path}.pullPolicy", errors)
 
 
-def _gce_disk(source: Obj, path: str, errors: Errors) -> None:
-    here = path.replace("gcePersistentDisk", "persistentDisk")  # as upstream calls it there
-    validate_required(source.get("pdName"), f"{here}.pdName", errors)
-
-
-def _flocker(source: Obj, path: str, errors: Errors) -> None:
-    if not source.get("datasetName") and not source.get("datasetUUID"):
-        why = "one of datasetName and datasetUUID is required"
-        errors.append(required_value(path, why))
-
-
-def _quobyte(source: Obj, path: str, errors: Errors) -> None:
-    if not source.get("registry"):
-        why = "must be a host:port pair or multiple pairs separated by commas"
-        errors.append(required_value(f"{path}.registry", why))
-    validate_required(source.get("volume"), f"{path}.volume", errors)
-
-
-def _fibre_channel(source: Obj, path: str, errors: Errors) -> None:
-    if not source.get("targetWWNs") and not source.get("wwids"):
-        why = "must specify either targetWWNs or wwids, but not both"
-        errors.append(required_value(f"{path}.targetWWNs", why))
-
-
-def _unchecked(_source: Obj, _path: str, _errors: Errors) -> None:
-    """Of it nothing is looked at here."""
-
-
 _PROJECTIONS: dict[str, Callable[[Obj, str, Errors], None]] = {
     "secret": _named_files,
     "configMap": _named_files,
@@ -377,31 +314,31 @@ _PROJECTIONS: dict[str, Callable[[Obj, str, Errors], None]] = {
 SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,
-    "gitRepo": _needs("repository"),
-    "gcePersistentDisk": _gce_disk,
-    "awsElasticBlockStore": _needs("volumeID"),
+    "gitRepo": disks.git_repo,
+    "gcePersistentDisk": disks.gce_disk,
+    "awsElasticBlockStore": disks.aws_disk,
     "secret": _secret,
     "nfs": nfs,
-    "iscsi": iscsi,
-    "glusterfs": _needs("endpoints", "path"),
-    "flocker": _flocker,
-    "persistentVolumeClaim": _needs("claimName"),
-    "rbd": _needs("monitors", "image"),
-    "cinder": _needs("volumeID"),
-    "cephfs": _needs("monitors"),
-    "quobyte": _quobyte,
+    "iscsi": disks.iscsi,
+    "glusterfs": disks.needs("endpoints", "path"),
+    "flocker": disks.flocker,
+    "persistentVolumeClaim": disks.needs("claimName"),
+    "rbd": disks.needs("monitors", "image"),
+    "cinder": disks.cinder,
+    "cephfs": disks.needs("monitors"),
+    "quobyte": disks.quobyte,
     "downwardAPI": _downward,
-    "fc": _fibre_channel,
-    "flexVolume": _needs("driver"),
+    "fc": disks.fibre_channel,
+    "flexVolume": disks.needs("driver"),
     "configMap": _config_map,
-    "azureFile": _needs("secretName", "shareName"),
-    "vsphereVolume": _needs("volumePath"),
-    "photonPersistentDisk": _needs("pdID"),
-    "portworxVolume": _needs("volumeID"),
-    "azureDisk": _azure_disk,
-    "storageos": _unchecked,
+    "azureFile": disks.needs("secretName", "shareName"),
+    "vsphereVolume": disks.needs("volumePath"),
+    "photonPersistentDisk": disks.needs("pdID"),
+    "portworxVolume": disks.needs("volumeID"),
+    "azureDisk": disks.azure_disk,
+    "storageos": disks.storage_os,
     "projected": _validate_projected_source,
-    "scaleIO": _needs("gateway", "system", "volumeName"),
+    "scaleIO": disks.needs("gateway", "system", "volumeName"),
     "csi": _csi,
     "ephemeral": _ephemeral,
     "image": _image,

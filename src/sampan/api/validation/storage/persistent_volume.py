@@ -24,6 +24,7 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.internal_form import internal_form
+from sampan.api.validation.pod_spec import disks
 from sampan.api.validation.pod_spec.resources import amount_of
 from sampan.api.validation.pod_spec.volumes import SOURCES as POD_SOURCES
 from sampan.api.validation.pod_spec.volumes import one_too_many, validate_csi_driver
@@ -32,6 +33,12 @@ from sampan.api.validation.selectors import validate_node_selector
 
 Errors = list[FieldError]
 _OTHER_MODE = "may not specify volumeMode other than"
+Check = Callable[[Obj, str, Errors], None]
+# That for staging is taken as it is, as upstream.
+_CSI_SECRETS = (
+    "controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+)  # fmt: skip
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SOURCES = (
     "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd",
@@ -168,11 +175,58 @@ def _local(source: Obj, path: str, errors: Errors) -> None:
 def _csi(source: Obj, path: str, errors: Errors) -> None:
     validate_csi_driver(source.get("driver") or "", f"{path}.driver", errors)
     validate_required(source.get("volumeHandle"), f"{path}.volumeHandle", errors)
+    for key in _CSI_SECRETS:
+        secret = source.get(key)
+        if secret is not None:
+            for part, rule in (("name", names.dns_subdomain), ("namespace", names.dns_label)):
+                here, value = f"{path}.{key}.{part}", secret.get(part) or ""
+                if value:
+                    validate_with(rule, value, here, errors)
+                else:
+                    errors.append(required_value(here))
 
 
-_CHECKS: dict[str, Callable[[Obj, str, Errors], None]] = {
+def _with_whole_secret(check: Check) -> Check:
+    """Of another namespace than that of a pod, and therefore told."""
+
+    def checked(source: Obj, path: str, errors: Errors) -> None:
+        check(source, path, errors)
+        secret = source.get("secretRef")
+        if secret is not None:
+            validate_required(secret.get("namespace"), f"{path}.secretRef.namespace", errors)
+
+    return checked
+
+
+def _iscsi(source: Obj, path: str, errors: Errors) -> None:
+    disks.iscsi(source, path, errors, starts="must be valid format")
+    disks.validate_named_secret(source, path, errors)
+
+
+def _glusterfs(source: Obj, path: str, errors: Errors) -> None:
+    POD_SOURCES["glusterfs"](source, path, errors)
+    space, here = source.get("endpointsNamespace"), f"{path}.endpointsNamespace"
+    if space == "":
+        why = "if the endpointnamespace is set, it must be a valid namespace name"
+        errors.append(invalid_value(here, space, why))
+    elif space is not None:
+        validate_with(names.dns_label, space, here, errors)
+
+
+def _azure_file(source: Obj, path: str, errors: Errors) -> None:
+    POD_SOURCES["azureFile"](source, path, errors)
+    if source.get("secretNamespace") == "":
+        errors.append(required_value(f"{path}.secretNamespace"))
+
+
+_CHECKS: dict[str, Check] = {
     **{kind: check for kind, check in POD_SOURCES.items() if kind in SOURCES},
     "local": _local,
+    "iscsi": _iscsi,
+    "glusterfs": _glusterfs,
+    "azureFile": _azure_file,
+    "cinder": _with_whole_secret(disks.cinder),
+    "storageos": _with_whole_secret(disks.storage_os),
     "csi": _csi,
 }
 
