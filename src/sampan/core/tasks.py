@@ -131,7 +131,11 @@ class Tasks:
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        try:
+            error = task.exception()
+        except asyncio.CancelledError:
+            return  # asked for, the task forgets it: its frames have what the task was to do
+        if error is not None:
             log.bug("task failed", error, task=task.get_name())
 
 
@@ -169,17 +173,29 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     finally:
         for work in waiting:
             work.close()  # cut off before it began
-        unfinished = [task for task in tasks if not task.done()]
-        for task in unfinished:
-            task.cancel()
-        if unfinished:
-            await asyncio.wait(unfinished)
+        await _cut_off(tasks)
         # Every failure is looked at, also where we are cut off: of a thousand that nobody has
         # looked at asyncio writes a thousand tracebacks, on the loop. The first is raised.
-        failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
-    if failures:
-        raise failures[0]
-    return [task.result() for task in tasks]
+        failures = _failures_of(tasks)
+    try:
+        if failures:
+            raise failures[0]
+        return [task.result() for task in tasks]
+    finally:
+        del tasks, failures  # what failed has this frame, which has what failed
+
+
+async def _cut_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    unfinished = [task for task in tasks if not task.done()]
+    for task in unfinished:
+        task.cancel()
+    if unfinished:
+        await asyncio.wait(unfinished)
+
+
+def _failures_of(tasks: Iterable[asyncio.Task[Any]]) -> list[BaseException]:
+    ended = (task.exception() for task in tasks if not task.cancelled())
+    return [error for error in ended if error is not None]
 
 
 @asynccontextmanager
@@ -200,12 +216,7 @@ async def ahead(
     finally:
         for _, work in waiting:
             work.close()  # cut off before it began
-        unfinished = [task for task in tasks.values() if not task.done()]
-        for task in unfinished:
-            task.cancel()
-        if unfinished:
-            await asyncio.wait(unfinished)
-        ended = [task for task in tasks.values() if not task.cancelled()]
-        failures = [error for task in ended if (error := task.exception())]
+        await _cut_off(tasks.values())
+        failures = _failures_of(tasks.values())
     if failures:
         raise failures[0]

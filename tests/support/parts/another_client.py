@@ -1,7 +1,10 @@
 """Another client of the same API server: how long it waits for a small answer, all the while.
 
-Job: a process of its own that asks again and again, and says how long each answer took; what the
-    machine itself adds is measured beside it. `async with` it, or `with`.
+Job: a process of its own that asks again and again, and says how long each answer took, by the
+    clock and in processor time of the server; what the machine itself adds is measured beside it.
+Invariant: what the server's threads took from question to answer, all of them together, is what
+    kept it, and not who else is on the machine: at most what the answer takes on a quiet one, but
+    for what its processors did at the same time.
 Invariant: it and the server come before everybody else on the machine, where we may say so: what
     others burn is no part of a delay.
 """
@@ -30,13 +33,17 @@ PATH = "/api/v1/namespaces/default"
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """In seconds. `noise`: how much later than asked for the machine woke the client meanwhile."""
+    """In seconds. `own`: of the server's processor time; `noise`: how much later than asked for the
+    machine woke the client meanwhile."""
 
     answers: int
     median: float
     p99: float
     p999: float
     longest: float
+    own_p99: float
+    own_p999: float
+    own_longest: float
     noise_p999: float
     noise_longest: float
 
@@ -44,7 +51,9 @@ class Delays:
         return (
             f"{self.answers} answers: p50 {self.median * 1000:.1f} ms, p99 {self.p99 * 1000:.1f}, "
             f"p99.9 {self.p999 * 1000:.1f}, longest {self.longest * 1000:.1f} (of the machine's "
-            f"own: p99.9 {self.noise_p999 * 1000:.1f}, longest {self.noise_longest * 1000:.1f})"
+            f"own: p99.9 {self.noise_p999 * 1000:.1f}, longest {self.noise_longest * 1000:.1f}); "
+            f"in the server's processor time p99 {self.own_p99 * 1000:.1f}, "
+            f"p99.9 {self.own_p999 * 1000:.1f}, longest {self.own_longest * 1000:.1f}"
         )
 
 
@@ -66,7 +75,7 @@ class AnotherClient:
 def another_client(cluster: SampanProcess) -> Iterator[AnotherClient]:
     """Its `delays` are there afterwards."""
     program = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(cluster.kubeconfig)],
+        [sys.executable, "-m", __name__, str(cluster.kubeconfig), str(cluster.pid)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment(),
     )  # fmt: skip
@@ -113,23 +122,32 @@ def main() -> None:
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = context.wrap_socket(plain, server_hostname=host)
     question = f"GET {PATH} HTTP/1.1\r\nhost: {where.netloc}\r\n\r\n".encode()
+    clock = _processor_clock(int(sys.argv[2]))
     took: list[float] = []
+    own: list[float] = []
     late: list[float] = []
     while not select.select([sys.stdin], [], [], 0)[0]:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.clock_gettime(clock)
         server.sendall(question)
         _read_answer(server)
         answered = time.perf_counter()
         took.append(answered - began)
+        own.append(min(time.clock_gettime(clock) - used, took[-1]))
         time.sleep(PAUSE_SECONDS)
         late.append(time.perf_counter() - answered - PAUSE_SECONDS)
-    took.sort()
-    late.sort()
+    for measured in (took, own, late):
+        measured.sort()
     print(json.dumps({
         "answers": len(took), "median": _at(took, 0.5), "p99": _at(took, 0.99),
-        "p999": _at(took, 0.999), "longest": took[-1], "noise_p999": _at(late, 0.999),
+        "p999": _at(took, 0.999), "longest": took[-1], "own_p99": _at(own, 0.99),
+        "own_p999": _at(own, 0.999), "own_longest": own[-1], "noise_p999": _at(late, 0.999),
         "noise_longest": late[-1],
     }))  # fmt: skip
+
+
+def _processor_clock(pid: int) -> int:
+    """Of another process, all its threads: MAKE_PROCESS_CPUCLOCK of linux/posix-timers_types.h."""
+    return (~pid << 3) | 2
 
 
 def _read_answer(server: socket.socket) -> None:

@@ -1,12 +1,13 @@
 """The in-process client against the real server: same rules, no copies."""
 
 import asyncio
+import gc
 from collections import Counter
 
 import pytest
 
 from sampan.api.calls import Answer
-from sampan.api.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from sampan.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User
@@ -198,3 +199,27 @@ def test_of_many_large_writes_at_once_each_turn_has_a_few():
 
     assert max(virtual_time.run(main(inprocess.BYTES_PER_TURN)).values()) <= 2
     assert max(virtual_time.run(main(100)).values()) == 16
+
+
+def test_of_what_was_refused_nothing_stays(schema):
+    """Its error has the frames in which it was raised, and one of these may have the error: of
+    thousands of Events for a namespace that is going away each would stay until somebody looks."""
+
+    async def story(client, _api):
+        space = {"metadata": {"name": "going", "finalizers": ["a.b/c"]}}
+        await client.create(NAMESPACES, space)
+        await client.delete(NAMESPACES, "", "going")
+        gc.collect()
+        gc.disable()
+        try:
+            for namespace, refused in (("going", Forbidden), ("nowhere", NotFound)):
+                for number in range(3):
+                    made = config(f"c{number}")
+                    made["metadata"]["namespace"] = namespace
+                    with pytest.raises(refused):
+                        await client.create(CONFIG_MAPS, made, namespace)
+            assert [each for each in gc.get_objects() if isinstance(each, ApiError)] == []
+        finally:
+            gc.enable()
+
+    run(schema, story)

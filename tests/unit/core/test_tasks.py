@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import weakref
 
 import pytest
 
@@ -326,3 +327,64 @@ def test_who_fails_among_many_ends_those_that_have_begun_and_begins_no_more():
 
     asyncio.run(main())
     assert begun == [0, 1, 2, 3]
+
+
+class Heavy:
+    """What somebody's task was about."""
+
+
+def left_of(story):
+    """How much of what it was about is still there when it is over, and nobody looks for cycles."""
+    about = []
+
+    def heavy():
+        made = Heavy()
+        about.append(weakref.ref(made))
+        return made
+
+    async def main():
+        await story(heavy)
+        await asyncio.sleep(0)
+
+    gc.disable()
+    try:
+        virtual_time.run(main())
+        return sum(each() is not None for each in about)
+    finally:
+        gc.enable()
+
+
+async def fails(about):
+    raise ValueError("no")
+
+
+async def waits(about):
+    await asyncio.Event().wait()
+
+
+def test_of_all_that_has_failed_nothing_stays_without_a_collector():
+    async def story(heavy):
+        for _ in range(3):
+            with pytest.raises(ValueError, match="no"):
+                await all_of(work(heavy()) for work in (waits, fails, fails))
+
+    assert left_of(story) == 0
+
+
+def test_of_a_task_that_is_stopped_nothing_stays_though_it_knows_who_has_it():
+    async def story(heavy):
+        class Owner:
+            def __init__(self):
+                self.about, self.tasks = heavy(), Tasks("owner")
+                self.running = self.tasks.supervise("work", self.work)
+
+            async def work(self):
+                await waits(self)
+
+        one, another = Owner(), Owner()
+        await asyncio.sleep(1)
+        await one.tasks.stop()
+        another.running.cancel()
+        await asyncio.sleep(1)
+
+    assert left_of(story) == 0

@@ -3,6 +3,9 @@
 Job: send the calls of one user through the chain, with the audit events that the same request
     would have over HTTPS.
 Invariant: without an audit log nothing here is in the way of a call.
+Invariant: what a refused call brought is not kept by its refusal: a frame that made the error has
+    it, and the error has the frame; what was refused may be large, and nobody looks for cycles of
+    what is old.
 """
 
 import asyncio
@@ -36,7 +39,11 @@ class AsUser:
         self._user = user
 
     async def perform(self, call: Call) -> Answer | ListAnswer:
-        return await self._chain.perform(self._user, self._chain.served(call))
+        try:
+            return await self._chain.perform(self._user, self._chain.served(call))
+        except ApiError as error:
+            error.__traceback__ = None
+            raise
 
     async def watch(self, call: Call) -> WatchStream:
         return await self._chain.watch(self._user, self._chain.served(call))
@@ -56,11 +63,12 @@ class AuditedUser:
         request = request_of(call)
         entry = self._audit.begin(request, _info(call, request.path), self._user)
         if entry is None:
-            return await self._chain.perform(self._user, call)
+            return await AsUser(self._chain, self._user).perform(call)
         try:
             answer = await self._chain.perform(self._user, call)
         except ApiError as error:
             entry.completed(request, error_reply(error))
+            error.__traceback__ = None
             raise
         except asyncio.CancelledError:
             entry.closed_early()
