@@ -602,6 +602,61 @@ def test_a_loop_over_a_number_of_an_object_is_found(text, is_found):
     assert bool(unbounded_counts(ast.parse(text))) == is_found
 
 
+def names_in(*nodes: ast.AST | None) -> set[str]:
+    found = (each for node in nodes if node is not None for each in ast.walk(node))
+    return {each.id for each in found if isinstance(each, ast.Name)}
+
+
+def looks_back(tree: ast.AST) -> list[int]:
+    """Lines that go through all before, or all behind, an item of a list for each of its items."""
+    found = []
+    for loop in ast.walk(tree):
+        if not isinstance(loop, ast.For):
+            continue
+        for node in ast.walk(loop):
+            match node:
+                case ast.Compare(
+                    ops=[ast.In() | ast.NotIn()], comparators=[ast.Subscript(slice=part) as where]
+                ):
+                    pass
+                case (
+                    ast.For(iter=ast.Subscript(slice=part) as where)
+                    | ast.comprehension(iter=ast.Subscript(slice=part) as where)
+                ):
+                    pass
+                case _:
+                    continue
+            open_ended = isinstance(part, ast.Slice) and None in (part.lower, part.upper)
+            if open_ended and node is not loop and names_in(part) & names_in(loop.target):
+                found.append(where.lineno)
+    return found
+
+
+def test_no_item_of_an_object_is_compared_with_all_before_it():
+    """Lists of an object have tens of thousands of items, and equal ones a pair for each two."""
+    found = {
+        path.relative_to(PACKAGE).as_posix(): lines
+        for path in SOURCES
+        if path.relative_to(PACKAGE).parts[0] in {"api", "apiserver", "controllers", "scheduler"}
+        and (lines := looks_back(tree_of(path)))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("for at, each in enumerate(all):\n    if each in all[:at]: pass", True),
+        ("for at, each in enumerate(all):\n    for later in all[at + 1 :]: pass", True),
+        ("for at, each in enumerate(all):\n    x = [later for later in all[at:]]", True),
+        ("for each in all[1:]: pass", False),
+        ("for one in some:\n    for each in one[1:]: pass", False),
+    ],
+)
+def test_a_look_back_for_each_item_is_found(text, is_found):
+    assert bool(looks_back(ast.parse(text))) == is_found
+
+
 def test_patterns_are_compiled_when_they_are_first_used():
     """An import that compiles its regular expressions pays for those that it never uses."""
     found = [

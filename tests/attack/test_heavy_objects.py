@@ -2,7 +2,8 @@
 
 A whole cluster has each of them: API server, controllers, scheduler and nodes, which see it, act on
 it and forget it. OBJECTS= and SEED= of `make attack` choose how many and which, then with a network
-and names beside them; what is measured there is how long another client waits.
+and names beside them; what is measured there is how long another client waits, in
+processor time of the server.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ MOST_SECONDS = 0.05
 # What a hold may be where the machine is shared: five times as long as one may be on a quiet one.
 MOST_PROCESSOR_SECONDS = 5 * MOST_SECONDS
 AT_ONCE = 20  # in one namespace, until it is deleted
+MERGE = "application/merge-patch+json"
 BACKGROUND = "propagationPolicy=Background&gracePeriodSeconds=0"
 
 
@@ -62,9 +64,9 @@ class Tenant:
     def __exit__(self, *_):
         self.server.close()
 
-    def call(self, method, path, body=None):
+    def call(self, method, path, body=None, kind="application/json"):
         text = None if body is None else json.dumps(body)
-        self.server.request(method, path, body=text, headers={"content-type": "application/json"})
+        self.server.request(method, path, body=text, headers={"content-type": kind})
         answer = self.server.getresponse()
         return answer.status, answer.read()
 
@@ -86,12 +88,18 @@ class Tenant:
     def send_all(self, namespace, objects):
         there = self.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         assert there[0] == 201, there
+        awaited = []
         for number, (name, shape, made) in enumerate(objects):
             made["metadata"]["name"] = f"x{number}"
-            status, said = self.call("POST", shape.path.format(namespace=namespace), made)
+            path = shape.path.format(namespace=namespace)
+            status, said = self.call("POST", path, made)
+            if status == 201 and made["metadata"].get("finalizers"):
+                awaited.append(f"{path}/x{number}")
             # etcd's words for what is too large are upstream's, and so is their number.
             assert status < 500 or b"too large" in said, (name, status, said[:300])
             self.seen[status] += 1
+        for path in awaited:  # by nobody else: their namespace would stay, with all that is in it
+            self.call("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
         self.call("DELETE", f"/api/v1/namespaces/{namespace}?{BACKGROUND}")
 
 
@@ -155,4 +163,5 @@ if OBJECTS:  # by `make attack`
             cluster.stop()
             cluster.reset()
         print(f"seed {SEED}: {dict(tenant.seen)}; {other.delays}")
-        assert other.delays.p999 <= MOST_SECONDS + other.delays.noise_p999, other.delays
+        # Of the server's own time: by the clock it is also who else is on the machine.
+        assert other.delays.own_p999 <= MOST_SECONDS, other.delays

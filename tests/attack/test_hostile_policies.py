@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -20,6 +21,11 @@ pytestmark = [
 MOST_SYSTEM_SECONDS = (
     6.0  # of the kernel; 33 s were measured for 8 000 rules, and more than ten end
 )
+MORE_THAN_THERE_IS_ROOM_FOR = {
+    "rules by peers and names of ports",
+    "rules by peers and ports",
+    "many policies",
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -34,6 +40,9 @@ def test_policies_of_others_hold_and_no_pod_starts_before_its_own(tmp_path, shap
     found = json.loads(done.stdout)
     print(shape, found)
     assert found["admitted"] == {"hostile": True, "other": True}
+    told = re.findall(r"let nothing through.* policy=(\S+)", done.stderr)
+    assert len(told) == len(set(told)), "each is told once"
+    assert bool(told) is (shape in MORE_THAN_THERE_IS_ROOM_FOR), done.stderr[-2000:]
     assert found["isolated"] == {"hostile": True, "other": True}
     assert found["sets"] <= MOST_SETS + 1
     assert found["system_seconds"] < MOST_SYSTEM_SECONDS

@@ -10,6 +10,7 @@ import axe_core_python
 import pytest
 import yaml
 
+from sampan.client import kubeconfig
 from tests.support.parts.browser import BrowserError, quiet
 from tests.support.parts.processes import eventually
 from tests.support.parts.sampan_process import environment, sampan_command
@@ -252,6 +253,58 @@ def test_what_others_wrote_is_never_markup(page, kubectl, pod):
         assert page.evaluate("document.querySelectorAll('main img').length") == 0
     finally:
         kubectl("delete", "event/evil", "configmap/evil", "-n", "glass")
+
+
+HOSTILE_PAGE = """<title>waiting</title><script>
+async function tried(what) {
+  try { return String(await what()); } catch (error) { return error.name; }
+}
+(async () => {
+  const found = {
+    origin: self.origin,
+    storage: await tried(() => sessionStorage.getItem("sampan.token")),
+    cookie: await tried(() => document.cookie = "a=b"),
+    worker: await tried(() => navigator.serviceWorker.register("worker.js", {scope: "/"})),
+    secrets: await tried(() => fetch("/api/v1/namespaces/glass/secrets").then((it) => it.text())),
+    page: await tried(() => fetch("/ui/").then((it) => it.text())),
+    opened: await tried(() => open("/ui/").document.title),
+  };
+  document.title = JSON.stringify(found);
+})();
+</script>"""
+
+
+def test_what_a_pod_serves_is_of_no_origin_of_ours(browser, kubectl, glass, cluster):
+    """Whoever opens it with the browser's own credentials runs its script: it gets at nothing."""
+    serve = 'mkdir /www; printf %s "$PAGE" > /www/index.html; cp /www/index.html'
+    serve += " /www/worker.js; exec httpd -f -p 8080 -h /www"
+    web = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": glass},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [{
+            "name": "c", "image": IMAGE, "command": ["sh", "-c", serve],
+            "env": [{"name": "PAGE", "value": HOSTILE_PAGE}],
+            "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}}]},
+    }  # fmt: skip
+    kubectl("apply", "-f", "-", stdin=json.dumps(web))
+    kubectl("create", "rolebinding", "opener", "-n", glass, "--clusterrole=admin",
+            f"--serviceaccount={glass}:default")  # fmt: skip
+    kubectl("wait", "--for=condition=Ready", "pod/web", "-n", glass, "--timeout=60s")
+    token = kubectl("create", "token", "default", "-n", glass).strip()
+    server = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection().server.rstrip("/")
+    page = browser.page(f"{server}/ui/")
+    page.wait_for("document.readyState === 'complete'")
+    # As a client certificate would be: with everything that the browser asks this server.
+    page.call("Network.setExtraHTTPHeaders", {"headers": {"Authorization": f"Bearer {token}"}})
+    page.open(f"{server}/api/v1/namespaces/{glass}/pods/web:8080/proxy/index.html")
+    page.wait_for("document.title.startsWith('{')")
+    found = json.loads(page.evaluate("document.title"))
+    page.close()
+    kubectl("delete", "pod/web", "rolebinding/opener", "-n", glass)
+    assert found["origin"] == "null"
+    assert found["secrets"] == found["page"] == "TypeError", "no answer of another origin"
+    assert found["storage"] == found["cookie"] == "SecurityError"
+    assert found["worker"] in ("SecurityError", "TypeError")
+    assert found["opened"] in ("SecurityError", "TypeError"), "no window of this origin either"
 
 
 def test_yaml_is_yaml_and_says_who_owns_what(page):

@@ -4,7 +4,7 @@ Job: one rule per function, added to the list of causes that it is given.
 Invariant: a missing value means that the rule does not apply, unless the rule is that it is there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
@@ -16,6 +16,18 @@ MAX_INT32 = 2**31 - 1
 NOT_NEGATIVE = "must be greater than or equal to 0"
 POSITIVE = "must be greater than 0"
 IMMUTABLE = "field is immutable"
+
+
+class Repeats:
+    """Whether an item of a list has been there before: of a long list, too, one look for each."""
+
+    def __init__(self) -> None:
+        self._seen: set[Hashable] = set()
+
+    def __call__(self, item: Hashable) -> bool:
+        known = item in self._seen
+        self._seen.add(item)
+        return known
 
 
 def validate_not_negative(value: int | None, path: str, errors: Errors) -> None:

@@ -13,6 +13,7 @@ from sampan.api.cel.language.errors import CompileError
 from sampan.api.cel.program import Program
 from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
+from sampan.api.validation.fields import Repeats
 from sampan.apiserver.authn import expressions
 from sampan.apiserver.authn.settings import EVERY_ALGORITHM, Checked, OidcSettings
 from sampan.apiserver.outside.config_document import VERSIONS
@@ -158,9 +159,9 @@ class _Reader:
 
     def _extras(self, given: Sequence[Obj], path: str) -> tuple[tuple[str, str], ...]:
         extra = tuple(self._extra(entry, f"{path}[{index}]") for index, entry in enumerate(given))
-        keys = [key for key, _ in extra]
-        for index, key in enumerate(keys):
-            if key in keys[:index]:
+        is_repeated = Repeats()
+        for index, (key, _) in enumerate(extra):
+            if is_repeated(key):
                 self._say(f"{path}[{index}].key", f'Duplicate value: "{key}"')
         return extra
 

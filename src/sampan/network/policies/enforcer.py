@@ -62,6 +62,7 @@ class PolicyEnforcer:
         self._namespaces = informers.of(NAMESPACES)
         self._compiled: dict[str, CompiledPolicy] = {}
         self._kept: list[CompiledPolicy] | None = None  # of those; None: they have changed
+        self._cut: frozenset[str] = frozenset()  # of these not all is kept, as the log has it
         self._unread: dict[str, Obj] = {}  # policies that came since
         self._labels: dict[str, Labels] = {}
         self._given: dict[str, tuple[str, ...]] = {}  # addresses of pods that start here
@@ -233,12 +234,14 @@ class PolicyEnforcer:
         if self._kept is None:
             wanted = sorted(self._compiled.values(), key=lambda policy: policy.key)
             self._kept = await finish(asyncio.to_thread(bounded, wanted))
-            for policy, kept in zip(wanted, self._kept, strict=True):
-                if kept is not policy:
-                    log.warning(
-                        "rules of a network policy let nothing through, its namespace has too many",
-                        policy=policy.key, most_sets=MOST_SETS,
-                    )  # fmt: skip
+            both = zip(wanted, self._kept, strict=True)
+            cut = frozenset(policy.key for policy, kept in both if kept is not policy)
+            for key in sorted(cut - self._cut):  # once, not at each change of any policy
+                log.warning(
+                    "rules of a network policy let nothing through, its namespace has too many",
+                    policy=key, most_sets=MOST_SETS,
+                )  # fmt: skip
+            self._cut = cut
         return self._kept
 
     def _view(self, key: str) -> PodView | None:

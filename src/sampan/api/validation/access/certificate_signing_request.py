@@ -19,6 +19,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.access.signer_names import validate_signer_name
+from sampan.api.validation.fields import Repeats
 from sampan.api.validation.rules import Rules
 from sampan.core.patterns import lazy_pattern
 
@@ -45,10 +46,11 @@ def validate_request(request: Obj, errors: Errors) -> None:
     usages = spec.get("usages") or []
     if not usages:
         errors.append(required_value("spec.usages"))
+    is_repeated = Repeats()
     for index, usage in enumerate(usages):
         if usage not in _USAGES:
             errors.append(not_supported(f"spec.usages[{index}]", usage, sorted(_USAGES)))
-        if usage in usages[:index]:
+        if is_repeated(usage):
             errors.append(duplicate(f"spec.usages[{index}]", usage))
     validate_signer_name(spec.get("signerName") or "", "spec.signerName", errors)
     if spec.get("signerName") == LEGACY_SIGNER:  # stored ones of an earlier version may go on
@@ -90,11 +92,12 @@ def validate_request_approval(new: Obj, old: Obj, errors: Errors) -> None:
 
 def _validate_conditions(new: Obj, old: Obj, errors: Errors) -> None:
     kinds = [condition.get("type") or "" for condition in status_of(new).get("conditions") or ()]
+    is_repeated = Repeats()
     for index, kind in enumerate(kinds):
         path = f"status.conditions[{index}]"
         if not kind:
             errors.append(required_value(f"{path}.type"))
-        elif kind in kinds[:index]:
+        elif is_repeated(kind):
             errors.append(duplicate(f"{path}.type", kind))
         _validate_condition_status(status_of(new)["conditions"][index], path, errors)
     if "Approved" in kinds and "Denied" in kinds:

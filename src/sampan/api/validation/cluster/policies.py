@@ -21,7 +21,12 @@ from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_common_conditions
 from sampan.api.validation.declarative import declared
-from sampan.api.validation.fields import validate_choice, validate_optional_choice, validate_with
+from sampan.api.validation.fields import (
+    Repeats,
+    validate_choice,
+    validate_optional_choice,
+    validate_with,
+)
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
@@ -82,10 +87,11 @@ def validate_policy_binding(binding: Obj, errors: Errors) -> None:
     spec = spec_of(binding)
     _validate_binding(spec, errors)
     actions = spec.get("validationActions") or []
+    is_repeated = Repeats()
     for index, action in enumerate(actions):
         path = f"spec.validationActions[{index}]"
         validate_optional_choice(action, ("Audit", "Deny", "Warn"), path, errors)
-        if action in actions[:index]:
+        if is_repeated(action):
             errors.append(duplicate(path, action))
     if "Deny" in actions and "Warn" in actions:
         why = (

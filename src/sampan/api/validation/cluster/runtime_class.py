@@ -7,7 +7,7 @@ Invariant: the handler never changes.
 from sampan.api.errors import FieldError, duplicate
 from sampan.api.objects import Obj
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_immutable, validate_with
+from sampan.api.validation.fields import Repeats, validate_immutable, validate_with
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.metadata import validate_labels
 from sampan.api.validation.pod_spec.resources import validate_overhead
@@ -29,8 +29,9 @@ def validate_runtime_class(runtime: Obj, errors: Errors) -> None:
 
 def _validate_tolerations(tolerations: list[Obj], path: str, errors: Errors) -> None:
     validate_tolerations(tolerations, path, errors)
+    is_repeated = Repeats()
     for index, toleration in enumerate(tolerations):
-        if toleration in tolerations[:index]:
+        if is_repeated(frozenset(toleration.items())):
             errors.append(duplicate(f"{path}[{index}]", internal_form("Toleration", toleration)))
 
 

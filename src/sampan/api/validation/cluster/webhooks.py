@@ -16,7 +16,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.cluster.policies import validate_hook_conditions
-from sampan.api.validation.fields import validate_with
+from sampan.api.validation.fields import Repeats, validate_with
 from sampan.api.validation.matching import validate_rules
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
@@ -120,9 +120,10 @@ def _validate_versions(versions: list[str], path: str, errors: Errors) -> None:
     elif not {"v1", "v1beta1"} & set(versions):
         why = "must include at least one of v1, v1beta1"
         errors.append(invalid_value(field, versions, why))
+    is_repeated = Repeats()
     for index, version in enumerate(versions):
         validate_with(names.dns_1035_label, version, f"{field}[{index}]", errors)
-        if version in versions[:index]:
+        if is_repeated(version):
             errors.append(invalid_value(f"{field}[{index}]", version, "duplicate version"))
 
 

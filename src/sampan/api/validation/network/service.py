@@ -18,6 +18,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import (
+    Repeats,
     validate_choice,
     validate_optional_choice,
     validate_port,
@@ -270,9 +271,10 @@ def _validate_families(spec: Obj, kind: str, errors: Errors, kept: Container[str
     elif addresses and not single:
         why = "must be empty when `clusterIP` is not specified"
         errors.append(invalid_value("spec.clusterIPs", addresses, why))
+    is_repeated = Repeats()
     for index, family in enumerate(families):
         validate_optional_choice(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]", errors)
-        if family in families[:index]:
+        if is_repeated(family):
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
     policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     validate_optional_choice(spec.get("ipFamilyPolicy"), policies, "spec.ipFamilyPolicy", errors)

@@ -18,7 +18,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, is_deleted, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.conditions import validate_common_conditions
-from sampan.api.validation.fields import IMMUTABLE, validate_choice, validate_with
+from sampan.api.validation.fields import IMMUTABLE, Repeats, validate_choice, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.selectors import validate_node_selector
 from sampan.api.validation.storage.device_names import (
@@ -130,11 +130,12 @@ def _validate_network(network: Obj, path: str, errors: Errors) -> None:
     addresses = network.get("ips") or []
     if len(addresses) > _MOST_ADDRESSES:
         errors.append(too_many(f"{path}.ips", len(addresses), _MOST_ADDRESSES))
+    is_repeated = Repeats()
     for index, text in enumerate(addresses):
         if not _is_interface_address(text):
             why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
             errors.append(invalid_value(f"{path}.ips[{index}]", text, why))
-        if text in addresses[:index]:
+        if is_repeated(text):
             errors.append(duplicate(f"{path}.ips[{index}]", text))
 
 

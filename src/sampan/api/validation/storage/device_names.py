@@ -12,7 +12,7 @@ from sampan.api.errors import FieldError, duplicate, invalid_value, required_val
 from sampan.api.errors import too_many as too_many_items
 from sampan.api.objects import Obj
 from sampan.api.rules import names
-from sampan.api.validation.fields import validate_with
+from sampan.api.validation.fields import Repeats, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.core.patterns import lazy_pattern
 
@@ -73,8 +73,9 @@ def validate_request_references(
         return
     for index, name in enumerate(given):
         validate_request_reference(name, f"{path}[{index}]", requests, errors)
+    is_repeated = Repeats()
     for index, name in enumerate(given):
-        if name in given[:index]:
+        if is_repeated(name):
             errors.append(duplicate(f"{path}[{index}]", name))
 
 

@@ -23,6 +23,7 @@ from sampan.api.validation.declarative import declared, declared_immutable
 from sampan.api.validation.fields import (
     MAX_INT32,
     NOT_NEGATIVE,
+    Repeats,
     validate_choice,
     validate_immutable,
     validate_not_negative,
@@ -161,10 +162,11 @@ def validate_csi_node(node: Obj, errors: Errors) -> None:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
         keys = driver.get("topologyKeys") or []
-        for index_of_key, key in enumerate(keys):
+        is_repeated = Repeats()
+        for key in keys:
             if not key:
                 errors.append(required_value(path))
-            if key in keys[:index_of_key]:
+            if is_repeated(key):
                 errors.append(duplicate(path, key))
             validate_with(names.label_key, key, path, errors)
 
