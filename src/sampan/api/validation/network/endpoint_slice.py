@@ -11,6 +11,7 @@ from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.declarative import declared
 from sampan.api.validation.fields import (
+    Repeats,
     validate_choice,
     validate_immutable,
     validate_optional_choice,
@@ -100,9 +101,10 @@ def _validate_hints(hints: Obj, path: str, errors: Errors) -> None:
         if len(given) > _MOST_HINTS:
             errors.append(too_many(f"{path}.{key}", len(given), _MOST_HINTS))
             return
+        is_repeated = Repeats()
         for index, name in enumerate(given):
             here = f"{path}.{key}[{index}].name"
-            if name in given[:index]:
+            if is_repeated(name):
                 errors.append(duplicate(here, name))
             validate_with(rule, name, here, errors)
 
