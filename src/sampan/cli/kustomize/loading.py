@@ -58,6 +58,7 @@ def place_of(folder: Path, name: str) -> Path:
         )
     real, root = place.resolve(), folder.resolve()
     is_open = isinstance(folder, OpenFolder)
-    if place.is_file() and not is_open and not real.is_relative_to(root):
+    # A device or a pipe that a link leads to is no directory, either.
+    if not place.is_dir() and not is_open and not real.is_relative_to(root):
         raise CliError(f"security; file '{real}' is not in or below '{root}'")
     return place

@@ -104,3 +104,36 @@ def test_deprecated_fields_are_told_of_in_the_words_of_kustomize(tmp_path):
             ("patchesStrategicMerge", "patches"),
         )
     ]
+
+
+BASE = "resources: [base.yaml]\n"
+LED_OUT = {
+    "resources": "resources: [{}]",
+    "files of a config": "configMapGenerator: [{{name: x, files: [{}]}}]",
+    "files by key": "configMapGenerator: [{{name: x, files: ['k={}']}}]",
+    "variables of a config": "configMapGenerator: [{{name: x, envs: [{}]}}]",
+    "files of a secret": "secretGenerator: [{{name: x, files: [{}]}}]",
+    "patches": BASE + "patches: [{{path: {}}}]",
+    "patches of before": BASE + "patchesStrategicMerge: [{}]",
+    "replacements": BASE + "replacements: [{{path: {}}}]",
+    "crds": BASE + "crds: [{}]",
+    "openapi": BASE + "openapi: {{path: {}}}",
+    "configurations": BASE + "configurations: [{}]",
+    "transformers": BASE + "transformers: [{}]",
+    "generators": "generators: [{}]",
+    "validators": BASE + "validators: [{}]",
+}
+
+
+@pytest.mark.parametrize("way", ["../outside.yaml", "link.yaml", "in/outside.yaml", "device"])
+@pytest.mark.parametrize("field", LED_OUT)
+def test_no_field_reads_a_file_outside(tmp_path, field, way):
+    """By a path, by a link to it, through a folder that is a link, or to what is no file."""
+    base = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: base}\n"
+    files = {"kustomization.yaml": LED_OUT[field].format(way), "base.yaml": base}
+    folder = Path(write(tmp_path, files))
+    (folder / "link.yaml").symlink_to("../outside.yaml")
+    (folder / "in").symlink_to("..")
+    (folder / "device").symlink_to("/dev/zero")
+    with pytest.raises(CliError, match="security; file"):
+        built(str(folder))
