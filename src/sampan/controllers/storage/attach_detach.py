@@ -1,6 +1,7 @@
 """The attach-detach controller: which CSI volumes are attached to which nodes.
 
-Job: find out whom a change concerns, gather what is known of a volume, and have it decided.
+Job: find out whom a change concerns, gather what is known of a volume, and have it decided. Disks
+    of in-tree plugins are CSI volumes, those that pods name in their own spec among them.
 """
 
 from collections import defaultdict
@@ -11,6 +12,7 @@ from sampan.api.objects import (
     annotations_of,
     is_deleted,
     name_of,
+    namespace_of,
     spec_of,
     uid_of,
 )
@@ -25,6 +27,13 @@ from sampan.api.resources import (
 from sampan.api.rules import nodes as node_facts
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import DELETION, EXISTENCE, NODE, PHASE, SPEC, looks_at
+from sampan.api.rules.in_tree_volumes import (
+    NotTranslated,
+    source_of,
+    translated_inline,
+    translated_volume,
+)
+from sampan.api.rules.storage import unique_volume_name
 from sampan.controllers.actions import NOTHING, Plan
 from sampan.controllers.controller import Caches, Controller, View
 from sampan.controllers.storage.attach_memory import AttachMemory
@@ -60,9 +69,9 @@ def attach_detach_controller() -> Controller:
         },
         planned=planned,
         indices={
-            PODS: {"claims": claim_keys},
+            PODS: {"claims": claim_keys, "disks": _disks},
             PERSISTENT_VOLUMES: {"handle": _handle, "driver": _driver},
-            VOLUME_ATTACHMENTS: {"node": _node, "volume": _volume_name},
+            VOLUME_ATTACHMENTS: {"node": _node, "volume": _volume_name, "inline": _inline_name},
         },
         workers=1,
     )
@@ -71,24 +80,41 @@ def attach_detach_controller() -> Controller:
 def _state(caches: Caches, key: Volume, now: float) -> VolumeState | None:
     """None: nothing is to be attached of it."""
     volumes = caches(PERSISTENT_VOLUMES).by("handle", key.unique_name)
-    if not volumes or not _attaches(caches, key.driver):
+    volume = translated_volume(volumes[0]) if volumes else _inline_volume(caches, key)
+    if volume is None or not _attaches(caches, key.driver):
         return None
     pods: dict[str, list[Obj]] = defaultdict(list)
     attachments: dict[str, Obj] = {}
-    for volume in volumes:
-        for pod in _users(caches, volume):
-            node = caches(NODES).get(pod_facts.node_name(pod))
-            if node is not None and MANAGED in annotations_of(node):
-                pods[name_of(node)].append(pod)
-        for attachment in caches(VOLUME_ATTACHMENTS).by("volume", name_of(volume)):
-            attachments[spec_of(attachment).get("nodeName", "")] = attachment
+    found = list(caches(VOLUME_ATTACHMENTS).by("inline", key.unique_name))
+    users = _placed(caches(PODS).by("disks", key.unique_name))
+    for each in volumes:
+        users += _users(caches, each)
+        found += caches(VOLUME_ATTACHMENTS).by("volume", name_of(each))
+    for pod in users:
+        node = caches(NODES).get(pod_facts.node_name(pod))
+        if node is not None and MANAGED in annotations_of(node):
+            pods[name_of(node)].append(pod)
+    for attachment in found:
+        attachments[spec_of(attachment).get("nodeName", "")] = attachment
     nodes = {
         name: node
         for name in sorted({*pods, *attachments})
         if (node := caches(NODES).get(name)) is not None
     }
     attached = {name: list(_attached_to(caches, name)) for name in nodes}
-    return VolumeState(key, volumes[0], pods, attachments, nodes, attached, now)
+    is_inline = not volumes
+    return VolumeState(key, volume, pods, attachments, nodes, attached, now, is_inline)
+
+
+def _inline_volume(caches: Caches, key: Volume) -> Obj | None:
+    """As a PersistentVolume, of the pods that name it, or of what is still attached."""
+    for pod in caches(PODS).by("disks", key.unique_name):
+        for name, volume in _inline_volumes(pod):
+            if name == key.unique_name:
+                return volume
+    for attachment in caches(VOLUME_ATTACHMENTS).by("inline", key.unique_name):
+        return {"metadata": {}, "spec": spec_of(attachment)["source"]["inlineVolumeSpec"]}
+    return None
 
 
 def _attaches(caches: Caches, driver: str) -> bool:
@@ -107,9 +133,11 @@ def _users(caches: Caches, volume: Obj) -> Iterator[Obj]:
         or spec_of(claim).get("volumeName") != name_of(volume)
     ):
         return
-    for pod in caches(PODS).by("claims", key):
-        if pod_facts.node_name(pod) and not _is_over(pod):
-            yield pod
+    yield from _placed(caches(PODS).by("claims", key))
+
+
+def _placed(pods: Iterable[Obj]) -> list[Obj]:
+    return [pod for pod in pods if pod_facts.node_name(pod) and not _is_over(pod)]
 
 
 def _is_over(pod: Obj) -> bool:
@@ -133,9 +161,26 @@ def _attached_to(caches: Caches, node: str) -> Iterator[Listed]:
 
 
 def _of_volume(volume: Obj | None) -> Iterator[Volume]:
-    source = spec_of(volume).get("csi") if volume is not None else None
+    if volume is None:
+        return
+    try:
+        source = spec_of(translated_volume(volume)).get("csi")
+    except NotTranslated:
+        return  # its node says why
     if source:
         yield Volume(source.get("driver", ""), source.get("volumeHandle", ""))
+
+
+def _inline_volumes(pod: Obj) -> Iterator[tuple[str, Obj]]:
+    """A pod's own disks by their unique names, as PersistentVolumes."""
+    for volume in spec_of(pod).get("volumes") or ():
+        if source_of(volume):
+            try:
+                translated = translated_inline(volume, namespace_of(pod))
+            except NotTranslated:
+                continue
+            csi = spec_of(translated)["csi"]
+            yield unique_volume_name(csi["driver"], csi["volumeHandle"]), translated
 
 
 def _of_claim(caches: Caches, claim: Obj | None) -> Iterator[Volume]:
@@ -148,6 +193,12 @@ def _of_attachment(caches: Caches, attachment: Obj | None) -> Iterator[Volume]:
     if attachment is not None:
         for name in _volume_name(attachment):
             yield from _of_volume(caches(PERSISTENT_VOLUMES).get(name))
+        yield from _inline(attachment)
+
+
+def _inline(attachment: Obj) -> Iterator[Volume]:
+    spec = (spec_of(attachment).get("source") or {}).get("inlineVolumeSpec")
+    yield from _of_volume({"spec": spec} if spec else None)
 
 
 @looks_at(EXISTENCE | NODE | PHASE | DELETION)
@@ -159,6 +210,8 @@ def _pod_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterator[V
         return
     for key in claim_keys(pod):
         yield from _of_claim(caches, caches(PERSISTENT_VOLUME_CLAIMS).get(key))
+    for _, volume in _inline_volumes(pod):
+        yield from _of_volume(volume)
 
 
 def _need(pod: Obj) -> tuple[str, bool]:
@@ -196,6 +249,11 @@ def _node_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterator[
             for volume in volumes.by("driver", driver):
                 if any(pod_facts.node_name(pod) == name_of(node) for pod in _users(caches, volume)):
                     yield from _of_volume(volume)
+        pods = caches(PODS)
+        for name in list(pods.index_values("disks")):
+            for pod in pods.by("disks", name):
+                if pod_facts.node_name(pod) == name_of(node):
+                    yield from _pod_changed(caches, None, pod)
 
 
 def _facts(node: Obj) -> tuple[object, ...]:
@@ -211,6 +269,10 @@ def _driver_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterato
     if driver is not None:
         for volume in caches(PERSISTENT_VOLUMES).by("driver", name_of(driver)):
             yield from _of_volume(volume)
+        pods = caches(PODS)
+        for name in list(pods.index_values("disks")):
+            for pod in pods.by("disks", name):
+                yield from _pod_changed(caches, None, pod)
 
 
 # Indices.
@@ -226,6 +288,11 @@ def _driver(volume: Obj) -> Iterable[str]:
     return [key.driver for key in _of_volume(volume)]
 
 
+@looks_at(SPEC)
+def _disks(pod: Obj) -> Iterable[str]:
+    return [name for name, _ in _inline_volumes(pod)]
+
+
 def _node(attachment: Obj) -> Iterable[str]:
     return (spec_of(attachment).get("nodeName", ""),)
 
@@ -233,3 +300,7 @@ def _node(attachment: Obj) -> Iterable[str]:
 def _volume_name(attachment: Obj) -> Iterable[str]:
     name = (spec_of(attachment).get("source") or {}).get("persistentVolumeName")
     return (name,) if name else ()
+
+
+def _inline_name(attachment: Obj) -> Iterable[str]:
+    return [key.unique_name for key in _inline(attachment)]

@@ -64,12 +64,13 @@ class VolumeState:
     """All that is known of a volume when its turn comes."""
 
     key: Volume
-    volume: Obj  # the PersistentVolume
+    volume: Obj  # the PersistentVolume, or a pod's own disk as one
     pods: Mapping[str, Sequence[Obj]]  # those that need it, by the nodes that they are on
     attachments: Mapping[str, Obj]  # by node
     nodes: Mapping[str, Obj]  # of either
     attached: Mapping[str, Sequence[Listed]]  # of each node everything that is attached to it
     now: float
+    is_inline: bool = False  # there is no such PersistentVolume
 
     @property
     def is_shared(self) -> bool:
@@ -136,10 +137,16 @@ def _attach(
         "spec": {
             "attacher": state.key.driver,
             "nodeName": node,
-            "source": {"persistentVolumeName": name_of(state.volume)},
+            "source": _source(state),
         },
     }
     return [Create(VOLUME_ATTACHMENTS, made, settled=(AlreadyExists,))]
+
+
+def _source(state: VolumeState) -> Obj:
+    if state.is_inline:
+        return {"inlineVolumeSpec": spec_of(state.volume)}
+    return {"persistentVolumeName": name_of(state.volume)}
 
 
 def _told_of(

@@ -28,12 +28,12 @@ from sampan.api.resources import (
 )
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import CAME, looks_at
+from sampan.api.rules.in_tree_volumes import driver_instead_of
 from sampan.api.rules.storage import (
     BETA_PROVISIONER,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     MIGRATED_TO,
-    NO_PROVISIONER,
     PROVISIONED_BY,
     PROVISIONER,
     SELECTED_NODE,
@@ -55,6 +55,11 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, Later, View
+from sampan.controllers.storage.migrated_plugins import (
+    claim_patch,
+    volume_patch,
+    why_not_provisioned,
+)
 from sampan.controllers.storage.volume_matching import (
     INDICES,
     NEEDS,
@@ -212,9 +217,9 @@ def _wanted_from_provisioner(claim: Obj, storage_class: Obj | None) -> Plan:
         words = f'storageclass.storage.k8s.io "{name}" not found'
         return _pending(claim, "Warning", "ProvisioningFailed", words)
     provisioner = str(storage_class.get("provisioner") or "")
-    if provisioner == NO_PROVISIONER:
-        words = f"no volume plugin matched name: {NO_PROVISIONER}"
-        return _pending(claim, "Warning", "ProvisioningFailed", words)
+    if why := why_not_provisioned(provisioner):
+        return _pending(claim, "Warning", "ProvisioningFailed", why)
+    provisioner = driver_instead_of(provisioner) or provisioner
     words = (
         "Waiting for a volume to be created either by the external provisioner "
         f"'{provisioner}' or manually by the system administrator. If volume creation is delayed, "
@@ -391,10 +396,18 @@ async def _plan_key(view: View, key: Claim | Volume) -> Plan:
     claims = view.cache(PERSISTENT_VOLUME_CLAIMS)
     if isinstance(key, Volume):
         volume = volumes.get(key.name)
-        return NOTHING if volume is None else plan_volume(volume, _claim_of(volume, claims.get))
+        if volume is None:
+            return NOTHING
+        first = volume_patch(volume)  # as upstream: it is looked at again as it is then
+        if first is not None:
+            return Plan([first])
+        return plan_volume(volume, _claim_of(volume, claims.get))
     claim = claims.get(key.key)
     if claim is None:
         return NOTHING
+    first = claim_patch(claim)
+    if first is not None:
+        return Plan([first])
     storage = Storage(
         volumes_for(volumes, claim),
         {name_of(class_): class_ for class_ in view.cache(STORAGE_CLASSES).all()},

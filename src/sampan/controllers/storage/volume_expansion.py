@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, annotations_of, is_deleted, key_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.api.rules.storage import LOCAL_PROVISIONER, PROVISIONED_BY
+from sampan.api.rules.in_tree_volumes import IN_TREE, InTree, source_of
+from sampan.api.rules.storage import LOCAL_PROVISIONER, PROVISIONED_BY, RESIZER
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
     NOTHING,
@@ -41,6 +42,8 @@ def plan(claim: Obj, volume: Obj) -> Plan:
         return NOTHING
     if not capacity((claim.get("status") or {}).get("capacity")) < capacity(wanted):
         return NOTHING
+    if source := source_of(volume["spec"]):
+        return _waits_for_driver(claim, IN_TREE[source])
     if annotations_of(volume).get(PROVISIONED_BY) != LOCAL_PROVISIONER:
         words = "waiting for an external controller to expand this PVC"
         return Plan([Record(reference_to(claim), "Normal", "ExternalExpanding", words)])
@@ -60,6 +63,16 @@ def plan(claim: Obj, volume: Obj) -> Plan:
         return [event] if told is None else [told, event]
 
     return Plan(grown, then)
+
+
+def _waits_for_driver(claim: Obj, plugin: InTree) -> Plan:
+    words = "waiting for external resizer to expand the pvc"
+    text = f"CSI migration enabled for {plugin.plugin}; {words}"
+    actions: list[Action] = [Record(reference_to(claim), "Normal", "ExternalExpanding", text)]
+    if annotations_of(claim).get(RESIZER) != plugin.driver:
+        marks = {"metadata": {"annotations": {RESIZER: plugin.driver}}}
+        actions.append(merge_patch(PERSISTENT_VOLUME_CLAIMS, claim, marks, "status"))
+    return Plan(actions)
 
 
 def _requests(claim: Obj) -> Obj:

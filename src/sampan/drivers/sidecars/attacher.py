@@ -65,7 +65,8 @@ class Attacher:
         context: dict[str, str] = {}
         node = self._node_id(attachment)
         if PUBLISH in self._context.calls.able:
-            await self._protect(volume)
+            if "metadata" in volume:
+                await self._protect(volume)
             notes = {**annotations_of(attachment), NODE_ID: node}
             await self._patch(attachment, {
                 "metadata": {"annotations": notes, "finalizers": self._finalizers(attachment)}
@@ -127,8 +128,10 @@ class Attacher:
         return has if self._finalizer in has else [*has, self._finalizer]
 
     def _volume(self, attachment: Obj) -> Obj | None:
-        volume = self._context.known.volumes.cache.get(_volume_of(attachment))
-        return volume if volume is not None and self._context.is_ours(volume) else None
+        inline = (spec_of(attachment).get("source") or {}).get("inlineVolumeSpec")
+        if inline:
+            return self._context.own({"spec": inline})
+        return self._context.own(self._context.known.volumes.cache.get(_volume_of(attachment)))
 
     def _node_id(self, attachment: Obj) -> str:
         """As the driver calls it."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.resources import SECRETS
+from sampan.api.rules.in_tree_volumes import NotTranslated, translated_volume
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informer
@@ -100,5 +101,14 @@ class SidecarContext:
         options = list(spec.get("mountOptions") or ())
         return self.capability(spec, (spec.get("csi") or {}).get("fsType") or "", options)
 
-    def is_ours(self, volume: Obj) -> bool:
-        return bool((spec_of(volume).get("csi") or {}).get("driver") == self.driver)
+    def own(self, volume: Obj | None) -> Obj | None:
+        """As the CSI volume of this driver that it is, in-tree disks that it stands for among them;
+        None: it is another one's."""
+        if volume is None:
+            return None
+        try:
+            volume = translated_volume(volume)
+        except NotTranslated:
+            return None
+        ours = (spec_of(volume).get("csi") or {}).get("driver") == self.driver
+        return volume if ours else None

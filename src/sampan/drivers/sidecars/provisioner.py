@@ -172,8 +172,9 @@ class Provisioner:
 
     def _volume_handle(self, space: str, name: str) -> str:
         source = self._known.claims.cache.get(f"{space}/{name}")
-        volume = self._known.volumes.cache.get(spec_of(source or {}).get("volumeName") or "")
-        if volume is None or not self._context.is_ours(volume):
+        known = self._known.volumes.cache.get(spec_of(source or {}).get("volumeName") or "")
+        volume = self._context.own(known)
+        if volume is None:
             raise _NotNow(f"the source claim {space}/{name} has no volume of this driver")
         return str(spec_of(volume)["csi"]["volumeHandle"])
 

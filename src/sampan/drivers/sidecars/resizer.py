@@ -36,8 +36,9 @@ class Resizer:
         claim = self._known.claims.cache.get(key)
         if claim is None or (claim.get("status") or {}).get("phase") != "Bound":
             return
-        volume = self._known.volumes.cache.get(spec_of(claim).get("volumeName") or "")
-        if volume is None or not self._context.is_ours(volume):
+        known = self._known.volumes.cache.get(spec_of(claim).get("volumeName") or "")
+        volume = self._context.own(known)
+        if volume is None:
             return
         if EXPAND in self._calls.able:
             await self._grow(claim, volume)

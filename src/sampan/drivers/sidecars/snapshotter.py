@@ -113,8 +113,9 @@ class Snapshotter:
         kind, source = self._class_of(snapshot), spec_of(snapshot)["source"]
         key = f"{namespace_of(snapshot)}/{source['persistentVolumeClaimName']}"
         claim = self._context.known.claims.cache.get(key)
-        volume = self._context.known.volumes.cache.get(spec_of(claim or {}).get("volumeName") or "")
-        if volume is None or not self._context.is_ours(volume):
+        known = self._context.known.volumes.cache.get(spec_of(claim or {}).get("volumeName") or "")
+        volume = self._context.own(known)
+        if volume is None:
             return  # another driver's, or not yet: its claim wakes us
         if kind is None:
             await self._no_class(snapshot)

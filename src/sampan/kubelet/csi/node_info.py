@@ -10,15 +10,12 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, annotations_of, copy_of, labels_of, meta_of
 from sampan.api.resources import CSI_NODES
+from sampan.api.rules.in_tree_volumes import IN_TREE
+from sampan.api.rules.storage import MIGRATED_PLUGINS
 from sampan.core.fast_dataclass import dataclass
 
 NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid"
-MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins"
-# In-tree plugins that are CSI drivers by now: v1.35 says so of each node.
-MIGRATED = (
-    "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/azure-file,kubernetes.io/cinder,"
-    "kubernetes.io/gce-pd,kubernetes.io/portworx-volume,kubernetes.io/vsphere-volume"
-)
+MIGRATED = ",".join(sorted(each.plugin for each in IN_TREE.values()))
 _LARGEST_COUNT = 2**31 - 1
 
 
@@ -43,7 +40,7 @@ def new_csi_node(node_name: str, node_uid: str) -> Obj:
         "kind": CSI_NODES.kind,
         "metadata": {
             "name": node_name,
-            "annotations": {MIGRATED_ANNOTATION: MIGRATED},
+            "annotations": {MIGRATED_PLUGINS: MIGRATED},
             "ownerReferences": [owner],
         },
         "spec": {"drivers": []},
@@ -61,10 +58,10 @@ def is_owned_by(csi_node: Obj, node_name: str, node_uid: str) -> bool:
 
 def with_marks(csi_node: Obj) -> Obj | None:
     """None: nothing has to change."""
-    if annotations_of(csi_node).get(MIGRATED_ANNOTATION) == MIGRATED:
+    if annotations_of(csi_node).get(MIGRATED_PLUGINS) == MIGRATED:
         return None
     changed: Obj = copy_of(csi_node)
-    changed["metadata"].setdefault("annotations", {})[MIGRATED_ANNOTATION] = MIGRATED
+    changed["metadata"].setdefault("annotations", {})[MIGRATED_PLUGINS] = MIGRATED
     return changed
 
 

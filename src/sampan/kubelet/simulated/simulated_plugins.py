@@ -24,6 +24,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from sampan.api.rules.in_tree_volumes import NotTranslated, translated_volume
 from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
@@ -221,9 +222,18 @@ class PretendedMounts:
                 continue  # as where nothing is pretended
             except ApiError as error:
                 raise VolumeFailure(f"volume {name} was not read: {error}") from error
+            volume = _translated(name, volume)
             if spec_of(volume).get("csi"):
                 found.append(of_persistent_volume(volume, read_only=False))
         return found
 
     def _inline(self, pod: Obj) -> list[CsiVolume]:
         return [of_inline_volume(volume, pod) for volume in volumes_of(pod) if volume.get("csi")]
+
+
+def _translated(name: str, volume: Obj) -> Obj:
+    """Raises VolumeFailure."""
+    try:
+        return translated_volume(volume)
+    except NotTranslated as error:
+        raise VolumeFailure(f"volume {name}: {error}") from error

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from sampan.api.errors import ApiError
 from sampan.api.features import enabled
-from sampan.api.objects import Obj, namespace_of, spec_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from sampan.api.rules.in_tree_volumes import IN_TREE, NotTranslated, source_of, translated_inline
 from sampan.client.contract import Client
 from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
@@ -149,7 +150,7 @@ class VolumeStatsReader:
             elif kind == "nfs":
                 place = f"{folder}/{NFS_PLUGIN}/{name}"
                 found = await asyncio.to_thread(_of_disk, place, name, "")
-            elif kind == "csi" or claim:
+            elif kind == "csi" or kind in IN_TREE or claim:
                 source = await self._volume(pod, claim) if claim else {}
                 spec = spec_of(source)
                 if spec.get("local"):
@@ -158,9 +159,9 @@ class VolumeStatsReader:
                 elif spec.get("nfs"):
                     place = f"{folder}/{NFS_PLUGIN}/{source['metadata']['name']}"
                     found = await asyncio.to_thread(_of_disk, place, name, claim)
-                elif spec.get("csi") or kind == "csi":
+                elif spec.get("csi") or kind == "csi" or kind in IN_TREE or source_of(spec):
                     stats = await self._csi(uid) if stats is None else stats
-                    key = source.get("metadata", {}).get("name", name)
+                    key = source.get("metadata", {}).get("name") or _name_of(volume, pod)
                     found = _of_driver(stats.get(key), name, claim)
                     self._warn(pod, name, stats.get(key))
             if found is not None:
@@ -185,6 +186,16 @@ class VolumeStatsReader:
         if found:
             self._volumes[key] = found
         return found
+
+
+def _name_of(volume: Obj, pod: Obj) -> str:
+    """As its driver is asked about it."""
+    if kind_of(volume) in IN_TREE:
+        try:
+            return name_of(translated_inline(volume, namespace_of(pod)))
+        except NotTranslated:
+            return ""
+    return str(volume.get("name", ""))
 
 
 def claim_of(pod: Obj, volume: Obj) -> str:

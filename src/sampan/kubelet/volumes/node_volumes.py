@@ -27,6 +27,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from sampan.api.rules.in_tree_volumes import IN_TREE
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -361,7 +362,7 @@ def _shown_of(pod: Obj) -> object:
 
 def _renewable(pod: Obj) -> Obj:
     """Without the volumes that stay what they are once they are mounted."""
-    lasting = ("persistentVolumeClaim", "ephemeral", "csi")
+    lasting = ("persistentVolumeClaim", "ephemeral", "csi", *IN_TREE)
     volumes = [volume for volume in volumes_of(pod) if kind_of(volume) not in lasting]
     return {**pod, "spec": {**spec_of(pod), "volumes": volumes}}
 

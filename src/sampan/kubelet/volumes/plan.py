@@ -9,6 +9,12 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
 from sampan.api.quantity import Format, QuantityError, from_value, value_of
+from sampan.api.rules.in_tree_volumes import (
+    IN_TREE,
+    NotTranslated,
+    translated_inline,
+    translated_volume,
+)
 from sampan.api.rules.pods import is_sidecar
 from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.core.fast_dataclass import dataclass, replace
@@ -139,7 +145,7 @@ def plan_volumes(sources: Sources, bound: Mapping[str, Obj], node: Node) -> Iter
         try:
             yield _step(volume, sources, bound, node)
         except VolumeFailure as fault:
-            if kind_of(volume) in ("persistentVolumeClaim", "ephemeral"):
+            if kind_of(volume) in ("persistentVolumeClaim", "ephemeral", *IN_TREE):
                 raise
             raise set_up_failed(volume, str(fault)) from fault
 
@@ -177,7 +183,20 @@ def _step(volume: Obj, sources: Sources, bound: Mapping[str, Obj], node: Node) -
             return _claimed_volume(name, {"claimName": claim}, pod, objects, bound, node)
         case "image":
             return ImageContent(name)  # whether the runtime can is checked before
+    if kind in IN_TREE:
+        return Plugged(name, _own_disk(volume, pod))
     raise VolumeFailure(f"volumes of type {kind} are not supported by this node yet")
+
+
+def _own_disk(volume: Obj, pod: Obj) -> CsiVolume:
+    """Of an in-tree plugin: a CSI driver stands for it. Raises VolumeFailure."""
+    name = volume.get("name", "")
+    try:
+        translated = translated_inline(volume, namespace_of(pod))
+    except NotTranslated as error:
+        raise _fault(name, str(error)) from error
+    # As upstream: who may write, only the driver is told, when it attaches the volume.
+    return of_persistent_volume(translated, read_only=False)
 
 
 def _path(pod: Obj, name: str, kind: str, node: Node) -> str:
@@ -332,7 +351,10 @@ def _claimed_volume(
         raise _claim_fault(pod, name, claim, why)
     if why := _wrong_use(pod, name, is_block=spec.get("volumeMode") == "Block"):
         raise _claim_fault(pod, name, claim, why)
-    step = _of_volume(name, source, pod, volume, node)
+    try:
+        step = _of_volume(name, source, pod, translated_volume(volume), node)
+    except NotTranslated as error:
+        raise _fault(name, str(error)) from error
     if step is None:
         kind = next((key for key in spec if key in _OTHER_SOURCES), "unknown")
         mode = " of mode Block" if spec.get("volumeMode") == "Block" else ""
@@ -397,9 +419,7 @@ def _named(spec: Obj, kind: str) -> frozenset[str]:
 
 _OTHER_SOURCES = frozenset(
     {
-        "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc",
-        "flexVolume", "flocker", "gcePersistentDisk", "glusterfs", "iscsi", "nfs",
-        "photonPersistentDisk", "portworxVolume", "quobyte", "rbd", "scaleIO", "storageos",
-        "vsphereVolume",
+        "cephfs", "csi", "fc", "flexVolume", "flocker", "glusterfs", "iscsi", "nfs",
+        "photonPersistentDisk", "quobyte", "rbd", "scaleIO", "storageos",
     }
 )  # fmt: skip

@@ -3,18 +3,19 @@
 The work is by nodes that have a limit for one of the pod's drivers, not by all nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable
 from sampan.scheduler.model.arrays import BoolArray
+from sampan.scheduler.model.disks import Disk
 from sampan.scheduler.model.pod_info import PodShape
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
-    wanted = set(nodes.volumes.csi_of(pod.claims))
+    wanted = {*nodes.volumes.csi_of(pod.claims), *_own(pod.disks)}
     if not wanted:
         return None
     drivers = {driver for driver, _ in wanted}
@@ -28,6 +29,7 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
             for claim in nodes.claims_on.get(node, {})
             for handle in nodes.volumes.csi_of((claim,))
         }
+        used |= _own(nodes.disks_on.get(node, ()))
         # As upstream: what is still attached counts, too, even where the pod wants just that.
         there = used | set(nodes.volumes.attached_to(node))
         for driver in drivers & limits.keys():
@@ -35,6 +37,11 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
             if new and new + sum(item == driver for item, _ in there) > limits[driver]:
                 allowed[at] = False
     return allowed
+
+
+def _own(disks: Iterable[Disk]) -> set[tuple[str, str]]:
+    """Of a pod's own spec, not behind a claim: disks of in-tree plugins."""
+    return {disk.csi for disk in disks if disk.csi is not None}
 
 
 def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
@@ -55,7 +62,8 @@ def _needed(pod: PodShape, nodes: Snapshot) -> list[str]:
     """Drivers of the pod's volumes that let it go only where they are."""
     if not nodes.volumes.needed:
         return []
-    drivers = {driver for driver, _ in nodes.volumes.csi_of(pod.claims)}
+    wanted = {*nodes.volumes.csi_of(pod.claims), *_own(pod.disks)}
+    drivers = {driver for driver, _ in wanted}
     return sorted(drivers & nodes.volumes.needed)
 
 

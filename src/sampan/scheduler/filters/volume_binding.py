@@ -96,8 +96,22 @@ def _reachable_nodes(pod: PodShape, nodes: Snapshot) -> BoolArray:
         claim = nodes.volumes.claims.get(key)
         volume = nodes.volumes.volumes.get(claim.volume) if claim is not None else None
         if volume is not None:
-            reached &= _within(volume.terms, nodes)
+            reached &= (
+                _within(volume.terms, nodes) if not volume.plugin else _by_driver(volume, nodes)
+            )
     return reached
+
+
+def _by_driver(volume: Volume, nodes: Snapshot) -> BoolArray:
+    """Of a disk of an in-tree plugin: where a driver stands for it, its own keys count."""
+    there = _within(volume.terms, nodes)
+    moved: BoolArray = np.zeros(len(nodes), np.bool_)
+    for node, plugins in nodes.volumes.migrated.items():
+        at = nodes.at.get(node)
+        if at is not None and volume.plugin in plugins:
+            moved[at] = True
+    found: BoolArray = np.where(moved, _within(volume.driver_terms, nodes), there)
+    return found
 
 
 def _existing(pod: PodShape, nodes: Snapshot) -> BoolArray:

@@ -17,10 +17,18 @@ from sampan.api.objects import (
     labels_of,
     name_of,
     namespace_of,
+    spec_of,
     uid_of,
+)
+from sampan.api.rules.in_tree_volumes import (
+    IN_TREE,
+    NotTranslated,
+    source_of,
+    translated_volume,
 )
 from sampan.api.rules.node_selectors import Requirement, Requirements, Term, term_of
 from sampan.api.rules.storage import (
+    MIGRATED_PLUGINS,
     NO_PROVISIONER,
     SELECTED_NODE,
     class_name_of,
@@ -71,6 +79,8 @@ class Volume:
     available: bool
     csi: tuple[str, str] | None  # driver, handle
     attributes_class: str = ""
+    plugin: str = ""  # of a disk that its node may mount by a CSI driver instead; then …
+    driver_terms: tuple[Term, ...] | None = None  # … it is reached from here
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ class StorageClass:
     provisions: bool
     topologies: tuple[Term, ...]  # where it can provision; none: anywhere
     provisioner: str = ""
+    driver: str = ""  # of the volumes that it will make; empty: they do not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ class Volumes:
         self.classes: dict[str, StorageClass] = {}
         self.limits: dict[str, dict[str, int]] = {}  # node → driver → volumes
         self.installed: dict[str, frozenset[str]] = {}  # node → drivers
+        self.migrated: dict[str, frozenset[str]] = {}  # node → plugins that drivers stand for
         self.tracking: set[str] = set()  # drivers that report their capacity
         self.needed: set[str] = set()  # drivers without which a pod goes to no node
         self.capacities: dict[str, Capacity] = {}
@@ -130,7 +142,10 @@ class Volumes:
         if written is None:
             self.limits.pop(node, None)
             self.installed.pop(node, None)
+            self.migrated.pop(node, None)
             return
+        plugins = annotations_of(written).get(MIGRATED_PLUGINS) or ""
+        self.migrated[node] = frozenset(plugins.split(","))
         drivers = (written.get("spec") or {}).get("drivers") or ()
         self.installed[node] = frozenset(driver["name"] for driver in drivers)
         self.limits[node] = {
@@ -157,7 +172,8 @@ class Volumes:
         """Drivers and handles."""
         for driver, name in self._attached.get(node, {}).values():
             volume = self.volumes.get(name)
-            if volume is not None and volume.csi is not None:
+            # As upstream: what is attached of in-tree disks is not looked for.
+            if volume is not None and volume.csi is not None and not volume.plugin:
                 yield driver, volume.csi[1]
 
     def put_driver(self, name: str, written: Obj | None) -> None:
@@ -200,9 +216,11 @@ class Volumes:
             if volume is not None:
                 if volume.csi is not None:
                     yield volume.csi
-            elif wanted := self.classes.get(claim.storage_class):
+                continue
+            wanted = self.classes.get(claim.storage_class)
+            if wanted is not None and wanted.driver:
                 # As upstream: it will be, or has been, one of its class's driver.
-                yield (wanted.provisioner, f"for the claim {key}")
+                yield (wanted.driver, f"for the claim {key}")
 
     def _suits(self, volume: Volume, claim: Claim) -> bool:
         promised = self._promised.get(volume.name)
@@ -248,7 +266,8 @@ def claim_of(written: Obj) -> Claim:
 def volume_of(written: Obj) -> Volume:
     spec = written.get("spec") or {}
     reference = spec.get("claimRef") or {}
-    csi = spec.get("csi")
+    moved, plugin = _migrated(written)
+    csi = spec_of(moved).get("csi")
     return Volume(
         name=name_of(written),
         storage_class=class_name_of(written),
@@ -263,7 +282,21 @@ def volume_of(written: Obj) -> Volume:
         and not is_deleted(written),
         csi=(csi.get("driver") or "", csi.get("volumeHandle") or "") if csi else None,
         attributes_class=spec.get("volumeAttributesClassName") or "",
+        plugin=plugin,
+        driver_terms=_node_terms(spec_of(moved)) if plugin else None,
     )
+
+
+def _migrated(written: Obj) -> tuple[Obj, str]:
+    """As upstream: azureFile and vsphereVolume are left as they are. One that cannot be translated
+    is refused by its node."""
+    source = source_of(spec_of(written))
+    if not source or not IN_TREE[source].is_scheduled:
+        return written, ""
+    try:
+        return translated_volume(written), IN_TREE[source].plugin
+    except NotTranslated:
+        return written, ""
 
 
 def _node_terms(spec: Obj) -> tuple[Term, ...] | None:
@@ -290,7 +323,15 @@ def class_of(written: Obj) -> StorageClass:
             for topology in written.get("allowedTopologies") or ()
         ),
         written.get("provisioner") or "",
+        _driver_of(written.get("provisioner") or ""),
     )
+
+
+def _driver_of(provisioner: str) -> str:
+    plugin = next((each for each in IN_TREE.values() if each.plugin == provisioner), None)
+    if plugin is None:
+        return provisioner
+    return plugin.driver if plugin.is_scheduled else ""
 
 
 def capacity_of(written: Obj) -> Capacity:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from sampan.api.rules.storage import MIGRATED_PLUGINS
 from sampan.kubelet.csi.node_info import (
     MIGRATED,
-    MIGRATED_ANNOTATION,
     NODE_ID_ANNOTATION,
     DriverNode,
     TopologyCollision,
@@ -29,7 +29,7 @@ def node(**meta):
 def test_an_empty_csi_node_belongs_to_its_node():
     made = new_csi_node("n", "u1")
     assert made["spec"] == {"drivers": []}
-    assert made["metadata"]["annotations"] == {MIGRATED_ANNOTATION: MIGRATED}
+    assert made["metadata"]["annotations"] == {MIGRATED_PLUGINS: MIGRATED}
     assert is_owned_by(made, "n", "u1")
     assert not is_owned_by(made, "n", "u2")
     assert with_marks(made) is None

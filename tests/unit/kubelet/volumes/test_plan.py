@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from sampan.kubelet.container_spec.environment import Surroundings
@@ -9,6 +11,7 @@ from sampan.kubelet.volumes.plan import (
     HostPath,
     LocalPath,
     Node,
+    Plugged,
     memory_limit,
     plan_volumes,
 )
@@ -199,3 +202,30 @@ def test_an_ephemeral_volume_has_a_claim_of_the_pod_s_own():
         planned(volume, objects={key: CLAIM}, bound=bound)
     with pytest.raises(VolumeFailure, match='persistentvolumeclaims "web-v" not found'):
         planned(volume, objects={key: None}, bound=bound)
+
+
+def test_in_tree_disks_are_their_drivers_volumes():
+    """[H1] behind a claim, and in the pod's own spec."""
+    disk = {"metadata": {"name": "pv1"}, "spec": {
+        "claimRef": {"uid": "claim-uid"}, "accessModes": ["ReadWriteMany"],
+        "gcePersistentDisk": {"pdName": "d", "fsType": "xfs"},
+    }}  # fmt: skip
+    claimed = {"name": "v", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}}
+    objects = {("PersistentVolumeClaim", "data"): CLAIM}
+    (step,) = planned(claimed, objects=objects, bound={"v": disk})
+    assert isinstance(step, Plugged)
+    found = step.volume
+    assert (found.name, found.driver, found.fs_type) == ("pv1", "pd.csi.storage.gke.io", "xfs")
+    assert found.handle == "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"
+    assert (found.access_modes, found.read_only) == (("ReadWriteOnce",), True)
+    (own,) = planned({"name": "v", "awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": True}})
+    found = own.volume
+    assert (found.name, found.handle) == ("ebs.csi.aws.com-vol-1", "vol-1")
+    assert not found.read_only  # as upstream
+
+
+def test_a_disk_that_cannot_be_translated_says_so():
+    disk = {"name": "v", "azureDisk": {"diskName": "d", "diskURI": "u", "kind": "Shared"}}
+    why = "failed to translate in-tree pv to CSI: kind(Shared) is not supported in csi migration"
+    with pytest.raises(VolumeFailure, match=re.escape(f"failed to process volumes=[v]: {why}")):
+        planned(disk)

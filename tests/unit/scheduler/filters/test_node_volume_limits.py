@@ -91,6 +91,37 @@ def test_what_is_still_attached_counts():
     assert list(nodes.volumes.attached_to("n1")) == []
 
 
+def ebs(name, number):
+    return {"metadata": {"name": name}, "spec": {"awsElasticBlockStore": {"volumeID": number}}}
+
+
+def test_in_tree_disks_count_as_their_drivers_do():
+    """[H1] behind claims, for claims that wait, and in the pod's own spec; not azureFile."""
+    claims = [claim("a", bound="va"), claim("b", bound="vb"), claim("new", storage="old")]
+    volumes = [ebs("va", "vol-a"), ebs("vb", "vol-b")]
+    own = pod(name="own")
+    own["spec"]["volumes"] = [{"name": "v", "awsElasticBlockStore": {"volumeID": "aws://z/vol-c"}}]
+    classes = [storage_class("old", provisioner="kubernetes.io/aws-ebs")]
+    nodes = world(NODES, volumes, claims, classes, {"n0": [pod("a", name="x"), own]})
+    drivers = ("ebs.csi.aws.com", "file.csi.azure.com")
+    limited = [{"name": name, "allocatable": {"count": 2}} for name in drivers]
+    nodes.volumes.put_limits("n0", {"spec": {"drivers": limited}})
+    for wanted, allowed in ((pod("a"), True), (pod("b"), False), (pod("new"), False), (own, True)):
+        found = NODE_VOLUME_LIMITS.mask(pod_info_of(wanted).shape, nodes)
+        assert found.tolist() == [allowed, True, True]
+    files = pod()
+    files["spec"]["volumes"] = [
+        {"name": f"v{at}", "azureFile": {"secretName": "s", "shareName": f"s{at}"}}
+        for at in range(3)
+    ]
+    assert NODE_VOLUME_LIMITS.mask(pod_info_of(files).shape, nodes) is None
+    source = {"attacher": "ebs.csi.aws.com", "nodeName": "n1"}
+    nodes.volumes.put_attachment(
+        "a", {"spec": {**source, "source": {"persistentVolumeName": "vb"}}}
+    )
+    assert list(nodes.volumes.attached_to("n1")) == []  # as upstream: only of CSI volumes
+
+
 @pytest.mark.parametrize("on", [True, False])
 def test_a_pod_goes_where_its_driver_is_if_the_driver_says_so(on):
     """[V2]"""

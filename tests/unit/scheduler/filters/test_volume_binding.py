@@ -68,6 +68,25 @@ def test_a_bound_volume_must_be_within_reach():
     assert VOLUME_BINDING.reasons(shape, nodes, refused) == {text: 2}
 
 
+def test_an_in_tree_disk_is_where_its_driver_says_on_nodes_that_have_moved_to_it():
+    """[H1]"""
+    disk = volume("v", 1, ("a",), claim="c")
+    disk["spec"]["gcePersistentDisk"] = {"pdName": "d"}
+    nodes = [node(at, zone) for at, zone in enumerate("aab")]
+    nodes[1]["metadata"]["labels"]["topology.gke.io/zone"] = "a"
+    seen = world(nodes, [disk], [claim("c", bound="v")], [storage_class()])
+    shape = pod_info_of(pod("c")).shape
+    assert VOLUME_BINDING.mask(shape, seen).tolist() == [True, True, False]
+    marks = {
+        "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/cinder,kubernetes.io/gce-pd"
+    }
+    for at in range(3):
+        seen.volumes.put_limits(f"n{at}", {"metadata": {"annotations": marks}, "spec": {}})
+    assert VOLUME_BINDING.mask(shape, seen).tolist() == [False, True, False]
+    seen.volumes.put_limits("n0", None)
+    assert VOLUME_BINDING.mask(shape, seen).tolist() == [True, True, False]
+
+
 def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     said = lambda one, *classes: VOLUME_BINDING.beforehand(  # noqa: E731
         pod_info_of(pod("c")).shape, world(NODES, (), one, classes)

@@ -17,6 +17,7 @@ from sampan.api.resources import (
     by_plural,
 )
 from sampan.api.rules import pods
+from sampan.api.rules.in_tree_volumes import IN_TREE, source_of
 from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
 from sampan.api.rules.tokens.account_token import (
@@ -320,14 +321,18 @@ def _audiences(pod: Obj, find: Find) -> set[str]:
 
 
 def _drivers(pod: Obj, find: Find) -> set[str]:
-    inline = {
-        (volume.get("csi") or {}).get("driver") for volume in spec_of(pod).get("volumes") or ()
-    }
+    inline = {_driver(volume) for volume in spec_of(pod).get("volumes") or ()}
     for claim_name in pods.claim_names(pod):
         claim = find(PERSISTENT_VOLUME_CLAIMS, namespace_of(pod), claim_name) or {}
         volume = find(PERSISTENT_VOLUMES, "", spec_of(claim).get("volumeName") or "") or {}
-        inline.add((spec_of(volume).get("csi") or {}).get("driver"))
-    return {str(driver) for driver in inline if driver}
+        inline.add(_driver(spec_of(volume)))
+    return {driver for driver in inline if driver}
+
+
+def _driver(holder: Obj) -> str:
+    """That of a volume; in-tree disks have one by now, too."""
+    source = source_of(holder)
+    return IN_TREE[source].driver if source else str((holder.get("csi") or {}).get("driver") or "")
 
 
 def _own_token(attributes: Attributes, node: str, spec: Obj) -> None:
