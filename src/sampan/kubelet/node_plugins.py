@@ -119,7 +119,7 @@ class NodePlugins:
         self._objects.changed = self._limits.look
         paths = CsiPaths(settings.root_dir)
         tokens = Tokens(client, clock=clock, rng=context.rng)
-        mounting = Mounting(client, paths, settings.node_name, tokens)
+        self._mounting = mounting = Mounting(client, paths, settings.node_name, tokens)
         self._expander = Expander(client, mounting, clock)
         parts = CsiParts(
             self._drivers, self._objects, self._attachments, mounting, self._expander, paths,
@@ -160,7 +160,7 @@ class NodePlugins:
         """Before it runs."""
         self._hooks = hooks
         self.csi.in_use_changed = hooks.poke
-        self._expander.tell = hooks.tell
+        self._expander.tell = self._mounting.tell = hooks.tell
         self.devices.changed = hooks.poke
         if enabled("ResourceHealthStatus"):
             health = DraHealth(self._clock, self._claims.devices)

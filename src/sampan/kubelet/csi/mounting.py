@@ -19,10 +19,12 @@ from sampan.api.objects import Obj, spec_of, uid_of
 from sampan.api.resources import SECRETS
 from sampan.api.rules.storage import attachment_name
 from sampan.client.contract import Client
+from sampan.client.events import reference
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.grpc.status_codes import GrpcFailure
 from sampan.core.log import get_logger
 from sampan.core.mounts import is_mounted
+from sampan.kubelet.contracts.events_hook import RecordEvent, nobody
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.csi import volume_data
 from sampan.kubelet.csi.csi_volume import (
@@ -37,7 +39,8 @@ from sampan.kubelet.csi.csi_volume import (
 )
 from sampan.kubelet.csi.selinux_mount import mount_option
 from sampan.kubelet.csi.volume_paths import DATA_FILE, CsiPaths
-from sampan.kubelet.volumes.ownership import give_to_group
+from sampan.kubelet.volumes.ownership import Walked, give_to_group
+from sampan.kubelet.volumes.slow_ownership import REASON, told_while
 from sampan.kubelet.volumes.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -76,6 +79,7 @@ class Mounting:
     def __init__(self, client: Client, paths: CsiPaths, node_name: str, tokens: Tokens) -> None:
         self._client, self._paths = client, paths
         self._node_name, self._tokens = node_name, tokens
+        self.tell: RecordEvent = nobody
 
     async def stage(self, occasion: Occasion) -> None:
         """Raises VolumeFailure, GrpcFailure, OSError."""
@@ -164,8 +168,13 @@ class Mounting:
         assert group is not None
         context = spec_of(occasion.pod).get("securityContext") or {}
         only = context.get("fsGroupChangePolicy") == "OnRootMismatch"
+        walked, uid = Walked(), uid_of(occasion.pod)
+        change = partial(give_to_group, target, group, only_on_mismatch=only, walked=walked)
+        about, place = reference(occasion.pod), target[max(target.find(uid), 0) :]
         try:
-            await asyncio.to_thread(partial(give_to_group, target, group, only_on_mismatch=only))
+            changing = asyncio.get_running_loop().run_in_executor(None, change)
+            tell = partial(self.tell, about, "Warning", REASON)
+            await told_while(changing, walked, place, tell)
         except OSError as error:
             raise VolumeFailure(f"applyFSGroup failed for vol {volume.handle}: {error}") from error
 

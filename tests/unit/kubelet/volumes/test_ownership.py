@@ -1,9 +1,10 @@
 import os
 import stat
+import subprocess
 
 import pytest
 
-from sampan.kubelet.volumes.ownership import give_root_to_group, give_to_group
+from sampan.kubelet.volumes.ownership import Walked, give_root_to_group, give_to_group
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="giving away needs root")
 
@@ -39,6 +40,22 @@ def test_a_read_only_volume_may_only_be_read(tree):
     give_to_group(str(tree), 3000, read_only=True)
     assert seen(tree / "deep") == (3000, 0o2750)
     assert seen(tree / "deep" / "file") == (3000, 0o640)
+
+
+def test_what_cannot_be_given_away_stays_and_is_no_failure(tree):
+    """[N15] as upstream: what nobody may write to can be used all the same"""
+    mount = ["mount", "--bind", str(tree), str(tree)]
+    subprocess.run(mount, check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(tree)], check=True)
+        walked = Walked()
+        give_to_group(str(tree), 3000, walked=walked)
+    finally:
+        subprocess.run(["umount", str(tree)], check=True)
+    assert seen(tree / "deep" / "file") == (0, 0o600)
+    assert (walked.files, walked.failures) == (4, 4)
+    with pytest.raises(FileNotFoundError):
+        give_to_group(str(tree / "gone"), 3000)
 
 
 def test_links_are_given_away_and_not_followed(tree):
