@@ -37,6 +37,7 @@ from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.pod_certificates import RecordWarning
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
+from sampan.kubelet.volumes.storage_operations import StorageOperations
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def _real_side(
             clock=context.clock,
             rng=context.rng,
             certificates=certificates,
+            operations=StorageOperations(context.metrics, context.clock),
             csi=plugins.csi if plugins is not None else None,
         ),
         NodeCheck(context.runtime),

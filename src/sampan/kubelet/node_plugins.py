@@ -38,6 +38,7 @@ from sampan.kubelet.resource_managers.cpusets import Cpusets, Running
 from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.pod_resources import PodResources
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.volumes.storage_operations import StorageOperations
 from sampan.kubelet.volumes.tokens import Tokens
 
 log = get_logger(__name__)
@@ -123,7 +124,7 @@ class NodePlugins:
         self._expander = Expander(client, mounting, clock)
         parts = CsiParts(
             self._drivers, self._objects, self._attachments, mounting, self._expander, paths,
-            selinux_context,
+            StorageOperations(context.metrics, clock), selinux_context,
         )  # fmt: skip
         self.csi = CsiVolumes(parts, tasks=self._tasks, clock=clock)
 

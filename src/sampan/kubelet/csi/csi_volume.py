@@ -42,6 +42,7 @@ class CsiVolume:
     capacity: str = ""  # spec.capacity of the PersistentVolume …
     claimed: str = ""  # … and what its claim says that it has
     claim: SecretName | None = None
+    migrated: bool = False  # a disk of an in-tree plugin, that the driver stands for
 
     @property
     def access_mode(self) -> str:

@@ -11,7 +11,7 @@ Owner: NodeVolumes asks; Kubelet builds it.
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj, uid_of
@@ -41,6 +41,15 @@ from sampan.kubelet.csi.mounting import Mounting, Occasion
 from sampan.kubelet.csi.selinux_mount import conflict, mount_label
 from sampan.kubelet.csi.users import Key, VolumeUsers
 from sampan.kubelet.csi.volume_paths import CsiPaths
+from sampan.kubelet.volumes.storage_operations import (
+    MAP,
+    MOUNT,
+    UNMAP,
+    UNMAP_DEVICE,
+    UNMOUNT,
+    UNMOUNT_DEVICE,
+    StorageOperations,
+)
 
 if TYPE_CHECKING:
     from sampan.kubelet.csi.driver_calls import DriverCalls, VolumeStats
@@ -63,6 +72,7 @@ class CsiParts:
     mounting: Mounting
     expander: Expander
     paths: CsiPaths
+    operations: StorageOperations
     selinux_context: str = ""  # of the machine's containers' files
 
 
@@ -70,7 +80,7 @@ class CsiVolumes:
     def __init__(self, parts: CsiParts, *, tasks: Tasks, clock: Clock) -> None:
         self._drivers, self._objects = parts.drivers, parts.objects
         self._attachments, self._mounting = parts.attachments, parts.mounting
-        self._expander = parts.expander
+        self._expander, self._operations = parts.expander, parts.operations
         self._looked: dict[str, float] = {}  # by uid: when a pod's volumes were looked at
         self._paths, self._tasks, self._clock = parts.paths, tasks, clock
         self._selinux_context = parts.selinux_context
@@ -148,9 +158,14 @@ class CsiVolumes:
                 calls = self._calls(volume)
                 label = await self._label(pod, volume, driver, calls)
                 occasion = Occasion(pod, volume, driver, calls, context, is_remount, label)
-                return await self._set_up(occasion)
+                with self._timed(volume, MAP if volume.block else MOUNT):
+                    return await self._set_up(occasion)
             except VolumeFailure as failure:
                 return failure
+
+    def _timed(self, volume: CsiVolume, operation: str) -> AbstractContextManager[None]:
+        plugin = f"{PLUGIN}:{volume.driver}"
+        return self._operations.timed(plugin, operation, migrated=volume.migrated)
 
     async def _label(
         self, pod: Obj, volume: CsiVolume, driver: CsiDriver, calls: "DriverCalls"
@@ -318,7 +333,8 @@ class CsiVolumes:
         try:
             if await asyncio.to_thread(os.path.isdir, self._paths.publish_data(volume, uid)):
                 calls = self._drivers.calls(volume.driver)
-                await self._mounting.unpublish(calls, volume, uid)
+                with self._timed(volume, UNMAP if volume.block else UNMOUNT):
+                    await self._mounting.unpublish(calls, volume, uid)
         except DriverMissing as error:
             raise VolumeFailure(f"{failed} to get CSI client: {error}") from error
         except (GrpcFailure, OSError) as error:
@@ -358,7 +374,8 @@ class CsiVolumes:
                 return True  # somebody came
             try:
                 calls = self._drivers.calls(volume.driver)
-                await self._mounting.unstage(calls, volume)
+                with self._timed(volume, UNMAP_DEVICE if volume.block else UNMOUNT_DEVICE):
+                    await self._mounting.unstage(calls, volume)
             except (DriverMissing, GrpcFailure, OSError) as error:
                 log.warning("volume was not unstaged, trying again", volume=volume.name,
                             driver=volume.driver, error=error)  # fmt: skip

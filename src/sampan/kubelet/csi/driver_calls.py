@@ -116,13 +116,13 @@ class DriverCalls:
             secrets=given.secrets,
             volume_context=given.attributes,
         )
-        await self._call("NodeStageVolume", request)
+        await self._call("NodeStageVolume", request, migrated=volume.migrated)
 
     async def unstage(self, volume: CsiVolume, staging: str) -> None:
         request = messages.NodeUnstageVolumeRequest(
             volume_id=volume.handle, staging_target_path=self._seen(staging)
         )
-        await self._call("NodeUnstageVolume", request)
+        await self._call("NodeUnstageVolume", request, migrated=volume.migrated)
 
     async def publish(self, volume: CsiVolume, staging: str, target: str, given: Given) -> None:
         """`staging` empty: the driver does not stage."""
@@ -136,13 +136,13 @@ class DriverCalls:
             secrets=given.secrets,
             volume_context=given.attributes,
         )
-        await self._call("NodePublishVolume", request)
+        await self._call("NodePublishVolume", request, migrated=volume.migrated)
 
     async def unpublish(self, volume: CsiVolume, target: str) -> None:
         request = messages.NodeUnpublishVolumeRequest(
             volume_id=volume.handle, target_path=self._seen(target)
         )
-        await self._call("NodeUnpublishVolume", request)
+        await self._call("NodeUnpublishVolume", request, migrated=volume.migrated)
 
     async def expand(
         self, volume: CsiVolume, path: str, staging: str, size_bytes: int, given: Given
@@ -156,7 +156,7 @@ class DriverCalls:
             volume_capability=await self._capability(volume, given),
             secrets=given.secrets,
         )
-        answer = await self._call("NodeExpandVolume", request)
+        answer = await self._call("NodeExpandVolume", request, migrated=volume.migrated)
         return int(answer.capacity_bytes)
 
     async def stats(self, volume: CsiVolume, path: str) -> VolumeStats | None:
@@ -166,7 +166,7 @@ class DriverCalls:
         request = messages.NodeGetVolumeStatsRequest(
             volume_id=volume.handle, volume_path=self._seen(path)
         )
-        answer = await self._call("NodeGetVolumeStats", request)
+        answer = await self._call("NodeGetVolumeStats", request, migrated=volume.migrated)
         usage = {item.unit: Usage(item.available, item.total, item.used) for item in answer.usage}
         condition = answer.volume_condition
         return VolumeStats(
@@ -179,7 +179,7 @@ class DriverCalls:
     async def close(self) -> None:
         await self._socket.close()
 
-    async def _call(self, method: str, request: Message) -> Message:
+    async def _call(self, method: str, request: Message, *, migrated: bool = False) -> Message:
         began, code = self._clock.monotonic(), "OK"
         try:
             return await self._socket.node(method, request)
@@ -189,7 +189,8 @@ class DriverCalls:
         finally:
             took = self._clock.monotonic() - began
             path = f"/csi.v1.Node/{method}"
-            self._seconds.observe(took, self.name, path, code_name(code), "false")
+            is_migrated = "true" if migrated else "false"
+            self._seconds.observe(took, self.name, path, code_name(code), is_migrated)
 
     async def _capability(self, volume: CsiVolume, given: Given) -> Message:
         modes = _SHARED_MODES if await self.can(MANY_WRITERS) else _PLAIN_MODES

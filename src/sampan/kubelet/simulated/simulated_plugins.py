@@ -50,6 +50,7 @@ from sampan.kubelet.simulated.pretended_claims import PretendedClaims
 from sampan.kubelet.simulated.script import Script
 from sampan.kubelet.simulated.scripted_failures import ScriptedFailures
 from sampan.kubelet.volumes.references import claims_of, volumes_of
+from sampan.kubelet.volumes.storage_operations import StorageOperations
 from sampan.kubelet.volumes.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class SimulatedPlugins:
         parts = CsiParts(
             self._drivers, DriverObjects(client, tasks=self._tasks, clock=clock),
             self._attachments, mounting, self._expander, paths,
+            StorageOperations(context.metrics, clock),
         )  # fmt: skip
         return CsiVolumes(parts, tasks=self._tasks, clock=clock)
 

@@ -48,6 +48,7 @@ from sampan.kubelet.volumes.payload import CertificateSources, Sources, Token, p
 from sampan.kubelet.volumes.plan import (
     HostPath,
     Node,
+    OwnStep,
     Plugged,
     Step,
     bound_volume_name,
@@ -62,6 +63,7 @@ from sampan.kubelet.volumes.references import (
     volumes_of,
 )
 from sampan.kubelet.volumes.set_up import release_sub_paths, set_up, tear_down
+from sampan.kubelet.volumes.storage_operations import MOUNT, StorageOperations, plugin_of
 from sampan.kubelet.volumes.sub_path import bind_sub_path, read_beneath
 from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, Wanted, wanted_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
@@ -94,11 +96,12 @@ class NodeVolumes:
         clock: Clock,
         rng: random.Random,
         certificates: ProjectedCertificates,
+        operations: StorageOperations,
         csi: CsiVolumes | None = None,
     ) -> None:
         """`changed` is called with the uid of a pod whose volumes must be looked at. `csi`: where
         there is an API that knows of drivers."""
-        self._csi, self._certificates = csi, certificates
+        self._csi, self._certificates, self._operations = csi, certificates, operations
         self._client, self._objects, self._on_change = client, objects, changed
         self._clock = clock
         self._tokens = Tokens(client, clock=clock, rng=rng)
@@ -161,18 +164,47 @@ class NodeVolumes:
         own = [step for step in steps if not isinstance(step, Plugged)]
         plugged = [step for step in steps if isinstance(step, Plugged)]
 
+        took: list[tuple[OwnStep, float]] = []  # the last one may have failed
+
         def make() -> dict[str, MountedVolume]:
-            return {step.name: set_up(step, now) for step in own}
+            found = {}
+            for step in own:
+                took.append((step, self._clock.monotonic()))
+                found[step.name] = set_up(step, now)
+            return found
 
         made = await all_of(
             [
-                *([self._alone(uid, make)] if own else []),
+                *([self._own(uid, make, took)] if own else []),
                 *(self._mounted(pod, step) for step in plugged),
             ]
         )
         volumes = {**known, **{name: found for part in made for name, found in part.items()}}
         self._ready[uid] = _Ready(volumes, made_from)
         return volumes
+
+    async def _own(
+        self,
+        uid: str,
+        make: Callable[[], dict[str, MountedVolume]],
+        begun: Sequence[tuple[OwnStep, float]],
+    ) -> dict[str, MountedVolume]:
+        """Those that the node sets up by itself, one after the other."""
+        try:
+            found = await self._alone(uid, make)
+        except (VolumeFailure, OSError):
+            self._count(begun, is_done=False)
+            raise
+        self._count(begun, is_done=True)
+        return found
+
+    def _count(self, begun: Sequence[tuple[OwnStep, float]], *, is_done: bool) -> None:
+        """`is_done`: the last one, too."""
+        end = self._clock.monotonic()
+        for at, (step, began) in reversed([*enumerate(begun)]):
+            is_set_up = is_done or at < len(begun) - 1
+            self._operations.observe(plugin_of(step), MOUNT, end - began, is_done=is_set_up)
+            end = began
 
     async def _mounted(self, pod: Obj, step: Plugged) -> dict[str, MountedVolume]:
         if self._csi is None:

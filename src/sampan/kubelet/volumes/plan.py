@@ -12,6 +12,7 @@ from sampan.api.quantity import Format, QuantityError, from_value, value_of
 from sampan.api.rules.in_tree_volumes import (
     IN_TREE,
     NotTranslated,
+    source_of,
     translated_inline,
     translated_volume,
 )
@@ -196,7 +197,7 @@ def _own_disk(volume: Obj, pod: Obj) -> CsiVolume:
     except NotTranslated as error:
         raise _fault(name, str(error)) from error
     # As upstream: who may write, only the driver is told, when it attaches the volume.
-    return of_persistent_volume(translated, read_only=False)
+    return replace(of_persistent_volume(translated, read_only=False), migrated=True)
 
 
 def _path(pod: Obj, name: str, kind: str, node: Node) -> str:
@@ -362,7 +363,9 @@ def _claimed_volume(
         raise _claim_fault(pod, name, claim, why)
     if isinstance(step, Plugged):
         held = ((objects[(CLAIM, claim)] or {}).get("status") or {}).get("capacity") or {}
-        return Plugged(name, replace(step.volume, claimed=held.get("storage") or ""))
+        is_migrated = bool(source_of(spec))
+        seen = replace(step.volume, claimed=held.get("storage") or "", migrated=is_migrated)
+        return Plugged(name, seen)
     return step
 
 

@@ -27,6 +27,7 @@ from sampan.kubelet.contracts.volumes_hook import MountedVolume, SubPathFailure,
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
+from sampan.kubelet.volumes.storage_operations import StorageOperations
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 from tests.support.certificate_story import bundle, certificate
 from tests.support.worlds.small_api import SmallApi
@@ -46,8 +47,9 @@ class World:
         """Also again: as a restarted agent."""
         self.tracked = TrackedObjects(self.api, clock=self.clock, rng=random.Random(1))
         self.events = []
+        self.metrics = Metrics()
         context = NodeContext(
-            KubeletSettings("node-1"), self.api, None, self.clock, Metrics(), random.Random(1)
+            KubeletSettings("node-1"), self.api, None, self.clock, self.metrics, random.Random(1)
         )
         self.tasks = context.tasks
         certificates = ProjectedCertificates(
@@ -56,7 +58,7 @@ class World:
         self.volumes = NodeVolumes(
             client=self.api, objects=self.tracked, changed=self.heard.append,
             node=NodeFacts("node-1", str(self.root), ""), clock=self.clock, rng=random.Random(1),
-            certificates=certificates,
+            certificates=certificates, operations=StorageOperations(self.metrics, self.clock),
         )  # fmt: skip
 
     async def words(self, text):
@@ -343,5 +345,32 @@ def test_a_step_that_was_cancelled_is_waited_for_before_the_next_one(tmp_path):
             await asyncio.wait([step])
             await world.volumes.clean_up("u1")
             assert mounts_below(str(tmp_path)) == []
+
+    told(tmp_path, story)
+
+
+def test_what_was_set_up_is_counted_by_plugin_and_outcome(tmp_path):
+    """[N15] storage_operation_duration_seconds"""
+    volumes = [{"name": "e", "emptyDir": {}}, {"name": "p", "projected": {"sources": []}}]
+    pod = {"metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+           "spec": {"volumes": volumes, "containers": []}}  # fmt: skip
+    place = tmp_path / "pods" / "u1" / "volumes"
+    place.mkdir(parents=True)
+    (place / "kubernetes.io~projected").write_text("in the way")
+
+    async def story(world):
+        with pytest.raises((VolumeFailure, OSError)):
+            await world.prepared(pod)
+        counted = {
+            line.partition("{")[2].partition("}")[0]
+            for line in world.metrics.render().splitlines()
+            if line.startswith("storage_operation_duration_seconds_count")
+        }
+        assert counted == {
+            'volume_plugin="kubernetes.io/empty-dir",operation_name="volume_mount",'
+            'status="success",migrated="false"',
+            'volume_plugin="kubernetes.io/projected",operation_name="volume_mount",'
+            'status="fail-unknown",migrated="false"',
+        }
 
     told(tmp_path, story)
