@@ -120,8 +120,12 @@ def apply(edits: Iterable[Edits], spec: dict[str, Any]) -> None:
 
 def _add_environment(lines: Iterable[str], spec: dict[str, Any]) -> None:
     found = {line.partition("=")[0]: line for line in spec["process"].get("env") or ()}
+    # Other runtimes find out where home is when all else is known: it is the last line there.
+    home = found.pop("HOME") if [*found][-1:] == ["HOME"] else ""
     for line in lines:
         found[line.partition("=")[0]] = line
+    if home:
+        found.setdefault("HOME", home)
     spec["process"]["env"] = list(found.values())
 
 

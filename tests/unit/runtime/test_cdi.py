@@ -88,3 +88,23 @@ def test_what_is_not_known_or_not_possible_is_refused(places):
     ):
         with pytest.raises(cdi.CdiFailure):
             cdi.apply([edit], container())
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        (["A=b", "HOME=/"], ["A=b", "GPU=one", "HOME=/"]),  # the runtime's own
+        (["HOME=/me", "A=b"], ["HOME=/me", "A=b", "GPU=one"]),  # the image's
+    ],
+)
+def test_home_that_the_runtime_found_out_stays_last(env, expected):
+    """[H3] upstream's tests of DRA look for a device's variable and the line's end after it."""
+    spec = {"process": {"env": env, "user": {"uid": 0}}}
+    cdi.apply([{"env": ["GPU=one"]}], spec)
+    assert spec["process"]["env"] == expected
+
+
+def test_home_of_a_device_is_its_own():
+    spec = {"process": {"env": ["A=b", "HOME=/"], "user": {"uid": 0}}}
+    cdi.apply([{"env": ["HOME=/gpu"]}], spec)
+    assert spec["process"]["env"] == ["A=b", "HOME=/gpu"]
