@@ -27,13 +27,13 @@ from sampan.api.resources import (
 from sampan.api.rules import nodes as node_facts
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import DELETION, EXISTENCE, NODE, PHASE, SPEC, looks_at
-from sampan.api.rules.in_tree_volumes import (
+from sampan.api.rules.storage import unique_volume_name
+from sampan.api.rules.volumes.in_tree_volumes import (
     NotTranslated,
     source_of,
     translated_inline,
     translated_volume,
 )
-from sampan.api.rules.storage import unique_volume_name
 from sampan.controllers.actions import NOTHING, Plan
 from sampan.controllers.controller import Caches, Controller, View
 from sampan.controllers.storage.attach_memory import AttachMemory

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from sampan.api.objects import Obj, annotations_of, meta_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.api.rules.in_tree_volumes import driver_instead_of
 from sampan.api.rules.storage import (
     BETA_PROVISIONER,
     MIGRATED_TO,
     PROVISIONED_BY,
     PROVISIONER,
 )
+from sampan.api.rules.volumes.in_tree_volumes import driver_instead_of
 from sampan.controllers.actions import Patch, merge_patch
 
 IN_TREE_FINALIZER = "kubernetes.io/pv-controller"

@@ -28,7 +28,6 @@ from sampan.api.resources import (
 )
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.aspects import CAME, looks_at
-from sampan.api.rules.in_tree_volumes import driver_instead_of
 from sampan.api.rules.storage import (
     BETA_PROVISIONER,
     BIND_COMPLETED,
@@ -43,6 +42,7 @@ from sampan.api.rules.storage import (
     is_default_class,
     waits_for_consumer,
 )
+from sampan.api.rules.volumes.in_tree_volumes import driver_instead_of
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
     NOTHING,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, annotations_of, is_deleted, key_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.api.rules.in_tree_volumes import IN_TREE, InTree, source_of
 from sampan.api.rules.storage import LOCAL_PROVISIONER, PROVISIONED_BY, RESIZER
+from sampan.api.rules.volumes.in_tree_volumes import IN_TREE, InTree, source_of
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
     NOTHING,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.resources import SECRETS
-from sampan.api.rules.in_tree_volumes import NotTranslated, translated_volume
+from sampan.api.rules.volumes.in_tree_volumes import NotTranslated, translated_volume
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informer

@@ -10,8 +10,8 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, annotations_of, copy_of, labels_of, meta_of
 from sampan.api.resources import CSI_NODES
-from sampan.api.rules.in_tree_volumes import IN_TREE
 from sampan.api.rules.storage import MIGRATED_PLUGINS
+from sampan.api.rules.volumes.in_tree_volumes import IN_TREE
 from sampan.core.fast_dataclass import dataclass
 
 NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid"

@@ -24,7 +24,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.api.rules.in_tree_volumes import NotTranslated, translated_volume
+from sampan.api.rules.volumes.in_tree_volumes import NotTranslated, translated_volume
 from sampan.core.fast_dataclass import replace
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks

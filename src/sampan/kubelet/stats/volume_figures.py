@@ -17,7 +17,12 @@ from sampan.api.errors import ApiError
 from sampan.api.features import enabled
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.api.rules.in_tree_volumes import IN_TREE, NotTranslated, source_of, translated_inline
+from sampan.api.rules.volumes.in_tree_volumes import (
+    IN_TREE,
+    NotTranslated,
+    source_of,
+    translated_inline,
+)
 from sampan.client.contract import Client
 from sampan.core.bounded import Recent
 from sampan.core.clock import Clock
@@ -150,7 +155,7 @@ class VolumeStatsReader:
             elif kind == "nfs":
                 place = f"{folder}/{NFS_PLUGIN}/{name}"
                 found = await asyncio.to_thread(_of_disk, place, name, "")
-            elif kind == "csi" or kind in IN_TREE or claim:
+            elif claim or _is_driven(kind, {}):
                 source = await self._volume(pod, claim) if claim else {}
                 spec = spec_of(source)
                 if spec.get("local"):
@@ -159,7 +164,7 @@ class VolumeStatsReader:
                 elif spec.get("nfs"):
                     place = f"{folder}/{NFS_PLUGIN}/{source['metadata']['name']}"
                     found = await asyncio.to_thread(_of_disk, place, name, claim)
-                elif spec.get("csi") or kind == "csi" or kind in IN_TREE or source_of(spec):
+                elif _is_driven(kind, spec):
                     stats = await self._csi(uid) if stats is None else stats
                     key = source.get("metadata", {}).get("name") or _name_of(volume, pod)
                     found = _of_driver(stats.get(key), name, claim)
@@ -186,6 +191,11 @@ class VolumeStatsReader:
         if found:
             self._volumes[key] = found
         return found
+
+
+def _is_driven(kind: str, spec: Obj) -> bool:
+    """Does a CSI driver have the volume: that of a pod, or by a PersistentVolume's spec?"""
+    return kind == "csi" or kind in IN_TREE or bool(spec.get("csi") or source_of(spec))
 
 
 def _name_of(volume: Obj, pod: Obj) -> str:

@@ -27,7 +27,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.api.rules.in_tree_volumes import IN_TREE
+from sampan.api.rules.volumes.in_tree_volumes import IN_TREE
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -53,6 +53,7 @@ from sampan.kubelet.volumes.plan import (
     Step,
     bound_volume_name,
     plan_volumes,
+    plugin_of,
 )
 from sampan.kubelet.volumes.projected_certificates import ProjectedCertificates
 from sampan.kubelet.volumes.references import (
@@ -63,7 +64,7 @@ from sampan.kubelet.volumes.references import (
     volumes_of,
 )
 from sampan.kubelet.volumes.set_up import release_sub_paths, set_up, tear_down
-from sampan.kubelet.volumes.storage_operations import MOUNT, StorageOperations, plugin_of
+from sampan.kubelet.volumes.storage_operations import MOUNT, StorageOperations
 from sampan.kubelet.volumes.sub_path import bind_sub_path, read_beneath
 from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, Wanted, wanted_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects

@@ -9,14 +9,14 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
 from sampan.api.quantity import Format, QuantityError, from_value, value_of
-from sampan.api.rules.in_tree_volumes import (
+from sampan.api.rules.pods import is_sidecar
+from sampan.api.rules.volumes.in_tree_volumes import (
     IN_TREE,
     NotTranslated,
     source_of,
     translated_inline,
     translated_volume,
 )
-from sampan.api.rules.pods import is_sidecar
 from sampan.client.by_identity import OF_ANY_SIZE, by_identity, by_identity_and
 from sampan.core.fast_dataclass import dataclass, replace
 from sampan.kubelet.container_spec.environment import Surroundings
@@ -200,6 +200,22 @@ def _own_disk(volume: Obj, pod: Obj) -> CsiVolume:
     return replace(of_persistent_volume(translated, read_only=False), migrated=True)
 
 
+def plugin_of(step: OwnStep) -> str:
+    """Whose volume it is, for who counts them; those of data are in a directory of its name."""
+    match step:
+        case HostPath():
+            return "kubernetes.io/host-path"
+        case LocalPath() | BlockDevice():
+            return "kubernetes.io/local-volume"
+        case Nfs():
+            return "kubernetes.io/nfs"
+        case ImageContent():
+            return "kubernetes.io/image"
+        case _:
+            _, _, place = step.path.rpartition("/volumes/")
+            return place.partition("/")[0].replace("~", "/")
+
+
 def _path(pod: Obj, name: str, kind: str, node: Node) -> str:
     return f"{node.pods_dir}/{uid_of(pod)}/volumes/{PLUGINS[kind]}/{name}"
 
@@ -352,10 +368,7 @@ def _claimed_volume(
         raise _claim_fault(pod, name, claim, why)
     if why := _wrong_use(pod, name, is_block=spec.get("volumeMode") == "Block"):
         raise _claim_fault(pod, name, claim, why)
-    try:
-        step = _of_volume(name, source, pod, translated_volume(volume), node)
-    except NotTranslated as error:
-        raise _fault(name, str(error)) from error
+    step = _of_volume(name, source, pod, _translated(name, volume), node)
     if step is None:
         kind = next((key for key in spec if key in _OTHER_SOURCES), "unknown")
         mode = " of mode Block" if spec.get("volumeMode") == "Block" else ""
@@ -367,6 +380,13 @@ def _claimed_volume(
         seen = replace(step.volume, claimed=held.get("storage") or "", migrated=is_migrated)
         return Plugged(name, seen)
     return step
+
+
+def _translated(name: str, volume: Obj) -> Obj:
+    try:
+        return translated_volume(volume)
+    except NotTranslated as error:
+        raise _fault(name, str(error)) from error
 
 
 def _of_volume(name: str, source: Obj, pod: Obj, volume: Obj, node: Node) -> Step | None:

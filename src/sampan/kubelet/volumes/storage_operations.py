@@ -1,6 +1,6 @@
 """storage_operation_duration_seconds: how long volumes take, by plugin and operation.
 
-Job: upstream's histogram, and its names of plugins.
+Job: upstream's histogram.
 """
 
 from collections.abc import Iterator
@@ -8,14 +8,6 @@ from contextlib import contextmanager
 
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
-from sampan.kubelet.volumes.plan import (
-    BlockDevice,
-    HostPath,
-    ImageContent,
-    LocalPath,
-    Nfs,
-    OwnStep,
-)
 
 MOUNT, UNMOUNT, UNMOUNT_DEVICE = "volume_mount", "volume_unmount", "unmount_device"
 MAP, UNMAP, UNMAP_DEVICE = "map_volume", "unmap_volume", "unmap_device"
@@ -49,19 +41,3 @@ class StorageOperations:
         status = "success" if is_done else "fail-unknown"
         is_migrated = "true" if migrated else "false"
         self._seconds.observe(seconds, plugin, operation, status, is_migrated)
-
-
-def plugin_of(step: OwnStep) -> str:
-    """Of a volume that the node sets up by itself; those of data are in a directory of its name."""
-    match step:
-        case HostPath():
-            return "kubernetes.io/host-path"
-        case LocalPath() | BlockDevice():
-            return "kubernetes.io/local-volume"
-        case Nfs():
-            return "kubernetes.io/nfs"
-        case ImageContent():
-            return "kubernetes.io/image"
-        case _:
-            _, _, place = step.path.rpartition("/volumes/")
-            return place.partition("/")[0].replace("~", "/")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from sampan.api.objects import Obj, namespace_of
-from sampan.api.rules.in_tree_volumes import (
+from sampan.api.rules.volumes.in_tree_volumes import (
     IN_TREE,
     NotTranslated,
     source_of,

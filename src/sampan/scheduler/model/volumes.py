@@ -20,12 +20,6 @@ from sampan.api.objects import (
     spec_of,
     uid_of,
 )
-from sampan.api.rules.in_tree_volumes import (
-    IN_TREE,
-    NotTranslated,
-    source_of,
-    translated_volume,
-)
 from sampan.api.rules.node_selectors import Requirement, Requirements, Term, term_of
 from sampan.api.rules.storage import (
     MIGRATED_PLUGINS,
@@ -33,6 +27,12 @@ from sampan.api.rules.storage import (
     SELECTED_NODE,
     class_name_of,
     waits_for_consumer,
+)
+from sampan.api.rules.volumes.in_tree_volumes import (
+    IN_TREE,
+    NotTranslated,
+    source_of,
+    translated_volume,
 )
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.pod_terms import Selector, selector_of, selects

@@ -17,7 +17,6 @@ from sampan.api.resources import (
     by_plural,
 )
 from sampan.api.rules import pods
-from sampan.api.rules.in_tree_volumes import IN_TREE, source_of
 from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
 from sampan.api.rules.tokens.account_token import (
@@ -25,6 +24,7 @@ from sampan.api.rules.tokens.account_token import (
     NODE_ACCOUNTS_NAMESPACE,
     VOLUMES_ACCOUNT,
 )
+from sampan.api.rules.volumes.in_tree_volumes import IN_TREE, source_of
 from sampan.apiserver.admission.builtin.certificates import (
     pod_certificate_restriction as pod_certificates,
 )

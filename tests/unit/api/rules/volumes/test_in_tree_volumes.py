@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from sampan.api.rules.in_tree_volumes import (
+from sampan.api.rules.volumes.in_tree_volumes import (
     IN_TREE,
     NotTranslated,
     driver_instead_of,
