@@ -14,6 +14,7 @@ from functools import partial
 from typing import IO
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.files.pipe_end import own_end
 from sampan.runtime.own_thread import in_own_thread
 
 NOTHING, PIPE = subprocess.DEVNULL, subprocess.PIPE
@@ -58,7 +59,7 @@ class Child:
     async def _reader(self, pipe: IO[bytes]) -> asyncio.StreamReader:
         reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), pipe
+            lambda: asyncio.StreamReaderProtocol(reader), own_end(pipe)
         )
         self._pipes.append(transport)
         return reader
@@ -66,7 +67,7 @@ class Child:
     async def _writer(self, pipe: IO[bytes]) -> asyncio.StreamWriter:
         loop = asyncio.get_running_loop()
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-        transport, _ = await loop.connect_write_pipe(lambda: protocol, pipe)
+        transport, _ = await loop.connect_write_pipe(lambda: protocol, own_end(pipe))
         self._pipes.append(transport)
         return asyncio.StreamWriter(transport, protocol, None, loop)
 

@@ -18,6 +18,7 @@ from sampan.cmd.cluster.processes.identities import NODES
 from sampan.cmd.errors import CannotStart
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
+from sampan.core.files.pipe_end import PipeEnd
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)
@@ -168,7 +169,7 @@ async def _line(descriptor: int) -> str:
     """What a process says of its start; empty where it ended without a word."""
     reader = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+        lambda: asyncio.StreamReaderProtocol(reader), PipeEnd(descriptor)
     )
     try:
         return (await reader.readline()).decode().strip()

@@ -18,6 +18,7 @@ import termios
 from dataclasses import replace
 from pathlib import Path
 
+from sampan.core.files.pipe_end import PipeEnd
 from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.local_streams import StreamOptions, exit_status
 from sampan.kubelet.streams.channels import (
@@ -100,7 +101,7 @@ class ExecSession:
             reader = asyncio.StreamReader()
             await asyncio.get_running_loop().connect_read_pipe(
                 lambda: asyncio.StreamReaderProtocol(reader),
-                os.fdopen(os.dup(self._terminal), "rb", buffering=0),
+                PipeEnd(os.dup(self._terminal)),
             )
             return [(reader, STDOUT)]
         outputs = ((process.stdout, STDOUT), (process.stderr, STDERR))
