@@ -21,6 +21,7 @@ import grpc.aio
 
 from sampan.core.grpc.status_codes import GrpcFailure
 
+LONGEST_PATH = 107  # of a unix socket's address
 Message = Any  # the generated classes carry no types
 Metadata = Sequence[tuple[str, str]]
 
@@ -47,7 +48,8 @@ def failure_of(error: grpc.aio.AioRpcError, method: str) -> GrpcFailure:
 class SocketClient:
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
-        self._channel = grpc.aio.insecure_channel(f"unix://{socket_path}", options=_OPTIONS)
+        self._directory = -1  # open as long as it is needed to reach the socket
+        self._channel = grpc.aio.insecure_channel(f"unix://{self._address()}", options=_OPTIONS)
         self._calls: dict[str, Callable[..., Any]] = {}
         self._closed = False
 
@@ -107,6 +109,20 @@ class SocketClient:
     async def close(self) -> None:
         self._closed = True
         await self._channel.close()
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
+
+    def _address(self) -> str:
+        """A path may be longer than an address of a socket may be."""
+        if len(os.fsencode(self.socket_path)) <= LONGEST_PATH:
+            return self.socket_path
+        directory, name = os.path.split(self.socket_path)
+        try:
+            self._directory = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return self.socket_path  # there is nothing: gRPC says so
+        return f"/proc/self/fd/{self._directory}/{name}"
 
     def _is_cancelled(self) -> bool:
         """Closed by its owner while somebody calls: the caller was not cancelled for that."""

@@ -136,3 +136,24 @@ def test_a_server_begins_with_its_first_caller_and_keeps_its_socket(tmp_path):
 )
 def test_codes_are_spelled_as_go_spells_them(code, text):
     assert status_text(code, "x") == f"rpc error: code = {text} desc = x"
+
+
+def test_a_socket_is_reached_by_a_path_that_is_longer_than_an_address(tmp_path):
+    """As its own process names it, in a container, it is short: that of the machine is not."""
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+
+    async def story():
+        server = SocketServer(str(tmp_path / "s"), METHODS)
+        await server.start()
+        try:
+            os.rename(tmp_path / "s", deep / "s")
+            before = len(os.listdir("/proc/self/fd"))
+            assert (await asked(deep / "s")).name == "a.example.com"
+            assert len(os.listdir("/proc/self/fd")) <= before
+            with pytest.raises(GrpcFailure):
+                await asked(deep / "gone" / "s")
+        finally:
+            await server.stop()
+
+    asyncio.run(story())

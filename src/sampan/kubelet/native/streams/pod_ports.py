@@ -37,7 +37,11 @@ def socket_inside(namespace: str, family: int) -> socket.socket:
     failures: list[OSError] = []
 
     def make() -> None:
-        opened = os.open(namespace, os.O_RDONLY)
+        try:
+            opened = os.open(namespace, os.O_RDONLY)
+        except OSError as error:
+            failures.append(error)  # the pod has ended
+            return
         try:
             if ctypes.CDLL(None, use_errno=True).setns(opened, _CLONE_NEWNET) != 0:
                 number = ctypes.get_errno()
