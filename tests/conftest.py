@@ -2,7 +2,8 @@
 of the user have; Hypothesis without deadlines, since a busy machine is not a bug, and with the
 same examples in every run, unless SAMPAN_SEED asks for others; frozen instances that refuse to be
 changed; the default version of Kubernetes for each file, whichever the one before
-has chosen; and programs that need not compile sampan at each start, whatever the
+has chosen, or the one that a file or a test is marked with, because what it expects was asked of an
+original of that version; and programs that need not compile sampan at each start, whatever the
 environment says, and that end with Ctrl-C, even where a shell runs the tests in the background and
 has them ignore it."""
 
@@ -11,7 +12,9 @@ import os
 import shutil
 import signal
 import tempfile
+from contextlib import nullcontext
 
+import pytest
 from hypothesis import settings
 
 from sampan.core.fast_dataclass import refuse_changes
@@ -63,6 +66,24 @@ def pytest_runtest_teardown(item, nextitem):
         # A command that was run in this process thought that it would soon be over.
         gc.enable()
         gc.set_threshold(*_THRESHOLD)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _version_of_the_file(request):
+    marker = request.node.get_closest_marker("kubernetes")
+    with features.used(_chosen(marker)) if marker else nullcontext():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _version_of_the_test(request):
+    marker = next((one for one in request.node.own_markers if one.name == "kubernetes"), None)
+    with features.used(_chosen(marker)) if marker else nullcontext():
+        yield
+
+
+def _chosen(marker):
+    return features.Release(*marker.args, **marker.kwargs)
 
 
 def pytest_unconfigure():

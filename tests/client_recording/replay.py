@@ -45,7 +45,8 @@ _MASKS = (
     (r"X509SHA256=[0-9a-f]+", "X509SHA256=HASH"),
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
     (r"(?<![\w.])10\.\d+\.\d+\.\d+(?![\w.])", "CLUSTERIP"),
-    (r"v1\.35\.\d+(\+sampan-[\w.]+)?", "v1.35.N"),
+    (r"v1\.(35|37)\.\d+(\+sampan-[\w.]+)?", "v1.35.N"),  # ours is the newest
+    (r'(minor"?: ")37"', r'\g<1>35"'),
     (r"\bkubernetes-admin\b", "admin"),
     (r"user-extra for [\w-]+ without", "user-extra for USER without"),
     (r"(goVersion: )\S+", r"\1GOVERSION"),
@@ -181,7 +182,10 @@ def api_server(root):
 
     root.mkdir(parents=True, exist_ok=True)
     (root / "scheduler.yaml").write_text(SCHEDULER)
-    flags = ("--runtime", "none", "--store", "memory:", "--controllers", CONTROLLERS)
+    flags = (
+        "--kubernetes-version", "1.35", "--runtime", "none", "--store", "memory:",
+        "--controllers", CONTROLLERS,
+    )  # fmt: skip
     cluster = SampanProcess(root, *flags, "--scheduler-config", str(root / "scheduler.yaml"))
     return cluster.up()
 

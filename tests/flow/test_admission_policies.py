@@ -5,23 +5,19 @@ import asyncio
 import orjson
 import pytest
 
-from sampan.api import features
 from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.settings import ApiServerSettings
 from tests.support import virtual_time
 from tests.support.generators.api_requests import MERGE, api_server, pod
-from tests.support.releases import MUTATING_POLICIES
 from tests.support.worlds.control_plane import published_schema
 
+pytestmark = pytest.mark.kubernetes("1.37")
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
 V1 = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{V1}/validatingadmissionpolicies", f"{V1}/validatingadmissionpolicybindings"
-BETA = "/apis/admissionregistration.k8s.io/v1beta1"
-CHANGES, CHANGE_BINDINGS = (
-    f"{BETA}/mutatingadmissionpolicies",
-    f"{BETA}/mutatingadmissionpolicybindings",
-)
+CHANGES = f"{V1}/mutatingadmissionpolicies"
+CHANGE_BINDINGS = f"{V1}/mutatingadmissionpolicybindings"
 
 
 def run(test, **settings):
@@ -30,8 +26,7 @@ def run(test, **settings):
         async with api_server(published_schema(), settings=chosen) as api:
             await test(api)
 
-    with features.used(MUTATING_POLICIES):
-        virtual_time.run(main())
+    virtual_time.run(main())
 
 
 def rules(**more):

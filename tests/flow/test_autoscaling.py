@@ -1,5 +1,7 @@
 """An autoscaler on the real API: the target's scale, conditions, events."""
 
+import pytest
+
 from sampan.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -98,6 +100,7 @@ async def told(plane):
     return {(one["reason"], one["message"]) for one in listed}
 
 
+@pytest.mark.kubernetes("1.37")
 @with_autoscaler
 async def test_two_autoscalers_of_the_same_pods_are_told_and_do_nothing(plane):
     await set_up(plane, 2)
@@ -110,7 +113,7 @@ async def test_two_autoscalers_of_the_same_pods_are_told_and_do_nothing(plane):
     await plane.settled(seconds=32)
     assert (await conditions(plane))["ScalingActive"] == "AmbiguousSelector"
     keys = "[default/twin default/web]"
-    message = f"pods by selector app=web are controlled by multiple HPAs: {keys}"
+    message = f"pods by selector app=web are controlled by more than one HPA (e.g. {keys})"
     both = {("AmbiguousSelector", message), ("FailedComputeMetricsReplicas", message)}
     assert await told(plane) >= both
     await plane.client.delete(HORIZONTAL_POD_AUTOSCALERS, "default", "twin")

@@ -15,6 +15,8 @@ from tests.support.api_sampling.replay import differences, recordings
 from tests.support.api_sampling.servers import InProcess, settings
 from tests.support.generators.api_requests import api_server
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 UNITS = recordings(Path(__file__).parent / "recorded" / "answers.jsonl.gz")
 SPACES, ONE = "/api/v1/namespaces", "?fieldSelector=metadata.name%3Dkube-public"
 META = "g=meta.k8s.io;v=v1"

@@ -14,6 +14,8 @@ from tests.support.api_sampling.replay import differences, recordings
 from tests.support.api_sampling.servers import InProcess
 from tests.support.generators.api_requests import api_server
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 UNITS = recordings(Path(__file__).parent / "recorded" / "custom_resources.jsonl.gz")
 SCALE_APPLY = "an apply of a Scale works here; the original fails with an error of its own making"
 NO_KIND = "the original names a line of its own source"

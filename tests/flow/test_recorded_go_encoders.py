@@ -18,6 +18,8 @@ from tests.support.api_sampling.replay import differences, recordings
 from tests.support.api_sampling.servers import InProcess, settings
 from tests.support.generators.api_requests import api_server
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 UNITS = recordings(Path(__file__).parent / "recorded" / "go_encoders.jsonl.gz")
 EMPTY = "empty and missing are not told apart here"
 DROPPED = "the original leaves out what it no longer serves"

@@ -16,6 +16,8 @@ from tests.support.api_sampling.replay import differences, recordings
 from tests.support.api_sampling.servers import InProcess
 from tests.support.generators.api_requests import api_server
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 RECORDED = Path(__file__).parent / "recorded"
 UNITS = {
     **recordings(RECORDED / "patches.jsonl.gz"),

@@ -17,6 +17,8 @@ from tests.support.api_sampling.servers import InProcess, settings
 from tests.support.api_sampling.stories import CHARGED, NAMESPACE
 from tests.support.generators.api_requests import api_server
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 UNITS = recordings(Path(__file__).parent / "recorded" / "samples.jsonl.gz")
 
 

@@ -22,6 +22,8 @@ from sampan.core.tls import server_context
 from tests.support.generators.api_requests import api_server
 from tests.support.parts.certificates import Authority
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 RECORDED = Path(__file__).parent / "recorded" / "webhook_answers.jsonl.gz"
 CASES = {
     case["name"]: case

@@ -52,6 +52,7 @@ KEPT: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.kubernetes("1.35")
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_a_life_is_what_it_is_on_the_original(name):
     found = differences(RECORDED[name], lived(name, LIVES[name]))

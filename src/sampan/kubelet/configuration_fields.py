@@ -2,7 +2,7 @@
 
 Job: of what is written, what is to be heeded; an error for what cannot be had here; what /configz
     shows. Which setting a heeded field changes is configuration.py's to know.
-Invariant: every field of v1.35 is in one of three tables: heeded, of certain values only, or of any
+Invariant: every field of v1.37 is in one of three tables: heeded, of certain values only, or of any
     value because nothing here depends on it.
 Invariant: as in Go, a field that is no pointer there and has its zero value was not written.
 """
@@ -89,11 +89,13 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
     "cgroupRoot": ("", "/"),
     "cgroupsPerQOS": (True,),
     "containerRuntimeEndpoint": ("",),  # --cri-socket
+    "defaultPodSysctls": ({},),
     "enableServer": (True,),
     "imageServiceEndpoint": ("",),
     "kubeReservedCgroup": ("",),
     "kubeletCgroups": ("",),
     "localStorageCapacityIsolation": (True,),
+    "memoryReservationPolicy": ("None",),
     "podCIDR": ("",),
     "protectKernelDefaults": (False,),
     "qosReserved": ({},),
@@ -102,6 +104,7 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
     "systemCgroups": ("",),
     "systemReservedCgroup": ("",),
     "tlsCipherSuites": ([],),
+    "tlsCurvePreferences": ([],),
     "tlsMinVersion": ("", "VersionTLS12"),
     "tracing": ({},),
 }

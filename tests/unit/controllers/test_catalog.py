@@ -138,6 +138,7 @@ WORLD = {
 
 
 BY_STATE = {
+    "device-taint-eviction-controller",
     "deployment-controller",
     "namespace-controller",
     "pod-garbage-collector-controller",
@@ -180,6 +181,7 @@ def caches_for(controller):
     return cache
 
 
+@pytest.mark.kubernetes("1.37")
 @pytest.mark.slow
 @given(changes())
 def test_a_change_that_does_not_concern_a_controller_would_wake_nobody_who_was_not_awake(change):

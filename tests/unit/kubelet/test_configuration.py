@@ -235,14 +235,15 @@ def test_every_field_that_is_heeded_is_documented():
         assert f"`{name}`" in document, name
 
 
+@pytest.mark.kubernetes("1.37")
 def test_queries_of_the_machine_s_logs_need_their_gate_and_the_logs():
-    assert refused(enableSystemLogQuery=True) == [
-        "enableSystemLogQuery: NodeLogQuery feature gate is required for enableSystemLogQuery"
+    assert read(enableSystemLogQuery=True).system_log_queries
+    assert refused(enableSystemLogQuery=True, enableSystemLogHandler=False) == [
+        "enableSystemLogHandler is required for enableSystemLogQuery"
     ]
-    with features.used(Release("1.37")):
-        assert read(enableSystemLogQuery=True).system_log_queries
-        assert refused(enableSystemLogQuery=True, enableSystemLogHandler=False) == [
-            "enableSystemLogHandler is required for enableSystemLogQuery"
+    with features.used(Release("1.35")):
+        assert refused(enableSystemLogQuery=True) == [
+            "enableSystemLogQuery: NodeLogQuery feature gate is required for enableSystemLogQuery"
         ]
 
 

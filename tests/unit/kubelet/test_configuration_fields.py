@@ -1,4 +1,4 @@
-"""Every field of v1.35 is taken, taken with certain values, or heeded."""
+"""Every field of v1.37 is taken, taken with certain values, or heeded."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OTHERS = frozenset({
     # Objects with checks of their own.
     "authentication", "authorization", "logging", "userNamespaces",
 })  # fmt: skip
-V1_35 = (
+V1_37 = (
     "enableServer", "staticPodPath", "podLogsDir", "syncFrequency", "fileCheckFrequency",
     "httpCheckFrequency", "staticPodURL", "staticPodURLHeader", "address", "port", "readOnlyPort",
     "tlsCertFile", "tlsPrivateKeyFile", "tlsCipherSuites", "tlsMinVersion", "rotateCertificates",
@@ -46,14 +46,16 @@ V1_35 = (
     "memoryThrottlingFactor", "registerWithTaints", "registerNode", "tracing",
     "localStorageCapacityIsolation", "containerRuntimeEndpoint", "imageServiceEndpoint",
     "failCgroupV1", "userNamespaces",
+    # Since v1.36 and v1.37.
+    "defaultPodSysctls", "memoryReservationPolicy", "tlsCurvePreferences",
 )  # fmt: skip
 
 
 def test_every_field_has_its_place_and_only_one():
     tables = [set(HEEDED), set(ONLY), set(FREE), set(OTHERS)]
-    for name in V1_35:
+    for name in V1_37:
         assert sum(name in table for table in tables) == 1, name
-    assert {*HEEDED, *ONLY, *FREE} - set(V1_35) == {"evictionMonitoringPeriod"}
+    assert {*HEEDED, *ONLY, *FREE} - set(V1_37) == {"evictionMonitoringPeriod"}
 
 
 def problems(**fields):

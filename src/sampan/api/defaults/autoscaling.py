@@ -1,6 +1,6 @@
 """Defaults of horizontal pod autoscalers, in both versions.
 
-Job: fill in the least number of replicas, a metric and the behaviour, as v1.35 does.
+Job: fill in the least number of replicas, a metric and the behaviour, as upstream does.
 Invariant: without a metric, CPU at 80 % is the goal.
 """
 

@@ -1,6 +1,6 @@
 """Defaults of one container: pull policy, termination message, ports, probes, hooks, environment.
 
-Job: fill in a container of any sort (normal, init, ephemeral), as v1.35 does.
+Job: fill in a container of any sort (normal, init, ephemeral), as upstream does.
 Invariant: the pull policy depends on the image's tag alone.
 """
 

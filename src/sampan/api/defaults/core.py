@@ -1,6 +1,6 @@
 """Defaults of namespaces, nodes, secrets, limit ranges and other small core kinds.
 
-Job: fill in what is missing, as v1.35 does.
+Job: fill in what is missing, as upstream does.
 Invariant: a secret's stringData is in its data, and nowhere else, once it is decoded.
 """
 

@@ -1,6 +1,6 @@
 """Defaults of what extends the API: webhooks, policies, custom resources, aggregated servers.
 
-Job: fill in policies, timeouts, scopes and names, as v1.35 does.
+Job: fill in policies, timeouts, scopes and names, as upstream does.
 Invariant: a webhook that is not told otherwise refuses what it cannot judge.
 """
 

@@ -1,6 +1,6 @@
 """Defaults of jobs and cron jobs.
 
-Job: fill in counts, modes and policies, as v1.35 does.
+Job: fill in counts, modes and policies, as upstream does.
 Invariant: a job that was not told otherwise runs one pod to completion.
 """
 

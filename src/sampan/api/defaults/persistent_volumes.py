@@ -1,6 +1,6 @@
 """Defaults of persistent volumes and claims, and of storage classes.
 
-Job: fill in policies, modes and phases, as v1.35 does.
+Job: fill in policies, modes and phases, as upstream does.
 Invariant: without a word about it, a volume is a filesystem and is retained.
 """
 

@@ -1,6 +1,6 @@
 """Defaults of pods: those of any pod template, and the few that only a pod itself gets.
 
-Job: fill in a Pod or a pod template, as v1.35 does.
+Job: fill in a Pod or a pod template, as upstream does.
 Invariant: requests come from limits in pods only; a template keeps what its author wrote.
 """
 

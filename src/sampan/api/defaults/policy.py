@@ -1,6 +1,6 @@
 """Defaults of priority classes, priority levels, flow schemas and device requests.
 
-Job: fill in policies and shares, as v1.35 does.
+Job: fill in policies and shares, as upstream does.
 Invariant: a pod of a priority class may preempt, unless the class says otherwise.
 """
 

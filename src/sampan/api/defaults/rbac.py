@@ -1,6 +1,6 @@
 """Defaults of role bindings: the group of the role and of the subjects.
 
-Job: fill in API groups, as v1.35 does.
+Job: fill in API groups, as upstream does.
 Invariant: a service account's group is the core one, which is shown as nothing.
 """
 

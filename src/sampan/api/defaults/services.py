@@ -1,6 +1,6 @@
 """Defaults of services, endpoints, slices, ingresses and network policies.
 
-Job: fill in protocols, ports and policies, as v1.35 does.
+Job: fill in protocols, ports and policies, as upstream does.
 Invariant: a service's port is also its target, unless it says otherwise.
 """
 

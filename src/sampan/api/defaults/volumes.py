@@ -1,6 +1,6 @@
 """Defaults of volume sources, in pods and in persistent volumes.
 
-Job: fill in one volume, as v1.35 does.
+Job: fill in one volume, as upstream does.
 Invariant: a volume that names no source is an emptyDir.
 """
 

@@ -1,6 +1,6 @@
 """Defaults of the kinds that make pods: apps, and the replication controller.
 
-Job: fill in counts, strategies and templates, as v1.35 does.
+Job: fill in counts, strategies and templates, as upstream does.
 Invariant: a percentage stays a percentage.
 """
 

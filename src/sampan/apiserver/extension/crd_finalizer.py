@@ -38,7 +38,7 @@ _IN_PROGRESS: Condition = (
     "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress",
 )  # fmt: skip
 _SERVER = with_authenticated_group(User("system:apiserver", (MASTERS,)))
-_AGENT = "kube-apiserver/v1.35"
+_AGENT = "kube-apiserver"
 
 
 class CrdFinalizer:

@@ -19,7 +19,7 @@ from sampan.version import DEFAULT_MINOR, MINORS
 KEPT = "kubernetes"  # in the record of a data directory
 UPGRADING = "upgrading"  # there, too: to which version, while `sampan upgrade` writes
 OLDEST_EMULATED = 3  # so many minor versions back, as upstream
-_BEFORE = "1.35"  # of a cluster from before it was noted
+BEFORE = "1.35"  # of a cluster from before it was noted
 _MINOR = lazy_pattern(r"v?(1\.[0-9]{1,3})(\.[0-9]+)?")
 
 
@@ -120,7 +120,7 @@ def kept_minor(data: DataDir) -> str:
 def noted_minor(data: DataDir) -> str:
     """The same, also while it is upgraded. Raises CannotStart."""
     record = data.record()
-    found = str(record.get(KEPT) or (_BEFORE if record else ""))
+    found = str(record.get(KEPT) or (BEFORE if record else ""))
     if found and found not in MINORS:
         raise CannotStart(
             f"{data.root} is a cluster of Kubernetes {found[:40]}: this sampan knows "

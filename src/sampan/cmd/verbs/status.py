@@ -15,9 +15,9 @@ from sampan.api.rules.conditions import is_true
 from sampan.client.blocking import BlockingClient, NoAnswer
 from sampan.client.kubeconfig import KubeconfigError, load
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
-from sampan.cmd.cluster.releases import KEPT
+from sampan.cmd.cluster.releases import BEFORE, KEPT
 from sampan.core.fast_dataclass import dataclass
-from sampan.version import DEFAULT_MINOR, VERSION, git_version
+from sampan.version import VERSION, git_version
 
 ASK_SECONDS = 5.0
 MANY_PODS = 10_000
@@ -65,7 +65,7 @@ def facts(data: DataDir) -> dict[str, Any]:
     pid = holder(data)
     found: dict[str, Any] = {
         "state": "running" if pid else "stopped",
-        "version": f"{VERSION} ({git_version(data.record().get(KEPT) or DEFAULT_MINOR)})",
+        "version": f"{VERSION} ({git_version(data.record().get(KEPT) or BEFORE)})",
         "data": str(data.root),
         "store": _size(data.store),
     }

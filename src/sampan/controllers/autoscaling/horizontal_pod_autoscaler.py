@@ -255,13 +255,13 @@ def compute(situation: Situation, current: int, now: float) -> Computed:
         missing = "the HPA target's scale is missing a selector"
         return Computed(None, "", None, (Failure("InvalidSelector", why, missing),), why)
     if situation.rivals:
-        keys = " ".join(sorted((key_of(situation.autoscaler), *situation.rivals)))
+        keys = sorted((key_of(situation.autoscaler), *situation.rivals))
         told = (
-            "more than one HPA (e.g. [{}])"
+            f"more than one HPA (e.g. [{' '.join(keys[:2])}])"
             if features.changed("AmbiguousSelectorText")
-            else "multiple HPAs: [{}]"
+            else f"multiple HPAs: [{' '.join(keys)}]"
         )
-        why = f"pods by selector {selector} are controlled by {told.format(keys)}"
+        why = f"pods by selector {selector} are controlled by {told}"
         return Computed(None, "", None, (Failure("AmbiguousSelector", why, why),), why)
     return _proposed(situation, current, now)
 

@@ -163,8 +163,15 @@ def claim_keys(pod: Obj) -> Iterable[str]:
 
 @looks_at(EXISTENCE | DELETION | PHASE | STATUS)
 def _claims_in_use(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Those of a pod that begins or ceases to use them; a pod's claims never change."""
+    if old is not None and new is not None and _stage_of_use(old) == _stage_of_use(new):
+        return ()
     pod = new if new is not None else old
     return () if pod is None else claim_keys(pod)
+
+
+def _stage_of_use(pod: Obj) -> tuple[bool, bool]:
+    return _has_ended(pod), _is_shut_down(pod)
 
 
 @looks_at(WENT | DELETION)

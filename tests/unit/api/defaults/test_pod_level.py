@@ -62,17 +62,19 @@ def test_huge_pages_of_containers_are_the_pod_s(default):
     assert found["requests"]["hugepages-2Mi"] == "4Mi"
 
 
+@pytest.mark.kubernetes("1.37")
 def test_with_the_gate_it_waits_for_admission():
     pod = {"spec": {"containers": [copy_of(FULL)], "resources": {"limits": {"cpu": "4"}}}}
-    with features.used(Release("1.37")):
-        default_pod(pod)
-    assert pod["spec"]["resources"] == {"limits": {"cpu": "4"}}
     default_pod(pod)
+    assert pod["spec"]["resources"] == {"limits": {"cpu": "4"}}
+    with features.used(Release("1.35")):
+        default_pod(pod)
     assert pod["spec"]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
 
 
+@pytest.mark.kubernetes("1.37")
 def test_an_empty_whole_says_nothing_of_the_class_by_a_gate():
     pod = {"spec": {"containers": [FULL], "resources": {}}}
-    assert qos_class(pod) == "BestEffort"
-    with features.used(Release("1.37")):
-        assert qos_class(pod) == "Burstable"
+    assert qos_class(pod) == "Burstable"
+    with features.used(Release("1.35")):
+        assert qos_class(pod) == "BestEffort"

@@ -77,9 +77,10 @@ def test_an_amount_may_be_spelled_in_two_ways():
     )
 
 
+@pytest.mark.kubernetes("1.37")
 def test_pod_level_resources_stand_in_place_of_the_containers():
     asking = container(requests={"cpu": "1"})
-    assert qos_class(pod(asking, resources={})) == "BestEffort"
+    assert qos_class(pod(asking, resources={})) == "Burstable"
     assert qos_class(pod(asking, resources={"limits": {"memory": "1Gi"}})) == "Burstable"
 
 

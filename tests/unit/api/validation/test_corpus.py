@@ -17,6 +17,8 @@ from sampan.api.resources import by_kind
 from sampan.api.schema.published import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
 
+pytestmark = pytest.mark.kubernetes("1.35")  # which was asked
+
 CORPUS = Path(__file__).parent.parent / "corpus"
 _STEP = re.compile(r"\[(\d+)\]|\['([^']+)'\]|([^.\[]+)")
 

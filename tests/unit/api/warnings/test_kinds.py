@@ -26,6 +26,7 @@ def test_an_ordinary_pod_gives_none():
     assert of_pod() == []
 
 
+@pytest.mark.kubernetes("1.37")
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
@@ -43,13 +44,20 @@ def test_an_ordinary_pod_gives_none():
          "spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching"
          " no pod"),
         ({"hostAliases": [{"ip": "010.0.0.1"}]},
-         'spec.hostAliases[0].ip: non-standard IP address "010.0.0.1" will be considered invalid in'
-         ' a future Kubernetes release: use "10.0.0.1"'),
+         'spec.hostAliases[0].ip: non-standard IP address "010.0.0.1" is invalid: use "10.0.0.1"'),
     ],
 )  # fmt: skip
 def test_what_is_old_or_odd_in_a_pod(spec, told):
     """[A4]"""
     assert of_pod(**spec) == [told]
+
+
+@pytest.mark.kubernetes("1.35")
+def test_odd_addresses_were_once_to_become_invalid():
+    assert of_pod(hostAliases=[{"ip": "010.0.0.1"}]) == [
+        'spec.hostAliases[0].ip: non-standard IP address "010.0.0.1" will be considered invalid in'
+        ' a future Kubernetes release: use "10.0.0.1"'
+    ]
 
 
 def test_old_annotations_of_a_pod():

@@ -26,8 +26,9 @@ def asked(path, accept="", query="", agent=""):
 
 
 def test_they_are_there_where_their_gates_are_on():
-    assert asked("/statusz") is None
-    assert asked("/flagz") is None
+    with features.used(Release("1.35")):
+        assert asked("/statusz") is None
+        assert asked("/flagz") is None
     with features.used(Release("1.37")):
         assert asked("/statusz").status == 200
         assert ZPages("x", 0.0).reply(Request("GET", "/flagz", "", {}), 1.0) is None
@@ -36,7 +37,7 @@ def test_they_are_there_where_their_gates_are_on():
 
 @pytest.mark.parametrize("accept", ["", "text/plain", "*/*", "text/*;q=0.3, application/json"])
 def test_people_get_text(accept):
-    with features.used(Release(gates=GATES)):
+    with features.used(Release("1.35", gates=GATES)):
         status, flags = asked("/statusz", accept), asked("/flagz", accept)
         number = features.release().git_version[1:]
     assert dict(status.headers)["content-type"] == "text/plain; charset=utf-8"
@@ -71,7 +72,7 @@ def test_programs_get_an_object_if_they_name_it():
 
 
 def test_v1_35_knows_the_alpha_version_alone():
-    with features.used(Release(gates=GATES)):
+    with features.used(Release("1.35", gates=GATES)):
         found = asked("/statusz", f"application/json;{OF};v=v1alpha1;as=Statusz", agent="curl/7")
         assert b"\n  " in found.body
         assert "warning" not in dict(found.headers)

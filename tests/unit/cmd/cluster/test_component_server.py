@@ -73,6 +73,7 @@ def test_figures_are_for_whom_the_api_allows_them():
     assert asked(found, "/metrics", "scraper", "POST")[0] == 405
 
 
+@pytest.mark.kubernetes("1.37")
 def test_what_it_is_and_with_which_flags_is_shown_where_the_gates_are_on():
     access = DelegatedAccess(Api(allowed=("eve",)), SystemClock())
     flags = {"config": "/a", "leader-elect": "true"}
@@ -83,12 +84,12 @@ def test_what_it_is_and_with_which_flags_is_shown_where_the_gates_are_on():
         found.zpages = zpages_of("kube-scheduler", flags, clock)
         return asked(found, path, "eve")
 
-    assert ask("/statusz")[0] == ask("/flagz")[0] == 404
-    with features.used(Release("1.37")):
-        status, text = ask("/statusz")
-        assert status == 200
-        assert text.endswith("Paths: /flagz /healthz /livez /metrics /readyz\n")
-        assert ask("/flagz")[1].endswith("config=/a\nleader-elect=true\n")
+    status, text = ask("/statusz")
+    assert status == 200
+    assert text.endswith("Paths: /flagz /healthz /livez /metrics /readyz\n")
+    assert ask("/flagz")[1].endswith("config=/a\nleader-elect=true\n")
+    with features.used(Release("1.35")):
+        assert ask("/statusz")[0] == ask("/flagz")[0] == 404
 
 
 def test_an_api_that_does_not_answer_lets_nobody_in():

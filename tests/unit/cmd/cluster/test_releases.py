@@ -90,7 +90,7 @@ def test_wrong_gates_are_told_and_nothing_is_in_effect():
 
 def test_what_a_stage_cannot_change_is_named():
     warnings = []
-    use_release(ReleaseChoices(feature_gates=("AllAlpha=true",)), warn=warnings.append)
+    use_release(ReleaseChoices(feature_gates=("AllAlpha=true,AllBeta=true",)), warn=warnings.append)
     assert "CBORServingAndStorage" in warnings[0]
 
 

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from sampan.api import features
+import pytest
+
 from sampan.api.errors import NotFound
-from sampan.api.features import Release
 from sampan.api.resources import DEPLOYMENTS
 from sampan.controllers.actions import Outcome, Patch, Record
 from sampan.controllers.autoscaling.horizontal_pod_autoscaler import Situation, plan_autoscaler
@@ -69,6 +69,7 @@ def conditions(patch):
     }
 
 
+@pytest.mark.kubernetes("1.37")
 def test_busy_pods_get_company():
     plan, memory = plan_autoscaler(situation(autoscaler(), 2), NOW)
     [rescale] = plan.actions
@@ -81,6 +82,7 @@ def test_busy_pods_get_company():
         "AbleToScale": ("True", "SucceededRescale"),
         "ScalingActive": ("True", "ValidMetricFound"),
         "ScalingLimited": ("False", "DesiredWithinRange"),
+        "ScaledToZero": ("False", "NotScaledToZero"),
     }
     body = status.patch["status"]
     assert (body["currentReplicas"], body["desiredReplicas"]) == (2, 4)
@@ -119,19 +121,18 @@ QUEUE = {
 
 
 def to_zero(replicas, jobs, *stored, least=0):
-    """What is planned for a queue with so many jobs, by v1.37."""
+    """What is planned for a queue with so many jobs."""
     obj = {**autoscaler(QUEUE, least=least), "status": {"conditions": list(stored)}}
     found = situation(obj, replicas, memory=Memory((Moment(NOW - 1, 0),)))
-    with features.used(Release("1.37")):
-        return plan_autoscaler(replace(found, readings=[Reading(values=(1000 * jobs,))]), NOW)[0]
+    return plan_autoscaler(replace(found, readings=[Reading(values=(1000 * jobs,))]), NOW)[0]
 
 
+@pytest.mark.kubernetes("1.37")
 def test_what_was_scaled_to_zero_comes_back():
     """[V1] and says who did it"""
     [rescale] = to_zero(1, 0).actions
     assert rescale.patch == {"spec": {"replicas": 0}}
-    with features.used(Release("1.37")):
-        _, status = to_zero(1, 0).then([Outcome(rescale, {})])
+    _, status = to_zero(1, 0).then([Outcome(rescale, {})])
     assert conditions(status)["ScaledToZero"] == ("True", "ScaledToZero")
     [stopped] = [
         one for one in status.patch["status"]["conditions"] if one["type"] == "ScaledToZero"
@@ -142,16 +143,19 @@ def test_what_was_scaled_to_zero_comes_back():
     assert conditions(patch)["ScalingActive"] == ("True", "ValidMetricFound")
 
 
+@pytest.mark.kubernetes("1.37")
 def test_what_somebody_else_stopped_stays_stopped():
     [patch] = to_zero(0, 2).actions
     assert conditions(patch)["ScalingActive"] == ("False", "ScalingDisabled")
 
 
+@pytest.mark.kubernetes("1.37")
 def test_a_status_says_which_generation_it_is_of():
     [patch] = to_zero(0, 2).actions
     assert patch.patch["status"]["observedGeneration"] == 1
 
 
+@pytest.mark.kubernetes("1.37")
 def test_without_metrics_nothing_moves_and_it_says_why():
     found = situation(autoscaler(), 2, failure="no such resource")
     plan, _ = plan_autoscaler(found, NOW)
@@ -169,7 +173,7 @@ def test_without_metrics_nothing_moves_and_it_says_why():
     [patch] = [one for one in plan.actions if isinstance(one, Patch)]
     assert conditions(patch)["ScalingActive"] == ("False", "FailedGetResourceMetric")
     assert patch.patch["status"]["currentMetrics"] == [{"type": ""}]
-    assert "observedGeneration" not in patch.patch["status"]
+    assert patch.patch["status"]["observedGeneration"] == 1
 
 
 def test_metrics_that_cannot_be_read_stop_only_shrinking():

@@ -105,18 +105,19 @@ def test_a_selector_is_part_of_the_name_and_of_the_status():
     assert found.status["external"]["metric"] == {"name": "waiting", "selector": SELECTOR}
 
 
+@pytest.mark.kubernetes("1.37")
 @pytest.mark.parametrize(
     ("metric", "reason", "why", "told"),
     [
         (pods_metric(), "FailedGetPodsMetric", "unable to get metric rps: gone",
          "failed to get pods metric value: unable to get metric rps: gone"),
         (object_metric(**VALUE), "FailedGetObjectMetric",
-         "unable to get metric hits: Ingress on ns main/gone",
-         "failed to get object metric value: unable to get metric hits: Ingress on ns main/gone"),
+         "unable to get metric hits on Ingress ns/main: gone",
+         "failed to get object metric value: unable to get metric hits on Ingress ns/main: gone"),
         (object_metric(**AVERAGE), "FailedGetObjectMetric",
-         "unable to get metric hits: Ingress on ns main/gone",
+         "unable to get metric hits on Ingress ns/main: gone",
          "failed to get object metric value: failed to get hits object metric: "
-         "unable to get metric hits: Ingress on ns main/gone"),
+         "unable to get metric hits on Ingress ns/main: gone"),
         (external_metric(**VALUE), "FailedGetExternalMetric",
          "unable to get external metric ns/waiting/nil: gone",
          "failed to get waiting external metric value: failed to get external metric waiting: "

@@ -58,6 +58,7 @@ LEAVING = {"metadata": {"deletionTimestamp": "now"}, **RUNNING}
 LEFT = {"metadata": {"deletionTimestamp": "now"}, "status": {"containerStatuses": [{}]}}
 
 
+@pytest.mark.kubernetes("1.37")
 @pytest.mark.parametrize(
     ("pods", "before", "after"),
     [
@@ -72,10 +73,10 @@ LEFT = {"metadata": {"deletionTimestamp": "now"}, "status": {"containerStatuses"
 def test_from_v1_37_on_a_bound_claim_says_since_when_it_is_not_used(pods, before, after):
     """[V1] PersistentVolumeClaimUnusedSinceTime"""
     bound = {**claim(PROTECTED), "status": {"phase": "Bound", "conditions": before}}
-    assert plan_claim(bound, pods, NOW) == NOTHING
-    with features.used(Release("1.37")):
-        found = plan_claim(bound, pods, NOW)
-        assert plan_claim({**bound, "status": {"phase": "Pending"}}, pods, NOW) == NOTHING
+    with features.used(Release("1.36")):
+        assert plan_claim(bound, pods, NOW) == NOTHING
+    found = plan_claim(bound, pods, NOW)
+    assert plan_claim({**bound, "status": {"phase": "Pending"}}, pods, NOW) == NOTHING
     if after is None:
         assert found == NOTHING
         return

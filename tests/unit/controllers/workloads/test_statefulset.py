@@ -132,13 +132,13 @@ def test_a_partition_holds_the_update_back(strategy, expected):
     )
 
 
-BUDGET = Release(gates={"MaxUnavailableStatefulSet": True})
+BUDGET = Release("1.35", gates={"MaxUnavailableStatefulSet": True})
 
 
 @pytest.mark.parametrize(
     ("release", "policy", "most", "broken", "expected"),
     [
-        (Release(), "OrderedReady", 3, (), ["web-4"]),
+        (Release("1.35"), "OrderedReady", 3, (), ["web-4"]),
         (BUDGET, "OrderedReady", 3, (), ["web-4", "web-3", "web-2"]),
         (BUDGET, "OrderedReady", "45%", (), ["web-4", "web-3"]),
         (BUDGET, "OrderedReady", "5%", (), ["web-4"]),

@@ -37,7 +37,6 @@ def test_a_volume_of_one_pod_is_mounted_with_its_label():
     [
         (pod(LEVEL), ALONE, DRIVER, ""),  # a machine without SELinux
         (pod(LEVEL), ALONE, CsiDriver(exists=True), CONTEXT),
-        (pod(LEVEL), SHARED, DRIVER, CONTEXT),
         (pod(None), ALONE, DRIVER, CONTEXT),
         (pod(LEVEL, seLinuxChangePolicy="Recursive"), ALONE, DRIVER, CONTEXT),
         (pod(LEVEL), CsiVolume("v", "d", "h", mode="Ephemeral"), DRIVER, CONTEXT),
@@ -47,12 +46,14 @@ def test_others_are_labelled_file_by_file(wanted, volume, driver, context):
     assert mount_label(wanted, volume, driver, context) == ""
 
 
+@pytest.mark.kubernetes("1.37")
 def test_by_their_gates():
-    with features.used(Release(gates={"SELinuxMount": True})):
+    assert mount_label(pod(LEVEL), SHARED, DRIVER, CONTEXT) == LABEL
+    with features.used(Release("1.35")):
+        assert mount_label(pod(LEVEL), SHARED, DRIVER, CONTEXT) == ""
+    with features.used(Release("1.35", gates={"SELinuxMount": True})):
         assert mount_label(pod(LEVEL), SHARED, DRIVER, CONTEXT) == LABEL
-    with features.used(Release("1.37")):
-        assert mount_label(pod(LEVEL), SHARED, DRIVER, CONTEXT) == LABEL
-    with features.used(Release(gates={"SELinuxMountReadWriteOncePod": False})):
+    with features.used(Release("1.35", gates={"SELinuxMountReadWriteOncePod": False})):
         assert mount_label(pod(LEVEL), ALONE, DRIVER, CONTEXT) == ""
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from sampan.api import features
+from sampan.api.features import Release
 from sampan.kubelet.contracts.resize_state import Pending
 from sampan.kubelet.pods.allocation import (
     Allocations,
@@ -27,8 +29,12 @@ def pod(cpu="1", uid="1", **annotations):
     }
 
 
-def test_only_cpu_and_memory_of_lasting_containers_are_remembered():
-    assert allocation_of(pod()) == {"main": {"requests": {"cpu": "1"}}}
+@pytest.mark.kubernetes("1.37")
+def test_only_cpu_and_memory_are_remembered():
+    main = {"main": {"requests": {"cpu": "1"}}}
+    assert allocation_of(pod()) == {"once": {"requests": {"cpu": "1"}}, **main}
+    with features.used(Release("1.35")):
+        assert allocation_of(pod()) == main, "of lasting containers"
 
 
 def test_a_pod_runs_with_what_it_was_given():
@@ -143,9 +149,11 @@ def test_a_broken_checkpoint_is_as_none(tmp_path, content):
     assert Allocations(str(tmp_path / "state")).of("1") is None
 
 
+@pytest.mark.kubernetes("1.37")
 def test_an_event_tells_what_each_container_is_to_have():
     assert resize_text(pod(), 2, "why") == (
-        '{"containers":[{"name":"main","resources":{"requests":{"cpu":"1","example.com/gpu":"1"}}}],'
+        '{"initContainers":[{"name":"once","resources":{"requests":{"cpu":"1"}}}],'
+        '"containers":[{"name":"main","resources":{"requests":{"cpu":"1","example.com/gpu":"1"}}}],'
         '"generation":2,"error":"why"}'
     )
 

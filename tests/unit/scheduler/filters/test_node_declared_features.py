@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def test_a_node_must_declare_what_the_pod_needs(declared, restarts_all, in_host_
         assert found.tolist() == [needed <= some for some in declared]
 
 
+@pytest.mark.kubernetes("1.35")
 def test_where_the_gate_is_off_no_node_is_refused():
     """As the gate of its name in v1.35; the rule is in its place all the same."""
     assert NODE_DECLARED_FEATURES in DEFAULT_PROFILE.filters

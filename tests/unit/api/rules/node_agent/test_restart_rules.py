@@ -6,7 +6,7 @@ from sampan.api import features
 from sampan.api.features import Release
 from sampan.api.rules.node_agent.restart_rules import action_at, has_restart_all, may_restart_all
 
-ON = Release(gates={"RestartAllContainersOnContainerExits": True, "NodeDeclaredFeatures": True})
+OFF = Release("1.37", gates={"RestartAllContainersOnContainerExits": False})
 
 
 def rule(action, operator, *values):
@@ -33,11 +33,12 @@ def test_the_first_rule_that_fits_says_what_is_done(rules, code, found):
     assert action_at({"name": "c", "restartPolicyRules": rules}, code) == found
 
 
+@pytest.mark.kubernetes("1.37")
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
 def test_a_rule_of_any_container_restarts_all_where_the_gate_is_on(where):
     spec = {"containers": [{"name": "main"}], where: [{"restartPolicyRules": [ALL_AT_42]}]}
     assert has_restart_all(spec)
-    assert not may_restart_all(spec)
-    with features.used(ON):
-        assert may_restart_all(spec)
-        assert not may_restart_all({"containers": [{"name": "main"}]})
+    assert may_restart_all(spec)
+    assert not may_restart_all({"containers": [{"name": "main"}]})
+    with features.used(OFF):
+        assert not may_restart_all(spec)

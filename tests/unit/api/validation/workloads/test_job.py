@@ -1,5 +1,7 @@
 """What may change of a Job: where the pods of one that never ran go, and nothing else of them."""
 
+import pytest
+
 from sampan.api import features
 from sampan.api.features import Release
 from sampan.api.objects import copy_of
@@ -82,6 +84,7 @@ def test_from_v1_36_on_a_job_that_has_stopped_may_be_sent_elsewhere_and_with_oth
         assert complaints(elsewhere, job()) == ["spec.template"]
 
 
+@pytest.mark.kubernetes("1.35")
 def test_its_pods_stay_what_they_are():
     assert complaints(with_resources(job()), job()) == ["spec.template"]
     both = {"nodeAffinity": NODES, "podAffinity": PODS}

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sampan.api import features
 from sampan.api.defaults import apply_defaults
+from sampan.api.features import Release
 from sampan.api.objects import copy_of, key_of, name_of
 from sampan.api.rules.tokens import account_token
 from sampan.api.validation import validate_create
@@ -14,7 +16,10 @@ from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, PREFIX, rbac_ob
 from sampan.apiserver.flow.objects import flow_objects
 from sampan.cmd.cluster.node import cluster_configuration
 
-OBJECTS = rbac_objects()
+pytestmark = pytest.mark.kubernetes("1.35")
+with features.used(Release("1.35")):
+    OBJECTS = rbac_objects()
+    FLOW = flow_objects(0.0)
 # What kube-apiserver v1.35 bootstrapped: roles, bindings, flow schemas and priority levels.
 RECORDED = json.loads(
     gzip.decompress(Path(__file__).with_name("recorded.json.gz").read_bytes())
@@ -38,7 +43,7 @@ def identity(obj):
     return obj["kind"], obj["metadata"].get("namespace", ""), name_of(obj)
 
 
-OURS = {identity(obj): obj for _, obj in (*rbac_objects(), *flow_objects(0.0))}
+OURS = {identity(obj): obj for _, obj in (*OBJECTS, *FLOW)}
 
 
 @pytest.mark.parametrize("theirs", RECORDED, ids=lambda obj: "/".join(identity(obj)))
