@@ -121,7 +121,7 @@ COUNTED = {
     "controllers/workloads/stateful_pods.py": "who asks takes the first BURST",
     "controllers/jobs/job_pods.py": "missing is BURST at most",
     "scheduler/cache/pod_table.py": "rows that pods have filled",
-    "scheduler/scores/node_resources_fit.py": "percents of a configuration",
+    "scheduler/scores/rule.py": "percents of a configuration",
 }
 
 

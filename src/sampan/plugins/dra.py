@@ -50,6 +50,7 @@ class DeviceHealth:
     device: str
     health: str
     seconds: float  # until it is not known any more; 0: not said
+    message: str = ""
 
 
 Prepared = Mapping[str, Sequence[Readied] | str]  # by the claim's uid; a text: why not
@@ -102,7 +103,8 @@ class DraClient:
 def _device_health(item: Message) -> DeviceHealth:
     word = HEALTH_WORDS.get(item.health, "Unknown")
     seconds = max(0.0, float(item.health_check_timeout_seconds))
-    return DeviceHealth(item.device.pool_name, item.device.device_name, word, seconds)
+    place = item.device
+    return DeviceHealth(place.pool_name, place.device_name, word, seconds, item.message)
 
 
 def _claim(claim: ClaimName) -> Message:

@@ -33,6 +33,7 @@ from sampan.scheduler.scores.node_resources_fit import LEAST_ALLOCATED
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
 from sampan.scheduler.scores.rule import Score
 from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
+from sampan.scheduler.scores.volume_binding import FREE_STORAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ DEFAULT_PROFILE = Profile(
         (PREFERRED_TAINTS, 3),
         (PREFERRED_NODE_AFFINITY, 2),
         (LEAST_ALLOCATED, 1),
+        (FREE_STORAGE, 1),
         (PREFERRED_SPREAD, 2),
         (PREFERRED_POD_AFFINITY, 2),
         (BALANCED_ALLOCATION, 1),

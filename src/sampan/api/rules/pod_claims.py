@@ -5,7 +5,7 @@ Job: an entry of spec.resourceClaims → the claim's name, and whether it was ma
 
 from collections.abc import Sequence
 
-from sampan.api.objects import Obj, key_of, namespace_of, spec_of, uid_of
+from sampan.api.objects import Obj, key_of, namespace_of, spec_of, status_of, uid_of
 from sampan.core.fast_dataclass import dataclass
 
 
@@ -43,6 +43,18 @@ def pod_claims(pod: Obj) -> list[PodClaim]:
         elif made[name]:
             found.append(PodClaim(name, made[name], is_own=True))
     return found
+
+
+def made_claims(pod: Obj) -> dict[str, str]:
+    """By entry, those that were made for the pod."""
+    told = status_of(pod).get("resourceClaimStatuses") or ()
+    return {item["name"]: item.get("resourceClaimName") or "" for item in told}
+
+
+def claim_names(pod: Obj) -> dict[str, str]:
+    """By entry, as far as they are known."""
+    named = {entry["name"]: entry.get("resourceClaimName") or "" for entry in claim_entries(pod)}
+    return named | made_claims(pod)
 
 
 def why_not_for(pod: Obj, claim: Obj) -> str:

@@ -23,11 +23,14 @@ UNKNOWN = "Unknown"
 # As upstream, where a driver names no other.
 TIMEOUT_SECONDS = 30.0
 Place = tuple[str, str]  # pool, device
+_LONGEST = 1024  # message, in bytes
+_CUT = "..."
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
     health: str
+    message: str
     until: float  # monotonic
 
 
@@ -40,9 +43,12 @@ class DraHealth:
         self._reports: dict[str, dict[Place, _Report]] = {}  # by driver
         self.changed: Callable[[str], None] = lambda _uid: None  # for a pod
 
-    def of(self, driver: str, pool: str, device: str) -> str:
+    def of(self, driver: str, pool: str, device: str) -> tuple[str, str]:
+        """A word, and what the driver has to say about it."""
         said = self._reports.get(driver, {}).get((pool, device))
-        return said.health if said and self._clock.monotonic() <= said.until else UNKNOWN
+        if said is None or self._clock.monotonic() > said.until:
+            return UNKNOWN, ""
+        return said.health, said.message
 
     async def follow(
         self, driver: str, watch: "Callable[[], AsyncIterator[Sequence[DeviceHealth]]]"
@@ -62,12 +68,22 @@ class DraHealth:
         changed = {}
         for item in devices:
             place = (item.pool, item.device)
-            if self.of(driver, *place) != item.health:
+            message = _cut(item.message)
+            if self.of(driver, *place) != (item.health, message):
                 changed[place] = item.health
-            known[place] = _Report(item.health, now + (item.seconds or TIMEOUT_SECONDS))
+            until = now + (item.seconds or TIMEOUT_SECONDS)
+            known[place] = _Report(item.health, message, until)
         self._wake(driver, changed)
 
     def _wake(self, driver: str, places: Mapping[Place, object]) -> None:
         holders = self._holders(driver)
         for uid in sorted({uid for place in places for uid in holders.get(place, ())}):
             self.changed(uid)
+
+
+def _cut(message: str) -> str:
+    """As upstream, which counts bytes; a character is not cut in two."""
+    written = message.encode()
+    if len(written) <= _LONGEST:
+        return message
+    return written[: _LONGEST - len(_CUT)].decode(errors="ignore") + _CUT

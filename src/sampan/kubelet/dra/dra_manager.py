@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, name_of, namespace_of, status_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import RESOURCE_CLAIMS
 from sampan.api.rules.pod_claims import (
     ClaimNotThere,
@@ -29,7 +29,6 @@ from sampan.api.rules.pod_claims import (
     pod_claims,
     why_not_for,
 )
-from sampan.api.rules.pods import containers
 from sampan.client.contract import Client
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
@@ -41,8 +40,10 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.contracts.resources_hook import ClaimFailure, GrantFailure, Grants
 from sampan.kubelet.dra import claim_infos
+from sampan.kubelet.dra.claim_health import DeviceHealth, health_of_claims
 from sampan.kubelet.dra.claim_infos import BadCheckpoint, ClaimInfo, Key, PreparedDevice
 from sampan.kubelet.dra.dra_drivers import DraDrivers, DriverMissing
+from sampan.kubelet.dra.dra_health import UNKNOWN
 from sampan.kubelet.resource_managers.state_file import BadState, write_whole
 from sampan.plugins.pod_shares import ClaimDevice, ClaimShare
 
@@ -77,7 +78,7 @@ class DraManager:
         self._locks, self._turn = LockPerKey(), asyncio.Lock()
         self._came = asyncio.Event()
         # Of a driver's device, by its pool and name; where nobody follows that it is not known.
-        self.device_health: Callable[[str, str, str], str] = lambda *_device: "Unknown"
+        self.device_health: DeviceHealth = lambda *_: (UNKNOWN, "")
         self._leaving: set[str] = set()  # pods whose claims are given back since the start
         self._seconds = metrics.histogram(
             "dra_operations_duration_seconds",
@@ -224,30 +225,7 @@ class DraManager:
         return [_share(info) for info, _ in claimed]
 
     def health(self, pod: Obj, container: str) -> list[Obj]:
-        """As upstream: of claims that were made for the pod, whatever request is asked for."""
-        made = {
-            item["name"]: item.get("resourceClaimName")
-            for item in status_of(pod).get("resourceClaimStatuses") or ()
-        }
-        asked = [
-            claim
-            for item in containers(pod)
-            if item["name"] == container
-            for claim in (item.get("resources") or {}).get("claims") or ()
-        ]
-        found = []
-        for claim in asked:
-            info = self._infos.get((namespace_of(pod), made.get(claim["name"]) or ""))
-            request = f"/{claim['request']}" if claim.get("request") else ""
-            devices = [] if info is None else [
-                {"resourceID": (*device.cdi_devices, f"{driver}/{device.pool}/{device.device}")[0],
-                 "health": self.device_health(driver, device.pool, device.device)}
-                for driver, listed in info.drivers.items()
-                for device in listed
-            ]  # fmt: skip
-            if devices:
-                found.append({"name": f"claim:{claim['name']}{request}", "resources": devices})
-        return found
+        return health_of_claims(pod, container, self._infos, self.device_health)
 
     def _claimed(self, pod: Obj, container: Obj) -> list[tuple[ClaimInfo, str]]:
         """With the request of the claim that the container is about. Raises GrantFailure."""

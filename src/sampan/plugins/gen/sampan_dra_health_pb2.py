@@ -14,21 +14,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17sampan_dra_health.proto\x12\x19sampan.plugins.dra_health\"\x1b\n\x19NodeWatchResourcesRequest\":\n\x10\x44\x65viceIdentifier\x12\x11\n\tpool_name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x02 \x01(\t\"\xc5\x01\n\x0c\x44\x65viceHealth\x12;\n\x06\x64\x65vice\x18\x01 \x01(\x0b\x32+.sampan.plugins.dra_health.DeviceIdentifier\x12\x37\n\x06health\x18\x02 \x01(\x0e\x32\'.sampan.plugins.dra_health.HealthStatus\x12\x19\n\x11last_updated_time\x18\x03 \x01(\x03\x12$\n\x1chealth_check_timeout_seconds\x18\x04 \x01(\x03\"V\n\x1aNodeWatchResourcesResponse\x12\x38\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\'.sampan.plugins.dra_health.DeviceHealth*7\n\x0cHealthStatus\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07HEALTHY\x10\x01\x12\r\n\tUNHEALTHY\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17sampan_dra_health.proto\x12\x19sampan.plugins.dra_health\"\x1b\n\x19NodeWatchResourcesRequest\":\n\x10\x44\x65viceIdentifier\x12\x11\n\tpool_name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x02 \x01(\t\"\xd6\x01\n\x0c\x44\x65viceHealth\x12;\n\x06\x64\x65vice\x18\x01 \x01(\x0b\x32+.sampan.plugins.dra_health.DeviceIdentifier\x12\x37\n\x06health\x18\x02 \x01(\x0e\x32\'.sampan.plugins.dra_health.HealthStatus\x12\x19\n\x11last_updated_time\x18\x03 \x01(\x03\x12$\n\x1chealth_check_timeout_seconds\x18\x04 \x01(\x03\x12\x0f\n\x07message\x18\x05 \x01(\t\"V\n\x1aNodeWatchResourcesResponse\x12\x38\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\'.sampan.plugins.dra_health.DeviceHealth*7\n\x0cHealthStatus\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07HEALTHY\x10\x01\x12\r\n\tUNHEALTHY\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sampan_dra_health_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HEALTHSTATUS']._serialized_start=431
-  _globals['_HEALTHSTATUS']._serialized_end=486
+  _globals['_HEALTHSTATUS']._serialized_start=448
+  _globals['_HEALTHSTATUS']._serialized_end=503
   _globals['_NODEWATCHRESOURCESREQUEST']._serialized_start=54
   _globals['_NODEWATCHRESOURCESREQUEST']._serialized_end=81
   _globals['_DEVICEIDENTIFIER']._serialized_start=83
   _globals['_DEVICEIDENTIFIER']._serialized_end=141
   _globals['_DEVICEHEALTH']._serialized_start=144
-  _globals['_DEVICEHEALTH']._serialized_end=341
-  _globals['_NODEWATCHRESOURCESRESPONSE']._serialized_start=343
-  _globals['_NODEWATCHRESOURCESRESPONSE']._serialized_end=429
+  _globals['_DEVICEHEALTH']._serialized_end=358
+  _globals['_NODEWATCHRESOURCESRESPONSE']._serialized_start=360
+  _globals['_NODEWATCHRESOURCESRESPONSE']._serialized_end=446
 # @@protoc_insertion_point(module_scope)

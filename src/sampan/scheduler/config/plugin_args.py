@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from sampan.api import features
 from sampan.api.configuration import ConfigReader, name_in
 from sampan.api.objects import Obj
 from sampan.api.rules.node_selectors import Requirements, Term, term_of
@@ -22,6 +23,7 @@ from sampan.scheduler.scores.node_affinity import liking
 from sampan.scheduler.scores.node_resources_fit import STRATEGIES, allocation
 from sampan.scheduler.scores.pod_topology_spread import levelling
 from sampan.scheduler.scores.rule import Score
+from sampan.scheduler.scores.volume_binding import capacity_scoring
 
 # Upstream's plugins that are no rule here but part of the loop.
 BUILT_IN = ("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder")
@@ -47,11 +49,16 @@ def with_args(
 
 
 def _volume_binding(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
-    reader.known(given, {"bindTimeoutSeconds"}, where)
+    reader.known(given, {"bindTimeoutSeconds", "shape"}, where)
     seconds = reader.number(given, "bindTimeoutSeconds", 600)
     if seconds < 0:
         reader.wrong(f"{where}.bindTimeoutSeconds", f"{seconds} is less than 0")
-    return replace(profile, volume_seconds=float(seconds))
+    profile = replace(profile, volume_seconds=float(seconds))
+    shape = _shape(reader, given, f"{where}.shape")
+    if shape and not features.enabled("StorageCapacityScoring"):
+        why = "remove it or turn on the feature gate StorageCapacityScoring"
+        reader.wrong(f"{where}.shape", f"unexpected field `shape`, {why}")
+    return _with_score(profile, capacity_scoring(shape)) if shape else profile
 
 
 def _preemption(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:

@@ -1,5 +1,7 @@
 """VolumeBinding: bound volumes must be within reach; claims that wait for a pod must find one."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from sampan.api.rules.node_selectors import Term
@@ -8,7 +10,7 @@ from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.node_masks import any_term, label_mask
 from sampan.scheduler.model.pod_info import PodShape
-from sampan.scheduler.model.volumes import Claim, Volume
+from sampan.scheduler.model.volumes import Capacity, Claim, Volume
 
 NOT_REACHED = "node(s) didn't match PersistentVolume's node affinity"
 NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
@@ -124,45 +126,66 @@ def _existing(pod: PodShape, nodes: Snapshot) -> BoolArray:
 
 
 def _bindable(pod: PodShape, nodes: Snapshot) -> tuple[BoolArray, BoolArray]:
-    """Claim by claim, each node takes the smallest volume that it can reach and has not taken, or
-    has one provisioned: where that can be done, and where there is space for it."""
+    """Where each claim takes a volume or has one provisioned, and where there is space for it."""
     good: BoolArray = np.ones(len(nodes), np.bool_)
     roomy: BoolArray = np.ones(len(nodes), np.bool_)
-    taken: dict[str, BoolArray] = {}
-    for claim in _unbound(pod, nodes):
+    for claim, _, left in taken_volumes(pod, nodes):
         if claim.selected_node:
             good &= _nodes_called(claim.selected_node, nodes)
-        left: BoolArray = np.ones(len(nodes), np.bool_)
-        for volume in nodes.volumes.offered_to(claim):
-            free = left & _within(volume.terms, nodes)
-            if volume.name in taken:
-                free &= ~taken[volume.name]
-            taken[volume.name] = taken.get(volume.name, np.zeros(len(nodes), np.bool_)) | free
-            left &= ~free
         made = _provisionable_nodes(claim, nodes)
         good &= ~left | made
         roomy &= ~(left & made) | _with_space(claim, nodes)
     return good, roomy
 
 
+def taken_volumes(
+    pod: PodShape, nodes: Snapshot
+) -> Iterator[tuple[Claim, list[tuple[Volume, BoolArray]], BoolArray]]:
+    """Claim by claim, each node takes the smallest volume that it can reach and has not taken:
+    which nodes take each volume, and for which none is left."""
+    taken: dict[str, BoolArray] = {}
+    for claim in _unbound(pod, nodes):
+        left: BoolArray = np.ones(len(nodes), np.bool_)
+        found = []
+        for volume in nodes.volumes.offered_to(claim):
+            free = left & _within(volume.terms, nodes)
+            if volume.name in taken:
+                free &= ~taken[volume.name]
+            taken[volume.name] = taken.get(volume.name, np.zeros(len(nodes), np.bool_)) | free
+            left &= ~free
+            found.append((volume, free))
+        yield claim, found, left
+
+
 def _with_space(claim: Claim, nodes: Snapshot) -> BoolArray:
     """As upstream: only a driver that says so tracks its capacity, and then one report must cover
     the node and be large enough."""
-    wanted = nodes.volumes.classes.get(claim.storage_class)
-    if wanted is None or not claim.size or wanted.provisioner not in nodes.volumes.tracking:
+    if not is_tracked(claim, nodes):
         return np.ones(len(nodes), np.bool_)
     space: BoolArray = np.zeros(len(nodes), np.bool_)
+    for _, there in sufficient(claim, nodes):
+        space |= there
+    return space
+
+
+def sufficient(claim: Claim, nodes: Snapshot) -> Iterator[tuple[Capacity, BoolArray]]:
+    """Reports of enough storage for a claim, and which nodes can reach it."""
     for capacity in nodes.volumes.capacities.values():
         if (
-            capacity.storage_class == wanted.name
+            capacity.storage_class == claim.storage_class
             and capacity.most >= claim.size
             and capacity.nodes is not None
         ):
             there: BoolArray = np.ones(len(nodes), np.bool_)
             for requirement in capacity.nodes:
                 there &= label_mask(requirement, nodes)
-            space |= there
-    return space
+            yield capacity, there
+
+
+def is_tracked(claim: Claim, nodes: Snapshot) -> bool:
+    """Whether somebody says how much storage there is for a claim."""
+    wanted = nodes.volumes.classes.get(claim.storage_class)
+    return wanted is not None and bool(claim.size) and wanted.provisioner in nodes.volumes.tracking
 
 
 def _nodes_called(name: str, nodes: Snapshot) -> BoolArray:

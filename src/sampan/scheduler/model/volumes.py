@@ -100,6 +100,7 @@ class Capacity:
     storage_class: str
     nodes: Selector  # None: none can
     most: int  # bytes that a volume may have now
+    whole: int = 0  # all bytes that are left, where they are told
 
 
 class Volumes:
@@ -340,6 +341,7 @@ def capacity_of(written: Obj) -> Capacity:
         written.get("storageClassName") or "",
         selector_of(written.get("nodeTopology")),
         sizes.get("maximumVolumeSize", sizes.get("capacity", -1)),
+        sizes.get("capacity", 0),
     )
 
 

@@ -2,7 +2,6 @@
 for MostAllocated or RequestedToCapacityRatio, and for other resources than CPU and memory."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.requests import CPU, MEMORY, STORAGE
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.scores.rule import MOST_POINTS, Score
+from sampan.scheduler.scores.rule import MOST_POINTS, Score, points_of_percent
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
@@ -46,7 +45,6 @@ def points_at(pod: PodShape, nodes: Snapshot, at: int) -> int:
 LEAST_ALLOCATED = Score("NodeResourcesFit", points, Depends.PLACE, points_at)
 
 STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
-_SHAPE_POINTS = 10  # the most that a point of a shape may give
 
 
 def allocation(
@@ -54,7 +52,7 @@ def allocation(
 ) -> Score:
     """By the share of each resource that would be in use, weighted; `shape`: (percent, 0..10)."""
     by_ratio = strategy == "RequestedToCapacityRatio"
-    of_percent = _line(shape) if by_ratio else None
+    of_percent = points_of_percent(shape) if by_ratio else None
 
     def of_share(requested: IntArray, capacity: IntArray) -> IntArray:
         fits = requested <= capacity
@@ -87,18 +85,6 @@ def allocation(
 def is_left_out(name: str, pod: PodShape) -> bool:
     """As upstream: resources of devices count only for pods that ask for them."""
     return name not in (CPU, MEMORY, STORAGE) and name not in dict(pod.usage.requests)
-
-
-def _line(shape: Sequence[tuple[int, int]]) -> IntArray:
-    """The points of each percentage: straight lines between those of the shape, flat beyond, in
-    whole numbers that are cut off towards zero, as Go divides."""
-    scaled = [(percent, points * MOST_POINTS // _SHAPE_POINTS) for percent, points in shape]
-    found = np.full(101, scaled[-1][1], np.int64)
-    found[: scaled[0][0]] = scaled[0][1]
-    for (start, before), (end, after) in pairwise(scaled):
-        for percent in range(start, end):
-            found[percent] = before + int((after - before) * (percent - start) / (end - start))
-    return found
 
 
 def _requests(name: str, pod: PodShape, nodes: Snapshot) -> IntArray:

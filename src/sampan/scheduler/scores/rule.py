@@ -3,7 +3,8 @@
 Job: the interface that the files beside this one fill, one rule each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
 MOST_POINTS = 100
+_SHAPE_POINTS = 10  # the most that a point of a shape may give
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,18 @@ class Score:
     depends: Depends = Depends.EVERYTHING  # besides on which nodes are feasible
     # For Depends.PLACE: the points of one node. They do not depend on which are feasible.
     at: Callable[[PodShape, Snapshot, int], int] | None = None
+
+
+def points_of_percent(shape: Sequence[tuple[int, int]]) -> IntArray:
+    """Of each percentage, by a shape of (percent, 0..10): straight lines between its points, flat
+    beyond, in whole numbers that are cut off towards zero, as Go divides."""
+    scaled = [(percent, points * MOST_POINTS // _SHAPE_POINTS) for percent, points in shape]
+    found = np.full(101, scaled[-1][1], np.int64)
+    found[: scaled[0][0]] = scaled[0][1]
+    for (start, before), (end, after) in pairwise(scaled):
+        for percent in range(start, end):
+            found[percent] = before + int((after - before) * (percent - start) / (end - start))
+    return found
 
 
 def normalize(raw: IntArray, feasible: BoolArray, *, fewest_is_best: bool) -> IntArray:

@@ -29,12 +29,12 @@ class World:
                 raise GrpcFailure("gone", code="UNAVAILABLE")
             yield answer
 
-    async def say(self, device, health, seconds=0.0):
-        self.said.put_nowait([DeviceHealth("pool", device, health, seconds)])
+    async def say(self, device, health, seconds=0.0, message=""):
+        self.said.put_nowait([DeviceHealth("pool", device, health, seconds, message)])
         await self.clock.sleep(0.1)
 
     def of(self, device):
-        return self.health.of("d", "pool", device)
+        return self.health.of("d", "pool", device)[0]
 
 
 def told(story):
@@ -83,5 +83,20 @@ def test_of_a_driver_that_is_gone_nothing_is_known():
         await world.clock.sleep(0.1)
         assert world.of("a") == "Unknown"
         assert world.woken == ["u1", "u2", "u1", "u2"]
+
+    told(story)
+
+
+def test_what_a_driver_says_about_it_wakes_its_pods_and_is_cut():
+    """[V1] ResourceHealthStatusMessage"""
+
+    async def story(world):
+        await world.say("a", "Unhealthy", message="too hot")
+        assert world.health.of("d", "pool", "a") == ("Unhealthy", "too hot")
+        await world.say("a", "Unhealthy", message="é" * 600)
+        assert world.woken == ["u1", "u2"] * 2
+        assert world.health.of("d", "pool", "a")[1] == "é" * 510 + "..."
+        await world.clock.sleep(31)
+        assert world.health.of("d", "pool", "a") == ("Unknown", "")
 
     told(story)

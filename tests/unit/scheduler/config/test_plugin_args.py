@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api import features
 from sampan.api.configuration import BadConfiguration
+from sampan.api.features import Release
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
 from sampan.scheduler.decision.decide import filter_nodes
 from sampan.scheduler.model.node_info import node_info_of
@@ -242,3 +244,15 @@ def test_mistakes_are_named_with_their_path(name, args, problem):
     with pytest.raises(BadConfiguration) as caught:
         profile_with(name, **args)
     assert any(problem in one for one in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.kubernetes("1.37")
+def test_volumes_are_scored_by_a_shape_where_the_gate_is_on():
+    packed = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}
+    made = score(profile_with("VolumeBinding", **packed), "VolumeBinding")
+    assert made is not score(profile_with("VolumeBinding"), "VolumeBinding")
+    with (
+        features.used(Release("1.36")),
+        pytest.raises(BadConfiguration, match="turn on the feature gate StorageCapacityScoring"),
+    ):
+        profile_with("VolumeBinding", **packed)
