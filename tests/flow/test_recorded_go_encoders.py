@@ -64,9 +64,6 @@ KEPT: dict[str, dict[str, str]] = {
         ("0:deprecatedFirstTimestamp=zero", "0:deprecatedLastTimestamp=zero"),
         "the original tells a zero time that was sent from none",
     ),
-    "go-networking.k8s.io-Ingress-v1": {
-        "0:spec.rules.0.http.paths=[null]": "the original says no more once a type is missing"
-    },
     "go-core-Node-v1": {"1:spec.configSource={}": DROPPED},
     "go-core-PersistentVolume-v1": {"0:spec.capacity={}": EMPTY, "1:spec.capacity={}": EMPTY},
     "go-core-PersistentVolumeClaim-v1": {

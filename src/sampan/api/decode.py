@@ -47,6 +47,8 @@ class GoForm(NamedTuple):
 GoFormOf = Callable[[str], GoForm | None]
 
 
+# Scalars that are required and held by pointer: what nobody sent is nothing, and no zero.
+_POINTERS = {"HTTPIngressPath": frozenset({"pathType"})}
 # Formats of values that are no zero: Go holds them by pointer, or they say what they are.
 _TIMES = ("date-time", "micro-time")
 _OMITTED_TIME = "creationTimestamp"  # of metadata: the one moment whose zero Go leaves out
@@ -112,7 +114,12 @@ class Decoder:
                 kept.discard(key)  # empty is nothing: left out, or null where it is always written
             elif key not in kept and fields[key] is check_string:
                 fields[key] = check_omitted_string
-        zeros = [(key, self._zero(types[key])) for key in types if key in always]
+        nothing = _POINTERS.get(short_name(name), frozenset())
+        zeros = [
+            (key, (None, None) if key in nothing else self._zero(types[key]))
+            for key in types
+            if key in always
+        ]
         plans = _Plans(fields, lambda key: self.struct(names[key]) if key in names else None, kept)
         return _go_struct(go_type(Type("object", name=name)), plans, zeros)
 

@@ -151,7 +151,7 @@ def _validate_rule(rule: Obj, path: str, name: names.NameRule, errors: Errors) -
 
 def _validate_path(one: Obj, path: str, errors: Errors) -> bool:
     """Whether the rest of it is looked at."""
-    if not one.get("pathType"):
+    if one.get("pathType") is None:
         errors.append(required_value(f"{path}.pathType", "pathType must be specified"))
         return False
     _validate_typed_path(one["pathType"], one.get("path") or "", path, errors)
