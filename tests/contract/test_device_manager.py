@@ -23,6 +23,7 @@ from sampan.kubelet.device_manager.device_manager import DeviceManager
 from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.numa import NumaNodes
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.resource_managers.topology_metrics import TopologyMetrics
 from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 from sampan.plugins import device_plugin as protocol
 from sampan.plugins.device_plugin import Options
@@ -47,7 +48,9 @@ class World:
         )
         manager.changed = self._count
         manager.health_changed = self.sick.append
-        admission = ResourceAdmission(manager, Managers(NUMA), self.settings, Metrics())
+        self.metrics = Metrics()
+        counted = TopologyMetrics(self.metrics, SystemClock(), self.settings)
+        admission = ResourceAdmission(manager, Managers(NUMA), self.settings, counted)
         tasks.supervise("devices", manager.run)
         try:
             yield admission

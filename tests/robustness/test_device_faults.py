@@ -46,6 +46,7 @@ from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.memory_manager import MemoryManager, initial_nodes
 from sampan.kubelet.resource_managers.numa import NumaNodes
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.resource_managers.topology_metrics import TopologyMetrics
 from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 from tests.support.parts.killed_lives import in_child, killed_at, noting, untouched
 from tests.support.parts.processes import eventually
@@ -130,9 +131,10 @@ class Agent:
         self.drivers.changed = lambda _name: claims.driver_came()
         cpusets = Cpusets(managers.cpu, ledger, tasks=tasks, clock=clock, retry_seconds=1.0)
         cpusets.running = self._running
+        topology = TopologySettings("restricted")
         self.admission = ResourceAdmission(
-            self.devices, managers, TopologySettings("restricted"), metrics, cpusets=cpusets,
-            claims=claims,
+            self.devices, managers, topology, TopologyMetrics(metrics, clock, topology),
+            cpusets=cpusets, claims=claims,
         )  # fmt: skip
         self.plugins = PluginManager(
             f"{kubelet}/plugins_registry", {"DRAPlugin": self.drivers}, clock=clock

@@ -38,6 +38,7 @@ from sampan.kubelet.resource_managers.cpusets import Cpusets, Running
 from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.pod_resources import PodResources
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.resource_managers.topology_metrics import TopologyMetrics
 from sampan.kubelet.volumes.storage_operations import StorageOperations
 from sampan.kubelet.volumes.tokens import Tokens
 
@@ -148,9 +149,10 @@ class NodePlugins:
                 managers.cpu, context.runtime, tasks=self._tasks, clock=clock,
                 retry_seconds=settings.managers.reconcile_seconds,
             )  # fmt: skip
+        topology = settings.managers.topology
         self.resources = ResourceAdmission(
-            self.devices, managers, settings.managers.topology, metrics, cpusets=self._cpusets,
-            claims=self._claims,
+            self.devices, managers, topology, TopologyMetrics(metrics, clock, topology),
+            cpusets=self._cpusets, claims=self._claims,
         )  # fmt: skip
         self._pod_resources = PodResources(
             settings.root_dir, self.devices, managers, claims=self._claims.claims_of, clock=clock,

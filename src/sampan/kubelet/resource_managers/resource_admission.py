@@ -15,12 +15,13 @@ from typing import Protocol
 from sampan.api.objects import Obj, key_of, uid_of
 from sampan.api.rules.pods import containers, init_containers
 from sampan.core.log import get_logger
-from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.resources_hook import NO_GRANTS, Grants, PodRefused
 from sampan.kubelet.resource_managers.cpusets import Cpusets
 from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.numa import Hint, Hints
+from sampan.kubelet.resource_managers.topology_metrics import TopologyMetrics
 from sampan.kubelet.resource_managers.topology_policies import (
+    CONTAINER,
     NONE,
     POD,
     TopologySettings,
@@ -75,7 +76,7 @@ class ResourceAdmission:
         devices: Devices,
         managers: Managers,
         settings: TopologySettings,
-        metrics: Metrics,
+        metrics: TopologyMetrics,
         *,
         cpusets: Cpusets | None = None,
         claims: Claims | None = None,
@@ -88,14 +89,7 @@ class ResourceAdmission:
         self._managers, self._cpusets, self._claims = managers, cpusets, claims
         self._one_at_a_time = asyncio.Lock()
         self._admitted: set[str] = set()
-        self._asked = metrics.counter(
-            "kubelet_topology_manager_admission_requests_total",
-            "The number of admission requests where resources have to be aligned.",
-        )
-        self._failed = metrics.counter(
-            "kubelet_topology_manager_admission_errors_total",
-            "The number of admission request failures where resources could not be aligned.",
-        )
+        self._metrics = metrics
 
     def awaits(self, pod: Obj) -> bool:
         """Has it to be admitted before anything of it starts?"""
@@ -107,7 +101,8 @@ class ResourceAdmission:
         """Raises PodRefused."""
         async with self._one_at_a_time:
             try:
-                await self._admit(pod)
+                with self._metrics.admission():
+                    await self._admit(pod)
             except PodRefused as refused:
                 log.info("pod refused", pod=key_of(pod), why=refused)
                 self.release(uid_of(pod))
@@ -120,8 +115,6 @@ class ResourceAdmission:
 
     async def _admit(self, pod: Obj) -> None:
         aligns = self._settings.policy != NONE
-        if aligns:
-            self._asked.add()
         whole: Hint | None = None
         if aligns and self._settings.scope == POD:
             whole = self._decided([provider.pod_hints(pod) for provider in self._providers])
@@ -133,13 +126,15 @@ class ResourceAdmission:
                 )
             for provider in self._providers:
                 await provider.allocate(pod, container, best)
+            self._metrics.aligned(CONTAINER)
+        self._metrics.aligned(POD)
 
     def _decided(self, hints: Sequence[Hints]) -> Hint:
         """Raises PodRefused."""
         best, admitted = merged(hints, self._numa, self._settings)
         if admitted:
             return best
-        self._failed.add()
+        self._metrics.aligned(self._settings.scope, is_aligned=False)
         raise PodRefused(
             "TopologyAffinityError", "Resources cannot be allocated with Topology locality"
         )

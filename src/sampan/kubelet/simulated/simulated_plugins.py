@@ -43,6 +43,7 @@ from sampan.kubelet.node_plugins import Loop, NodeHooks
 from sampan.kubelet.plugin_manager.plugin_manager import PluginRefused
 from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.resource_managers.topology_metrics import TopologyMetrics
 from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 from sampan.kubelet.simulated.device_plugin import PretendedDevices, PretendedPluginClient
 from sampan.kubelet.simulated.pretence import PretendedDriver, Troubles, troubles_of
@@ -75,8 +76,10 @@ class SimulatedPlugins:
             partial(self._why_not, "allocate_devices"), root, tasks=self._tasks,
             clock=context.clock, metrics=context.metrics,
         )  # fmt: skip
+        topology = TopologySettings()
         self.resources = ResourceAdmission(
-            self.devices, Managers(), TopologySettings(), context.metrics,
+            self.devices, Managers(), topology,
+            TopologyMetrics(context.metrics, context.clock, topology),
             claims=PretendedClaims(
                 context.client, partial(self._why_not, "prepare_claims"), self._away
             ),

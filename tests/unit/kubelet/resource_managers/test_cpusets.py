@@ -13,6 +13,7 @@ from sampan.kubelet.resource_managers.cpusets import Cpusets
 from sampan.kubelet.resource_managers.managers import Managers
 from sampan.kubelet.resource_managers.numa import Hint, NumaNodes
 from sampan.kubelet.resource_managers.resource_admission import ResourceAdmission
+from sampan.kubelet.resource_managers.topology_metrics import TopologyMetrics
 from sampan.kubelet.resource_managers.topology_policies import TopologySettings
 from tests.support import virtual_time
 from tests.support.virtual_time import LoopClock
@@ -50,8 +51,10 @@ class Node:
         devices = DeviceManager(
             self.root, NumaNodes(), tasks=self.tasks, clock=self.clock, metrics=Metrics()
         )
+        settings = TopologySettings()
+        counted = TopologyMetrics(Metrics(), self.clock, settings)
         return ResourceAdmission(
-            devices, Managers(cpu=self.cpus), TopologySettings(), Metrics(), cpusets=self.cpusets
+            devices, Managers(cpu=self.cpus), settings, counted, cpusets=self.cpusets
         )
 
     async def pin(self, uid):
