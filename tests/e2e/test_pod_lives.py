@@ -17,14 +17,14 @@ from tests.support.pod_lives.leading import Leading, Life
 from tests.support.pod_lives.looks import words
 from tests.support.pod_lives.recordings import differences, is_over, read
 
-pytestmark = [pytest.mark.containerd, pytest.mark.slow]
+pytestmark = [pytest.mark.containerd, pytest.mark.slow, pytest.mark.timeout(600)]
 
 RECORDED = read(Path(__file__).parent / "expected" / "pod_lives.jsonl.gz")
 IMAGES = (
     "registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
     "registry.k8s.io/e2e-test-images/agnhost:2.59",
 )
-AT_ONCE, MOST_SECONDS, TURNS = 24, 75.0, 3
+AT_ONCE, MOST_SECONDS, TURNS = 32, 75.0, 3
 
 # Statuses on record that only another pace shows: by pod, their numbers.
 KEPT: dict[str, tuple[set[int], str]] = {
