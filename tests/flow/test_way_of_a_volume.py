@@ -17,6 +17,7 @@ CLAIMS = by_kind("v1", "PersistentVolumeClaim")
 FOLDERS = ("controllers/storage/", "kubelet/volumes/")
 # They look whether the claim, or the pod, concerns them.
 BESIDE = (
+    "controllers/storage/migrated_plugins.py",
     "controllers/storage/volume_expansion.py",
     "controllers/storage/volume_protection.py",
     "controllers/storage/ephemeral_volumes.py",
