@@ -18,7 +18,6 @@ from sampan.runtime.spawn import UNIFIED, Launch
 _VERSION_SECONDS = 10.0
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MFD_EXEC = 0x10
-_ALL_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 class ProgramsMissing(Exception):
@@ -72,12 +71,18 @@ def _copy_in_memory(program: bytes) -> int:
     try:
         with open(copy, "wb", closefd=False) as file:
             file.write(program)
-        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _ALL_SEALS)
+        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _all_seals())
         whole = True
     finally:
         if not whole:
             os.close(copy)
     return copy
+
+
+def _all_seals() -> int:
+    """Linux' own: what looks for programs on another system does not name them."""
+    shape = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+    return fcntl.F_SEAL_SEAL | shape | fcntl.F_SEAL_WRITE
 
 
 def system_path(environment: Mapping[str, str]) -> str:
