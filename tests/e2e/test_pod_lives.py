@@ -29,6 +29,7 @@ AT_ONCE, MOST_SECONDS, TURNS = 32, 75.0, 3
 # Statuses on record that only another pace shows: by pod, their numbers.
 KEPT: dict[str, tuple[set[int], str]] = {
     "deadline": ({3}, "the container was seen to run only when it was over"),
+    "init-fails-always": ({4, 6}, "the end is told with its back-off where a write is on its way"),
     "init-rule": ({4}, "the end is told when the sandbox is stopped, too"),
     "resize-and-back": ({4}, "what the resize waits for is told with the pod's generation"),
     "three-roles": ({10}, "the end of the sidecars is told with the end of the pod"),
