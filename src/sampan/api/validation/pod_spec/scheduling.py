@@ -26,8 +26,6 @@ from sampan.api.validation.selectors import (
 )
 
 Errors = list[FieldError]
-# Of pairs of constraints that spread over the same: upstream names each, 200 million of 20 000.
-MOST_TOLD = 500
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # What the server itself gives nearly every pod.
 _OF_EVERY_POD = [
@@ -68,7 +66,6 @@ def validate_affinity(affinity: Obj, path: str, errors: Errors) -> None:
 
 def validate_spread(constraints: Sequence[Obj], path: str, errors: Errors) -> None:
     left = Counter(map(_spread_over, constraints))
-    told = 0
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         key, action = _spread_over(constraint)
@@ -82,12 +79,10 @@ def validate_spread(constraints: Sequence[Obj], path: str, errors: Errors) -> No
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             choices = ("DoNotSchedule", "ScheduleAnyway")
             errors.append(not_supported(f"{here}.whenUnsatisfiable", action, choices))
-        left[key, action] -= 1  # the earlier one is to blame for each that follows, as upstream
-        again = min(left[key, action], MOST_TOLD - told)
-        if again > 0:
+        left[key, action] -= 1
+        if left[key, action]:  # the earlier one is to blame, once, however many follow
             field = f"{here}.{{topologyKey, whenUnsatisfiable}}"
-            errors += [duplicate(field, f"{{{key}, {action}}}")] * again
-            told += again
+            errors.append(duplicate(field, f"{{{key}, {action}}}"))
         _validate_spread_details(constraint, action, here, errors)
 
 
